@@ -13,7 +13,9 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 Severity = Literal["error", "warning"]
-MediaFault = Literal["missing", "empty", "refused", "changed", "truncated", "unreadable"]
+MediaFault = Literal[
+    "missing", "empty", "refused", "changed", "truncated", "unreadable", "unreachable"
+]
 
 
 class OmnidataError(Exception):
@@ -77,7 +79,8 @@ class MediaError(OmnidataError):
     Args:
         what, where, expected, remedy: as in every error.
         fault: the kind of it; "refused" is what omnidata does not open: what lies outside the
-            folder, is no regular file, or exceeds a limit.
+            folder, is no regular file, or exceeds a limit; "unreachable" is what a store does not
+            give now.
     """
 
     fault: MediaFault = "unreadable"

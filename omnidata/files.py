@@ -18,8 +18,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, cast
 
+from omnidata import mirror
 from omnidata.errors import FileError, UsageError
 
 SETTINGS: Final = 1024**2
@@ -251,8 +252,10 @@ def open_file(path: Path, limit: int) -> BufferedReader:
     Raises:
         FileError: as `check_file`.
         OSError: it is missing, or cannot be opened.
+        StoreError: it stands for an object that its store does not give.
     """
     check_file(path, limit)
+    mirror.fill(path)
     file = os.fdopen(os.open(path, _READING), "rb")
     try:
         _check(path, os.fstat(file.fileno()), limit)  # it may have been replaced since
@@ -260,6 +263,17 @@ def open_file(path: Path, limit: int) -> BufferedReader:
         file.close()
         raise
     return file
+
+
+def open_parts(path: Path) -> IO[bytes]:
+    """Open a file that was looked at, to read a few parts of it; the caller closes it.
+
+    Of one that stands for an object on a store only those parts are fetched, when they are read.
+
+    Raises:
+        OSError: it is missing, or cannot be opened.
+    """
+    return cast("IO[bytes]", mirror.Ranged(path)) if mirror.is_mirrored(path) else path.open("rb")
 
 
 def read_file(path: Path, limit: int = WHOLE) -> bytes:
@@ -321,6 +335,7 @@ def is_pointer(path: Path) -> bool:
     try:
         if not 0 < path.stat().st_size < _LONGEST_POINTER:
             return False
+        mirror.fill(path)
         with os.fdopen(os.open(path, _READING), "rb") as file:
             return file.read(len(_POINTER)) == _POINTER
     except OSError:

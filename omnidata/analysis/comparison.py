@@ -23,6 +23,7 @@ from omnidata.errors import RunError, UsageError, counted
 from omnidata.metrics.episodes import codes
 from omnidata.metrics.intervals import Mask
 from omnidata.metrics.paired import Measures, Unit, means
+from omnidata.mirror import local
 from omnidata.run.run_files import Change, Run, changes, read_run
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks.profiles import owners
@@ -196,6 +197,7 @@ def _load(runs: Sequence[Run], data: Path | None) -> LoadedDataset:
             expected="the data that the answers were scored on",
             remedy="add --data DATA",
         )
+    named = local(named)
     if not named.exists():
         raise UsageError(
             "the data are not there",

@@ -23,6 +23,7 @@ from omnidata.analysis.tables import Cell, Column, Head, Row, Table
 from omnidata.analysis.variations import right_of
 from omnidata.errors import RunError, UsageError, counted
 from omnidata.metrics.row_tables import means
+from omnidata.mirror import local
 from omnidata.run.run_files import Run
 from omnidata.tasks.profiles import numbered
 from omnidata.tasks.statistics import element
@@ -79,6 +80,7 @@ def clicks(run: Run, data: Path | None = None) -> Clicks:
         RunError: the data are others than the run's, or its scores are of no steps.
     """
     place = data or run.data
+    place = place and local(place)
     if place is None or not place.exists():
         raise UsageError(
             "the data are not there" if place else "nobody says where the data are",

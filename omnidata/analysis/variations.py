@@ -30,6 +30,7 @@ from omnidata.analysis.tables import (
 from omnidata.errors import OmnidataError, RunError, counted
 from omnidata.metrics.intervals import wilson
 from omnidata.metrics.rollouts import choices, pass_all, pass_at
+from omnidata.mirror import local
 from omnidata.run.run_files import Run
 from omnidata.tasks.published import HISTORY, Published, PublishedRow, TableSpec, Variation
 from omnidata.types import LoadedDataset
@@ -360,7 +361,7 @@ def data_of(run: Run, known: dict[Path, LoadedDataset]) -> LoadedDataset:
             remedy="put them back",
         )
 
-    if run.data is None or not run.data.exists():
+    if run.data is None or not local(run.data).exists():
         raise error("the data are not there", run.data or run.path)
     try:
         if run.data not in known:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -309,8 +310,51 @@ _ROOTS = Annotated[
 ]
 
 
+def _in_environment(variable: str) -> Callable[[typer.Context, Any], Any]:
+    """Sets a variable while a verb runs: processes that it starts are to see it as well."""
+
+    def put(context: typer.Context, value: Any) -> Any:
+        if value is not None:
+            before = os.environ.get(variable)
+            os.environ[variable] = str(value)
+            context.call_on_close(lambda: _restore(variable, before))
+        return value
+
+    return put
+
+
+def _restore(variable: str, before: str | None) -> None:
+    if before is None:
+        os.environ.pop(variable, None)
+    else:
+        os.environ[variable] = before
+
+
+_CACHE: dict[str, Any] = {
+    "cache_dir": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            is_eager=True,  # DATA, which may be a URL, is looked at when it is parsed
+            callback=_in_environment("OMNIDATA_CACHE"),
+            help="With a URL as DATA: keep there what was fetched (docs/object_stores.md).",
+        ),
+    ],
+    "cache_bytes": Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            is_eager=True,
+            callback=_in_environment("OMNIDATA_CACHE_BYTES"),
+            help="With a URL as DATA: keep so many bytes at most; 50 GB unless given.",
+        ),
+    ],
+}
+
+
 def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb that reads data the option `--media-root`.
+    """Give a verb that reads data the options `--media-root`, `--cache-dir` and `--cache-bytes`.
 
     Raises:
         UsageError: when called, a folder is none.
@@ -319,13 +363,15 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
     def call(media_root: list[Path], **given: Any) -> None:
         from omnidata.files import following
 
+        for name in _CACHE:
+            del given[name]  # in the environment by now
         with following(media_root):
             if media_root:
                 told = ", ".join(str(root.resolve()) for root in media_root)
                 terminal.note(f"files outside the data may be opened below {told}")
             verb(**given)
 
-    return _with_options(verb, call, {"media_root": _ROOTS})
+    return _with_options(verb, call, {"media_root": _ROOTS} | _CACHE)
 
 
 # The benchmark that data are rows of, where the user does not name it.
@@ -336,10 +382,12 @@ def data_of(task: str | None, place: Path) -> Path:
 
     Args:
         task: the benchmark, built in or a plug-in's; None where it is not known yet.
-        place: as the user named it.
+        place: as the user named it, a URL too.
     """
+    from omnidata import mirror
     from omnidata.files import inside, real
 
+    place = mirror.local(place)
     inner = place / "data"
     own = inner.is_dir() and inside(real(inner), [real(place)])  # and no link of somebody else's
     if not own or _holds(place, task) or not _holds(inner, task):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from omnidata.errors import counted
+from omnidata.mirror import told
 
 if TYPE_CHECKING:
     from omnidata.errors import Finding
@@ -55,17 +56,17 @@ def plain(text: str) -> str:
 
 def say(text: str) -> None:
     """A line of the result, on stdout."""
-    typer.echo(plain(text))
+    typer.echo(plain(told(text)))
 
 
 def note(text: str) -> None:
     """A line for the person, not for the pipe."""
-    typer.echo(plain(text), err=True)
+    typer.echo(plain(told(text)), err=True)
 
 
 def print_json(value: Any) -> None:
     """The result as JSON on stdout."""
-    typer.echo(json.dumps(value, indent=1))
+    typer.echo(told(json.dumps(value, indent=1)))
 
 
 @contextmanager

@@ -79,15 +79,21 @@ class Facts:
 
 
 def look(ref: MediaRef) -> Facts:
-    """Decode a medium from end to end; never raises for what is wrong with it."""
+    """Decode a medium from end to end; what is wrong with it is in the result.
+
+    Raises:
+        MediaError: a store does not give it now.
+    """
     path = media.linkable(ref)
-    if path is None and ref.inline is None and ref.cell is None:
+    if path is None and ref.inline is None and ref.cell is None and not media.is_mirrored(ref):
         return Facts("unsafe", problem=f"the path {ref.path!r} leads outside its folder")
     try:
         found = media.examine(ref)
     except MissingMediaError as error:
         return Facts("missing", path, problem=f"{error.what}: {ref.path}")
     except MediaError as error:
+        if error.fault == "unreachable":
+            raise
         return Facts("corrupt", path, problem=f"{error.what}: {ref.path}")
     if ref.kind == "image":
         assert found.width
@@ -142,7 +148,9 @@ def _content(ref: MediaRef) -> bytes | None:
     """The bytes; None for what is too large or may not be read."""
     try:
         return media.read_bytes(ref)
-    except MediaError:
+    except MediaError as error:
+        if error.fault == "unreachable":
+            raise
         return None
 
 

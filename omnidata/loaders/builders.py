@@ -46,7 +46,8 @@ from omnidata.loaders.rows import (
     subsets,
     to_row,
 )
-from omnidata.media import linkable, read_bytes
+from omnidata.media import is_mirrored, linkable, read_bytes
+from omnidata.mirror import local
 from omnidata.types import LoadedDataset, MediaRef, Step, Task
 
 _SHARDS = 8
@@ -282,12 +283,14 @@ def _lost_files(step: Step) -> int:
     The shard with the first of them tells of all, as shards are made one by one, in any process.
     """
     return sum(
-        linkable(ref) is None for ref in step.media.values() if ref is not None and not ref.cell
+        linkable(ref) is None
+        for ref in step.media.values()
+        if ref is not None and not ref.cell and not is_mirrored(ref)
     )
 
 
 def _medium(ref: MediaRef) -> dict[str, Any] | None:
-    if ref.cell is None:
+    if ref.cell is None and not is_mirrored(ref):
         path = linkable(ref)
         return {"bytes": None, "path": str(path)} if path else None
     try:
@@ -405,6 +408,7 @@ def load_dataset(
         DataError: the data is not that benchmark, or has no such subset.
     """
     registry.get_task(task)
+    data = local(data)
     if streaming and num_proc:
         raise UsageError(
             "a streamed dataset is not built by processes",

@@ -15,7 +15,7 @@ from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
 from omnidata.jsontext import json_file, json_lines
-from omnidata.media import around, closed, image_size, resolve, unsafe
+from omnidata.media import around, closed, image_size, is_mirrored, resolve, unsafe
 from omnidata.types import MediaRef, Step, VideoSegment
 
 Look = Literal["known", "broken", "other"]
@@ -296,7 +296,9 @@ def check_media_files(
 ) -> None:
     """Existence of every medium; wholeness and size of every screenshot.
 
-    Where nothing exists at all, the data is annotations alone, and one finding says so.
+    Where nothing exists at all, the data is annotations alone, and one finding says so. Of data on
+    an object store only the listing is asked: to look into every screenshot is to fetch them all,
+    which `omnidata validate` does.
 
     Args:
         steps: of the dataset.
@@ -322,12 +324,12 @@ def check_media_files(
                 continue
             try:
                 if isinstance(ref.cell, VideoSegment):
-                    resolve(around(ref, ref.cell))
-                elif ref.kind == "image":
+                    resolve(around(ref, ref.cell), in_parts=True)
+                elif ref.kind == "image" and not is_mirrored(ref):
                     differs = size_differs(step, role, image_size(ref))
                     problems += [differs] if differs else []
                 else:
-                    resolve(ref)
+                    resolve(ref, in_parts=True)
                 found = True
                 seen.add(ref)
             except MediaError as error:

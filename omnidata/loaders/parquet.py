@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import DataError
-from omnidata.files import ANY, check_file
+from omnidata.files import ANY, check_file, open_parts
 from omnidata.loaders.files import Look, chosen, walk
-from omnidata.media.parquet_pages import Pages, look
+from omnidata.media.parquet_pages import Pages, look, open_parquet
+from omnidata.object_stores import StoreError
 from omnidata.types import MediaRef, ParquetLocation
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def check(path: Path, file: pq.ParquetFile, chosen: Sequence[str]) -> None:
         raise ValueError(f"{file.metadata.num_rows} rows in {size} bytes")
     schema = [file.schema.column(number) for number in range(len(file.schema))]
     columns = {column.path: column for column in schema if column.path in chosen}
-    with path.open("rb") as content:
+    with open_parts(path) as content:
         for group in range(file.num_row_groups):
             about = file.metadata.row_group(group)
             chunks = [about.column(number) for number in range(about.num_columns)]
@@ -141,13 +142,17 @@ class _Column:
     def meant(self, path: Path, file: pq.ParquetFile, group: int) -> int:
         """Bytes that the references that are read at once stand for, at the most."""
         import pyarrow.compute as pc
-        import pyarrow.parquet as pq
         from pyarrow import types
 
         if not self.is_text or self.repeated * _SMALL <= MAX_BYTES:
             return self.repeated
         name, total = self.schema.path, 0
-        with pq.ParquetFile(path, metadata=file.metadata, read_dictionary=[name]) as references:
+        with open_parquet(
+            path,
+            metadata=file.metadata,
+            read_dictionary=[name],
+            page_checksum_verification=False,
+        ) as references:
             for batch in references.iter_batches(
                 self.values if self.nested else 1,
                 row_groups=[group],
@@ -198,12 +203,12 @@ def opened(path: Path) -> Iterator[pq.ParquetFile]:
     Raises:
         DataError: the file cannot be read.
     """
-    import pyarrow.parquet as pq
-
     check_file(path, ANY)
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with open_parquet(path) as file:
             yield file
+    except StoreError:
+        raise
     except Exception as error:
         raise DataError(
             f"the Parquet file cannot be read ({type(error).__name__}: {error})",

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from omnidata import registry
+from omnidata import mirror, registry
 from omnidata.errors import DataError, FileError, Finding, MediaError, UnusableRowError
 from omnidata.files import bounds, inside, naming, read_file, real, remember_bounds, staying_in
 from omnidata.loaders.files import check_media_files
@@ -28,6 +28,7 @@ from omnidata.loaders.parquet import check, leaves, rows
 from omnidata.loaders.rows import EPISODE, OPTIONAL, Reader, SubsetNames, read_object, tag_column
 from omnidata.loaders.stored_steps import Numbers, collect, row_ids, taken
 from omnidata.media import Budget, resolve
+from omnidata.media.parquet_pages import open_parquet
 from omnidata.types import LoadedDataset, MediaRef, Modality, ParquetLocation, Step
 
 MANIFEST = "omnidata.json"
@@ -295,6 +296,8 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
         within = bounds()
         remember_bounds()
     files = [_shard(data, shard) for shard in _subset(data, manifest, name)]
+    for path in files:
+        mirror.fill(path)  # for `datasets`, which reads by itself
     for path in files:  # `datasets` reads as much at once as a row group says it is
         with _whole(path), pq.ParquetFile(path) as file:
             texts = [leaf for leaf in leaves(file) if leaf.partition(".")[0] not in manifest.roles]
@@ -399,7 +402,7 @@ def _check_task(data: Path, manifest: Manifest, task: str) -> None:
 def _shard(data: Path, shard: str) -> Path:
     """The file of a shard, which lies inside the repository."""
     try:
-        return resolve(MediaRef("image", data, shard), budget=_ANY_SIZE)
+        return resolve(MediaRef("image", data, shard), budget=_ANY_SIZE, in_parts=True)
     except MediaError as error:
         broken = _broken(data / shard, f"the shard cannot be opened: {error.what}")
         if error.fault == "refused":  # a pointer of git-lfs, a link: the shard itself may be whole
@@ -410,13 +413,12 @@ def _shard(data: Path, shard: str) -> Path:
 def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str, int]]:
     """Every row without its media columns, with its shard and its number in there."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     for shard, expected in manifest.shards.items():
         path = _shard(data, shard)
         number = 0
         with _whole(path):
-            file = pq.ParquetFile(path, page_checksum_verification=True)
+            file = open_parquet(path)
             types = _types(manifest.tags)
             held = {field.name: field.type for field in file.schema_arrow}
             wrong = [name for name, type_ in types.items() if held.get(name) != type_]

@@ -9,13 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from omnidata import mirror
+from omnidata.files import open_parts
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _USUAL_BYTES, _HEADER_BYTES = 512, 64 * 1024
 """Of a page header, and of one whose statistics hold long texts."""
+_BUFFER_BYTES = 1024**2
+_FETCHED_BYTES = 64 * 1024**2
 _DEEPEST = 4
 _I32, _STRUCT = 5, 12
 _DICTIONARY, _V1, _V2 = 7, 5, 8
@@ -60,7 +66,41 @@ class Pages:
         return int((whole[last] - whole + sizes).max())
 
 
-def look(file: BinaryIO, chunk: pq.ColumnChunkMetaData) -> Pages:
+def open_parquet(path: Path, *, memory_map: bool = False, **options: Any) -> pq.ParquetFile:
+    """The reader of a file, of which nothing is read or fetched but what is asked for.
+
+    Args:
+        path: of the file.
+        memory_map: whether what is read of a file on this disk is not copied.
+        options: of `pyarrow.parquet.ParquetFile`.
+    """
+    import pyarrow.parquet as pq
+
+    options = {"page_checksum_verification": True} | options
+    if mirror.is_mirrored(path):
+        # With a buffer, pages are fetched as they are read; without one, chunks as a whole.
+        return pq.ParquetFile(open_parts(path), buffer_size=_BUFFER_BYTES, **options)
+    return pq.ParquetFile(path, memory_map=memory_map, **options)
+
+
+def fetch_chunk(path: Path, chunk: pq.ColumnChunkMetaData) -> None:
+    """Fetch a chunk of a file of a mirror by one request; a large one comes as its pages are read.
+
+    Raises:
+        StoreError: as `omnidata.mirror.fill`.
+    """
+    start, end = _stretch(chunk)
+    if end - start <= _FETCHED_BYTES:
+        mirror.fill(path, start, end)
+
+
+def _stretch(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
+    """Where a chunk begins and ends in its file."""
+    at = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
+    return at, at + chunk.total_compressed_size
+
+
+def look(file: IO[bytes], chunk: pq.ColumnChunkMetaData) -> Pages:
     """Read the headers of a chunk's pages; nothing is decompressed.
 
     Args:
@@ -72,8 +112,7 @@ def look(file: BinaryIO, chunk: pq.ColumnChunkMetaData) -> Pages:
             (`DELTA_BYTE_ARRAY`) or that nobody uses for media.
         OSError: the file cannot be read.
     """
-    at = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
-    end = at + chunk.total_compressed_size
+    at, end = _stretch(chunk)
     parts, values, dictionary = [], 0, 0
     while at < end and values < chunk.num_values:
         fields, length = _header(file, at)
@@ -91,7 +130,7 @@ def look(file: BinaryIO, chunk: pq.ColumnChunkMetaData) -> Pages:
     return Pages(sum(sizes), max(sizes), dictionary, parts)
 
 
-def _header(file: BinaryIO, at: int) -> tuple[_Fields, int]:
+def _header(file: IO[bytes], at: int) -> tuple[_Fields, int]:
     """A page header and its length."""
     file.seek(at)
     try:

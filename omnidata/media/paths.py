@@ -11,8 +11,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from omnidata import mirror
 from omnidata.errors import FileError, MediaError, MediaFault, MissingMediaError
-from omnidata.files import check_file, inside, naming, real
+from omnidata.files import bounds, check_file, inside, naming, real
+from omnidata.object_stores import StoreError
 from omnidata.types import ByteRange, MediaRef, Modality, ParquetLocation, VideoSegment
 
 _DIGITS = (32, 64)
@@ -75,13 +77,14 @@ def _sha256(path: Path) -> str:
 def place(ref: MediaRef) -> str:
     """Where a medium lies, for messages."""
     if ref.cell is None:
-        return str(ref.root / ref.path)
+        return mirror.shown(ref.root / ref.path)
     cell = ref.cell
+    shard = mirror.shown(ref.root / cell.shard)
     if isinstance(cell, VideoSegment):
-        return f"{ref.root / cell.shard}, {cell.start_s:.2f} to {cell.end_s:.2f} s"
+        return f"{shard}, {cell.start_s:.2f} to {cell.end_s:.2f} s"
     if isinstance(cell, ByteRange):
-        return f"{ref.root / cell.shard}, byte {cell.offset} ({ref.path})"
-    return f"{ref.root / cell.shard}, row {cell.row}, column {cell.column} ({ref.path})"
+        return f"{shard}, byte {cell.offset} ({ref.path})"
+    return f"{shard}, row {cell.row}, column {cell.column} ({ref.path})"
 
 
 def around(ref: MediaRef, cell: ParquetLocation | ByteRange | VideoSegment) -> MediaRef:
@@ -93,12 +96,14 @@ def around(ref: MediaRef, cell: ParquetLocation | ByteRange | VideoSegment) -> M
 def linkable(ref: MediaRef) -> Path | None:
     """The absolute path behind a reference, whether or not there is a file.
 
-    None for one that leads outside its folder, for audio that a row holds inline, for a picture
-    that marks are drawn on, and for bytes that have no file of their own: others would open and
-    embed whatever they are pointed to.
+    None for one that leads outside its folder, for an object on a store, for audio that a row holds
+    inline, for a picture that marks are drawn on, and for bytes that have no file of their own:
+    others would open and embed whatever they are pointed to.
     """
     changed = ref.until < 1 or ref.marks
     if ref.inline is not None or ref.cell is not None or changed or unsafe(ref.path):
+        return None
+    if mirror.is_mirrored(ref.root / ref.path):
         return None
     try:
         path, root = real(ref.root / ref.path), real(ref.root)
@@ -106,6 +111,11 @@ def linkable(ref: MediaRef) -> Path | None:
         return Path(path) if below else None
     except FileError:  # a name that no file system can hold
         return None
+
+
+def is_mirrored(ref: MediaRef) -> bool:
+    """Whether the file of a medium stands for an object on a store, and may be empty as yet."""
+    return mirror.is_mirrored(ref.root / ref.path)
 
 
 def closed(ref: MediaRef) -> bool:
@@ -117,12 +127,20 @@ def _within(ref: MediaRef) -> tuple[str, ...]:
     return ref.within or (real(ref.root),)
 
 
-def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path:
+def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = False) -> Path:
     """The file behind a reference.
+
+    Args:
+        ref: the medium.
+        budget: limits.
+        in_parts: only parts of the file are to be read, through `omnidata.files.open_parts`: of one
+            on an object store nothing is fetched yet.
 
     Raises:
         MediaError: it is missing, outside the dataset's folder, not a regular file, or too large;
-            it is not what it was when its hash was taken; or it is a part of another file.
+            it is not what it was when its hash was taken; it is a part of another file; or its
+            store gives no answer.
+        StoreError: the same while data are loaded: without what it holds the steps would be others.
     """
     if ref.cell is not None:
         raise MediaError(
@@ -144,16 +162,42 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path:
     except OSError:
         raise MissingMediaError(
             f"{ref.kind} is missing",
-            where=str(path),
-            expected=f"a file at {ref.path} below {ref.root}",
+            where=mirror.shown(path),
+            expected=f"a file at {ref.path} below {mirror.shown(ref.root)}",
             remedy="restore the file, or leave the step out with --exclude",
         ) from None
     if found.st_size == 0:
         raise _refused("the file is empty", path, budget, fault="empty")
+    if not in_parts or ref.sha256:
+        _fetch(path)
     meant = len(ref.sha256) in _DIGITS
     if ref.sha256 and not (meant and _sha256(path).startswith(ref.sha256)):
         raise _refused("the file has changed since it was linked", path, budget, fault="changed")
     return path
+
+
+def _fetch(path: Path) -> None:
+    try:
+        mirror.fill(path)
+    except StoreError as error:
+        raise not_given(error) from None
+
+
+def not_given(error: StoreError) -> StoreError | MediaError:
+    """The error about an object that a store does not give.
+
+    While data are loaded it ends the work, as steps without what it holds would be others; later it
+    is an error about a medium, which is asked for again when a run goes on.
+    """
+    if bounds():
+        return error
+    return MediaError(
+        error.what,
+        where=error.where,
+        expected=error.expected,
+        remedy=error.remedy,
+        fault="unreachable",
+    )
 
 
 def _refused(
@@ -166,7 +210,7 @@ def _refused(
 ) -> MediaError:
     return MediaError(
         what,
-        where=str(path),
+        where=mirror.shown(path),
         expected=f"a regular file of 1 to {budget.max_bytes} bytes inside the dataset's folder",
         remedy=remedy,
         fault=fault,

@@ -16,16 +16,18 @@ from math import prod
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING
 
+from omnidata import mirror
 from omnidata.errors import MediaError, MediaFault
-from omnidata.files import ANY, check_file
+from omnidata.files import ANY, check_file, open_parts
 from omnidata.media.beginning import beginning
 from omnidata.media.containers import open_container, read_cut
 from omnidata.media.encoding import png
-from omnidata.media.parquet_pages import look
-from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, place, resolve
+from omnidata.media.parquet_pages import fetch_chunk, look, open_parquet
+from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, not_given, place, resolve
 from omnidata.media.picture_file import read_marked
+from omnidata.object_stores import StoreError
 from omnidata.types import ByteRange, MediaRef, ParquetLocation, VideoSegment
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ class Unpacked:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with path.open("rb") as file:
+        with open_parts(path) as file:
             self._packed = file.read(len(_GZIP)) == _GZIP
         self._lock = Lock()
         self._states = [_State(0, 0, zlib.decompressobj(_WITH_HEADER))]
@@ -101,7 +103,7 @@ class Unpacked:
             OSError, EOFError, zlib.error: the file cannot be read, ends within its gzip stream, or
                 is none.
         """
-        with self._path.open("rb") as file:
+        with open_parts(self._path) as file:
             if not self._packed:
                 file.seek(offset)
                 return file.read(size)
@@ -109,7 +111,7 @@ class Unpacked:
             found.writelines(self._stretch(file, offset, size))
             return found.getvalue()
 
-    def _stretch(self, file: BinaryIO, offset: int, size: int) -> Iterator[bytes]:
+    def _stretch(self, file: IO[bytes], offset: int, size: int) -> Iterator[bytes]:
         state = self._nearest(offset)
         inflate, out, taken = state.inflate, state.out, state.taken
         rest = b""
@@ -193,13 +195,15 @@ def read_stretch(ref: MediaRef, cell: ByteRange, budget: Budget) -> bytes:
         MediaError: the file is missing, outside the dataset's folder or broken, or the bytes are
             too many, too few, or no RGB pixels.
     """
-    shard = resolve(around(ref, cell), budget=Budget(max_bytes=ANY))
+    shard = resolve(around(ref, cell), budget=Budget(max_bytes=ANY), in_parts=True)
     if cell.size > budget.max_bytes:
         raise _broken(ref, f"it has {cell.size} bytes, more than {budget.max_bytes}", "refused")
     if cell.size == 0:
         raise _broken(ref, "it is empty", "empty")
     try:
         content = unpacked(shard).read(cell.offset, cell.size)
+    except StoreError as error:
+        raise not_given(error) from None
     except (OSError, EOFError, ValueError, OverflowError, zlib.error) as error:
         raise _broken(ref, f"the file around it cannot be read ({error})") from None
     if len(content) < cell.size:
@@ -338,17 +342,23 @@ def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
 
 def _read_cell(ref: MediaRef, cell: ParquetLocation, budget: Budget) -> bytes:
     # The shard is a path from a dataset too, but as large as it likes: only a part of it is read.
-    shard = resolve(around(ref, cell), budget=Budget(max_bytes=ANY))
+    shard = resolve(around(ref, cell), budget=Budget(max_bytes=ANY), in_parts=True)
     try:
         found = shard.stat()
         stamp = (found.st_size, found.st_mtime_ns)
         with _reading:
-            starts = _open(shard, *stamp)[1]
+            file, starts = _open(shard, *stamp)
             group = bisect_right(starts, cell.row) - 1
+            chunk = _chunk(file, group, f"{cell.column}.bytes")
+        if mirror.is_mirrored(shard):  # several threads may wait for a store at once
+            fetch_chunk(shard, chunk)
+        with _reading:
             key = (shard, stamp, group, f"{cell.column}.bytes")
             value = _value(_row(key, cell.row - starts[group], 2 * budget.max_bytes), cell.item)
     except MediaError:
         raise
+    except StoreError as error:
+        raise not_given(error) from None
     except Exception as error:  # hostile bytes make Arrow raise whatever it likes
         raise _broken(ref, f"the cell cannot be read ({type(error).__name__})") from None
     if not value:
@@ -362,11 +372,15 @@ def _read_cell(ref: MediaRef, cell: ParquetLocation, budget: Budget) -> bytes:
 @lru_cache(maxsize=32)
 def _open(shard: Path, size: int, time: int) -> tuple[pq.ParquetFile, list[int]]:
     """The reader, and at which row each row group begins."""
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(shard, memory_map=True, page_checksum_verification=True)
+    file = open_parquet(shard, memory_map=True)
     rows = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
     return file, [0, *accumulate(rows)]
+
+
+def _chunk(file: pq.ParquetFile, group: int, leaf: str) -> pq.ColumnChunkMetaData:
+    about = file.metadata.row_group(group)
+    chunks = map(about.column, range(about.num_columns))
+    return next(chunk for chunk in chunks if chunk.path_in_schema == leaf)
 
 
 def _value(row: pa.Array, item: int | None) -> bytes | None:
@@ -410,17 +424,11 @@ def _start(key: _Key, limit: int) -> _Cursor:
     Compressed pages are as large as their headers say, and values that repeat stay references into
     a dictionary. What is more than the limit must be about that large on the disk too.
     """
-    import pyarrow.parquet as pq
-
     shard, stamp, group, leaf = key
     file, _ = _open(shard, *stamp)
     about = file.metadata.row_group(group)
-    chunk = next(
-        chunk
-        for chunk in map(about.column, range(about.num_columns))
-        if chunk.path_in_schema == leaf
-    )
-    with shard.open("rb") as content:
+    chunk = _chunk(file, group, leaf)
+    with open_parts(shard) as content:
         pages = look(content, chunk)
     # References cannot be read in batches: every one would have a dictionary of its own.
     most = limit if pages.dictionary else max(limit, 2 * chunk.total_compressed_size)
@@ -435,9 +443,7 @@ def _start(key: _Key, limit: int) -> _Cursor:
         )
     rows = about.num_rows
     if pages.dictionary:
-        file = pq.ParquetFile(
-            shard, memory_map=True, page_checksum_verification=True, read_dictionary=[leaf]
-        )
+        file = open_parquet(shard, memory_map=True, read_dictionary=[leaf])
     else:
         rows = max(1, min(rows, rows * min(limit, _BATCH_BYTES) // max(1, pages.bytes)))
     found = file.iter_batches(rows, row_groups=[group], columns=[leaf], use_threads=False)

@@ -36,6 +36,7 @@ from omnidata.run.engines.ray import (
     Cluster,
     Crew,
     Died,
+    Place,
     Worker,
     beside_us,
     check_seen,
@@ -99,7 +100,7 @@ class Job:
 
     task: str
     options: Mapping[str, str]
-    data: Path
+    data: Place
     fingerprint: str
     model: Recipe
     params: GenerationParams | None
@@ -154,7 +155,7 @@ class AskingWorker:
 
     def _open(self, samples: Sequence[Step]) -> About:
         job = self._job
-        check_seen(job.data)
+        check_seen([job.data])
         self._task = get_task(job.task, job.options)
         self._adapter = job.model.make(self._task, _AllSteps(self._task, job))
         about = accepted(self._task, self._adapter, job.params, samples, job.limits.concurrency)
@@ -178,7 +179,7 @@ class AskingWorker:
         """
         limits, meter = self._job.limits, StageTimer()
         free = Gate(Limits(), Budget(Limits(), self._adapter.name))
-        check_seen(self._job.parts)
+        check_seen([Place(self._job.parts, "")])
         path = self._job.parts / name
         lines = PartFile(path, known)
         try:
@@ -230,11 +231,11 @@ class _AllSteps(Sequence[Step]):
 
     @cached_property
     def _steps(self) -> Sequence[Step]:
-        source = self._task.load(self._job.data, check_media=False)
+        source = self._task.load(self._job.data.path, check_media=False)
         if source.fingerprint != self._job.fingerprint:
             raise RunError(
                 f"{machine()} has other data under this name",
-                where=str(self._job.data),
+                where=str(self._job.data.path),
                 expected="the dataset that the run was begun with, on every machine",
                 remedy="share one copy, or make the copies equal",
             )

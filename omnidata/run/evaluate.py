@@ -29,6 +29,7 @@ from omnidata.errors import (
     counted,
 )
 from omnidata.loaders.stored_steps import ids_of
+from omnidata.mirror import shown
 from omnidata.registry import plugin_versions
 from omnidata.run.adapter_contract import (
     About,
@@ -43,7 +44,7 @@ from omnidata.run.cache import ResponseCache
 from omnidata.run.cluster import Job, OnCluster, Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.engine import Engine
-from omnidata.run.engines.ray import Cluster
+from omnidata.run.engines.ray import Cluster, Place
 from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.scheduling import Gate, StageTimer
@@ -235,7 +236,7 @@ def evaluate(
             except BaseException:
                 took = {"prepare_s": asked - began, "ask_s": time.perf_counter() - asked}
                 with suppress(RunError):  # a disk that is full takes no times either
-                    run.finish(data=str(source.root), timings=took | dict(asker.timings))
+                    run.finish(data=shown(source.root), timings=took | dict(asker.timings))
                 raise
             asked_until = time.perf_counter()
             answered = run.done.answered
@@ -251,7 +252,7 @@ def evaluate(
                     stopped=asker.stopped,
                 )
             run.finish(
-                data=str(source.root),
+                data=shown(source.root),
                 steps=len(steps),
                 findings=len(source.findings),
                 stopped=asker.stopped,
@@ -395,7 +396,7 @@ def _on_cluster(
     job = Job(
         task.name,
         dict(task.options),
-        source.root.absolute(),
+        Place.of(source.root),
         source.fingerprint,
         model,
         params,

@@ -11,6 +11,7 @@ from omnidata import predictions
 from omnidata.errors import PredictionError, RunError, UsageError, counted
 from omnidata.files import LINE
 from omnidata.jsontext import encode
+from omnidata.mirror import shown
 from omnidata.predictions import Prediction
 from omnidata.run.run_files import changes, described, read_info, recorded_steps, recorded_task
 from omnidata.run.scoring import get_profile, score
@@ -198,7 +199,7 @@ def _join_attempts(runs: Sequence[Path], path: Path) -> None:
 def _facts(infos: Sequence[Info], runs: Sequence[Path], source: LoadedDataset, steps: int) -> Info:
     """What `run.json` of the whole says beside the settings."""
     facts: Info = {
-        "data": str(source.root),
+        "data": shown(source.root),
         "steps": steps,
         "findings": len(source.findings),
         "merged": [str(run) for run in runs],

@@ -14,6 +14,7 @@ import msgspec
 from omnidata.adapters import get_adapter
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.files import read_settings
+from omnidata.mirror import local
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import file_name
@@ -236,7 +237,7 @@ def _limits(folder: Path, *rows: LimitsRow) -> Limits:
 
 
 def _load(planned: SuiteRun, task: Task) -> LoadedDataset:
-    return load_to_ask(task, planned.folder / planned.task.data)
+    return load_to_ask(task, local(planned.task.data, beside=planned.folder))
 
 
 def run_suite(

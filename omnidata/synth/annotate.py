@@ -35,6 +35,7 @@ from omnidata.loaders.episode_tree import (
     label,
 )
 from omnidata.media import image, png, samples, stored, wav
+from omnidata.mirror import shown
 from omnidata.predictions import Prediction
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
@@ -519,7 +520,7 @@ def _report(task: Task, asked: Asked, answered: Answered, found: Result) -> dict
     unmeasured = f"precision not measured: {found.unmeasured}; {annotation_of(task).truth}"
     warnings = ("" if found.precision else unmeasured, asked.caveat)
     return {
-        "data": str(asked.source.root),
+        "data": shown(asked.source.root),
         "fingerprint": asked.source.fingerprint,
         "model": answered.model,
         "task": task.name,

@@ -21,6 +21,7 @@ from omnidata.errors import DataError, Finding, MediaError, RunError, UsageError
 from omnidata.jsontext import encode
 from omnidata.media import image, png, resolve
 from omnidata.metrics.intervals import share
+from omnidata.mirror import shown
 from omnidata.predictions import Prediction
 from omnidata.registry import is_ours, working
 from omnidata.run.cost import Limits
@@ -280,7 +281,7 @@ def recaption(
     """
     derivation = derivation_of(rows_of)
     plan = {
-        "data": str(source.root),
+        "data": shown(source.root),
         "task": source.task,
         "task_options": dict(task.options),
         "fingerprint": source.fingerprint,

@@ -8,10 +8,10 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import msgspec
 
@@ -24,6 +24,7 @@ from omnidata.loaders.files import JsonFiles
 from omnidata.loaders.load import load_data
 from omnidata.loaders.parquet import PictureFiles
 from omnidata.loaders.stored_steps import Positions, collect, row_ids
+from omnidata.mirror import local
 from omnidata.plugins import warn_of_misspelt
 from omnidata.registry import ANSWER, STEP, STEPS, TARGET
 from omnidata.tasks.common_options import OPTIONS as COMMON
@@ -134,6 +135,20 @@ _FILLED = ("instruction", "history")
 _BLANK = re.compile(rf"\{{({'|'.join(_FILLED)})\}}")
 _ALONE = re.compile(r"(?<!\w)\{\s*[^\W\d]\w*\s*\}")
 """A word alone in braces, but for an argument of TeX: no JSON has one."""
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+_TAKING_DATA = frozenset({"load", "detect", "fingerprint"})
+
+
+def _of_urls_too(method: Method) -> Method:
+    """A method whose data may be a URL, or a text: it is given the path that stands for them."""
+
+    @wraps(method)
+    def call(self: Any, data: str | Path, *given: Any, **options: Any) -> Any:
+        return method(self, local(data), *given, **options)
+
+    return cast("Method", call)
 
 
 class Benchmark:
@@ -247,9 +262,11 @@ class Benchmark:
     logs_by_number: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Warn of attributes that may be misspelt members."""
+        """Warn of attributes that may be misspelt members, and let data be URLs."""
         super().__init_subclass__(**options)
         warn_of_misspelt(cls, Benchmark, stacklevel=2)
+        for name in _TAKING_DATA & vars(cls).keys():
+            setattr(cls, name, _of_urls_too(getattr(cls, name)))
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self._check_members()
@@ -551,6 +568,7 @@ class Benchmark:
         """
         raise NotImplementedError
 
+    @_of_urls_too
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations: `steps`, or those of a Parquet repository of the task.
 
@@ -669,6 +687,7 @@ class Benchmark:
         """
         return None
 
+    @_of_urls_too
     def detect(self, data: Path) -> bool | None:
         """Whether rows of the task are there, by a look at their beginning.
 
@@ -685,6 +704,7 @@ class Benchmark:
             return None
         return any(step is not None for step in self.steps(data, lambda finding: None))
 
+    @_of_urls_too
     def fingerprint(self, data: Path) -> str:
         """SHA-256 over the annotations; changes with them.
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from omnidata import media
 from omnidata.actions import Screen
 from omnidata.errors import MediaError
-from omnidata.media import resolve
+from omnidata.media import is_mirrored, resolve
 from omnidata.types import MediaRef, Modality, Step
 
 _MAGIC: Final[tuple[tuple[Modality, int, bytes, str, frozenset[str]], ...]] = (
@@ -99,7 +99,7 @@ def file_of(ref: MediaRef) -> Path | None:
     It lies inside the data after links are followed, and is by content and by name what its kind
     says.
     """
-    if ref.inline is not None or ref.cell is not None:
+    if ref.inline is not None or ref.cell is not None or is_mirrored(ref):
         return None
     try:
         path = resolve(ref).resolve()

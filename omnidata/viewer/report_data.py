@@ -12,6 +12,7 @@ from typing import Any
 from omnidata import media
 from omnidata.actions import Action, Point, Region, Screen, history_text
 from omnidata.errors import MediaError, OmnidataError, RunError, UsageError, counted
+from omnidata.mirror import local
 from omnidata.predictions import Prediction, lacked, parts
 from omnidata.run.altered_media import Alteration, read_alteration, step_without
 from omnidata.run.run_files import Run, recorded_steps
@@ -168,7 +169,7 @@ def open_run(run: Run, *, data: Path | None = None) -> Book:
             where=str(run.path),
             expected=f"scores by {', '.join(run.benchmark.profiles)}",
         )
-    task, source, note = _asked(run, place)
+    task, source, note = _asked(run, local(place))
     steps = source.steps
     if run.settings:
         steps = recorded_steps(run.settings, source, run.path)

@@ -15,12 +15,13 @@ import socket
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from omnidata import mirror
 from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError, counted
 from omnidata.run.engines.local import Lost, cores
 
@@ -188,6 +189,7 @@ class Crew:
             max_restarts=0,  # a row that kills its worker would do so for ever
             max_task_retries=0,
             max_concurrency=16,
+            runtime_env={"env_vars": _environment()},
         )
         self._arguments = [ray.put(argument) for argument in arguments]
         self._hired = self._futile = 0
@@ -441,14 +443,13 @@ class Caller:
         """The machine."""
         return machine()
 
-    async def open(self, sees: Sequence[Path]) -> None:
+    async def open(self, sees: Sequence[Place]) -> None:
         """Look whether this machine sees what the work needs.
 
         Raises:
-            RunError: it does not.
+            OmnidataError: as `check_seen`.
         """
-        for path in sees:
-            check_seen(path)
+        check_seen(sees)
 
     async def call(self, items: Sequence[Any]) -> _Answers:
         """Call the function on each, in order; who is late is left behind in its thread."""
@@ -495,8 +496,9 @@ def each(
     with connected(cluster) as ray:
         crew = Crew(ray, cluster, Caller, function, limit_s)
         try:
-            crew.first(sees)
-            yield from _Calls(crew, cluster, items, limit_s).answers(sees)
+            places = [*map(Place.of, sees)]
+            crew.first(places)
+            yield from _Calls(crew, cluster, items, limit_s).answers(places)
         finally:
             crew.close()
 
@@ -516,7 +518,7 @@ class _Calls(Generic[Item, Result]):
         self._done: dict[int, Result | Lost] = {}
         self._served = False
 
-    def answers(self, sees: Sequence[Path]) -> Iterator[Result | Lost]:
+    def answers(self, sees: Sequence[Place]) -> Iterator[Result | Lost]:
         """All of them, in order."""
         for number in range(len(self._items)):
             while number not in self._done:
@@ -608,19 +610,49 @@ def wait_until_seen(path: Path, is_seen: Callable[[], bool]) -> None:
         time.sleep(_LOOK_S)
 
 
-def check_seen(path: Path) -> None:
-    """Refuse a path that another machine has, and this one not.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file or folder that all machines need.
+
+    Attributes:
+        path: the same on every machine.
+        url: of the data on a store, of which each machine makes a mirror there; empty where all
+            machines share a disk.
+    """
+
+    path: Path
+    url: str
+
+    @classmethod
+    def of(cls, path: Path) -> Place:
+        """That of a path of this machine."""
+        return cls(path.absolute(), mirror.source(path))
+
+
+def check_seen(places: Iterable[Place]) -> None:
+    """Refuse a place that another machine has, and this one not.
 
     Raises:
         RunError: nothing is there; it names this machine.
+        OmnidataError: as `omnidata.mirror.local`.
     """
-    if not path.exists():
-        raise RunError(
-            f"{machine()} does not see it",
-            where=str(path),
-            expected="data and results on a disk that all machines share",
-            remedy="name them by a path that is the same everywhere",
-        )
+    places = tuple(places)
+    for url in dict.fromkeys(place.url for place in places if place.url):
+        mirror.local(url)
+    for place in places:
+        if not place.path.exists():
+            raise RunError(
+                f"{machine()} does not see it",
+                where=str(place.path),
+                expected="data and results on a disk that all machines share",
+                remedy="name them by a path that is the same everywhere",
+            )
+
+
+def _environment() -> dict[str, str]:
+    """What workers are to have in their environment: limits that were raised, and the cache."""
+    ours = {name: value for name, value in os.environ.items() if name.startswith("OMNIDATA_")}
+    return ours | {mirror.CACHE_VARIABLE: os.path.abspath(mirror.cache_folder())}  # noqa: PTH100  links stay
 
 
 def _reason(error: BaseException) -> str:

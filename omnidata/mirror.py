@@ -1,0 +1,581 @@
+"""A local folder that stands for data on an object store, and is filled as it is read.
+
+Every object of the listing is a file of its name, size and time, without content: whoever walks
+through the data, or asks how large a file is, asks no store. Content comes when a file is opened
+through `omnidata.files` or `omnidata.media`: the whole file, or the blocks that are read of a large
+one. What was read stays, up to a number of bytes; what was used longest ago goes first.
+
+Several processes of a machine share the cache. A database in it knows which blocks of which version
+of an object are there; a lock is held while an object is fetched or given up. A file that was asked
+for stays for `_IN_USE_S` seconds at least, as its reader opens it by its path; afterwards an open
+file outlives its name.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from filelock import FileLock, Timeout
+
+from omnidata.errors import DataError, UsageError
+from omnidata.object_stores import (
+    Address,
+    Listing,
+    StoredObject,
+    StoreError,
+    address,
+    listing,
+    local_path,
+    read,
+)
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+CACHE_VARIABLE: Final = "OMNIDATA_CACHE"
+"""The variable of the environment that names the folder of the cache."""
+BYTES_VARIABLE: Final = "OMNIDATA_CACHE_BYTES"
+"""The variable of the environment with the bytes that the cache may hold."""
+MOST_BYTES: Final = 50 * 1000**3
+"""Bytes that the cache holds unless told otherwise."""
+
+_MARK: Final = f"{os.sep}stores{os.sep}"
+_BLOCK: Final = 1024**2
+_AT_ONCE: Final = 16 * 1024**2  # bytes of one request, which are in memory as a whole
+_IN_USE_S: Final = 60.0
+_LOCKS: Final = 1024  # files; objects that share one wait for each other, no more
+_KEPT_PART: Final = 0.9  # of the limit, when room is made
+_SCHEMA: Final = """
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS mirrors (
+    id INTEGER PRIMARY KEY, url TEXT UNIQUE, folder TEXT UNIQUE, base TEXT
+);
+CREATE TABLE IF NOT EXISTS objects (
+    id INTEGER PRIMARY KEY, mirror INTEGER, name TEXT, size INTEGER, version TEXT, mtime_ns INTEGER,
+    blocks BLOB, bytes INTEGER DEFAULT 0, used REAL DEFAULT 0, UNIQUE (mirror, name)
+);
+CREATE INDEX IF NOT EXISTS by_use ON objects (used) WHERE bytes > 0;
+CREATE TABLE IF NOT EXISTS total (id INTEGER PRIMARY KEY CHECK (id = 1), bytes INTEGER);
+INSERT OR IGNORE INTO total VALUES (1, 0);
+CREATE TRIGGER IF NOT EXISTS changed AFTER UPDATE OF bytes ON objects BEGIN
+    UPDATE total SET bytes = bytes + new.bytes - old.bytes;
+END;
+CREATE TRIGGER IF NOT EXISTS removed AFTER DELETE ON objects BEGIN
+    UPDATE total SET bytes = bytes - old.bytes;
+END;
+COMMIT;
+"""
+
+
+# Where the cache is, and how much it may hold.
+
+
+def cache_folder() -> Path:
+    """The folder of the cache: `OMNIDATA_CACHE`, else the user's own for such things."""
+    given = os.environ.get(CACHE_VARIABLE)
+    if given:
+        return Path(given)
+    above = os.environ.get("XDG_CACHE_HOME")
+    return (Path(above) if above else Path.home() / ".cache") / "omnidata"
+
+
+def most_bytes() -> int:
+    """Bytes that the cache may hold.
+
+    Raises:
+        UsageError: the environment says something else than a number.
+    """
+    given = os.environ.get(BYTES_VARIABLE)
+    if not given:
+        return MOST_BYTES
+    if not (given.isascii() and given.isdigit() and int(given[:19]) > 0 and len(given) < 20):
+        raise UsageError(
+            f"{given[:40]!r} is no number of bytes",
+            where=BYTES_VARIABLE,
+            expected=f"a whole number, e.g. {MOST_BYTES}",
+        )
+    return int(given)
+
+
+def _stores() -> str:
+    """The real path of the folder that all mirrors lie in, with a slash at its end."""
+    names = (CACHE_VARIABLE, "XDG_CACHE_HOME", "HOME")
+    return _real_stores(tuple(os.environ.get(name, "") for name in names), Path.cwd().as_posix())
+
+
+@lru_cache(maxsize=8)
+def _real_stores(environment: tuple[str, ...], folder: str) -> str:
+    return os.path.join(os.path.realpath(cache_folder()), "stores", "")  # noqa: PTH118
+
+
+# What is known of the objects.
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A file of a mirror, as the database has it.
+
+    Attributes:
+        id: of the object.
+        place: where it was listed.
+        base: as `Listing` has it.
+        name: below the address.
+        path: of the file.
+        about: as the listing has it.
+        blocks: a byte for eight blocks, the lowest bit first; None where none is there.
+        used: when it was asked for last, in seconds since 1970.
+    """
+
+    id: int
+    place: Address
+    base: str
+    name: str
+    path: Path
+    about: StoredObject
+    blocks: bytes | None
+    used: float
+
+    def missing(self, start: int, end: int) -> list[tuple[int, int]]:
+        """The stretches between two bytes that are not there, in whole blocks."""
+        found: list[tuple[int, int]] = []
+        size = self.about.size
+        for number in range(start // _BLOCK, -(-min(end, size) // _BLOCK)):
+            if self.blocks and self.blocks[number // 8] >> number % 8 & 1:
+                continue
+            begin, stop = number * _BLOCK, min((number + 1) * _BLOCK, size)
+            if found and found[-1][1] == begin and stop - found[-1][0] <= _AT_ONCE:
+                found[-1] = found[-1][0], stop
+            else:
+                found.append((begin, stop))
+        return found
+
+
+class _Cache:
+    """The database and the locks of a cache, for one thread.
+
+    Args:
+        stores: the real path of the folder of all mirrors.
+
+    Raises:
+        DataError: the folder cannot hold a cache.
+    """
+
+    def __init__(self, stores: str) -> None:
+        self.stores = Path(stores)
+        self._locks = self.stores.parent / "locks"
+        try:
+            for folder in (self._locks, self.stores):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.base = sqlite3.connect(
+                self.stores.parent / "stores.db", timeout=60, isolation_level=None
+            )
+            self.base.execute("PRAGMA journal_mode=WAL")
+            self.base.execute("PRAGMA synchronous=NORMAL")
+            self.base.executescript(_SCHEMA)
+        except (OSError, sqlite3.Error) as error:
+            raise DataError(
+                f"nothing can be kept in the folder of the cache ({error})",
+                where=str(self.stores.parent),
+                expected="a folder on a disk of this machine that may be written",
+                remedy=f"name another one with --cache-dir, or in {CACHE_VARIABLE}",
+            ) from None
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """A transaction: others see all of it, or nothing."""
+        self.base.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.base.execute("ROLLBACK")
+            raise
+        self.base.execute("COMMIT")
+
+    def lock(self, key: int, *, wait: bool = True) -> FileLock:
+        """What one process and thread may hold: of an object, by its id."""
+        path = self._locks / f"{key % _LOCKS:04d}"
+        return FileLock(path, timeout=-1 if wait else 0, poll_interval=0.02, thread_local=False)
+
+    def mirror_lock(self, folder: Path) -> FileLock:
+        """What is held while a mirror is made or brought up to date."""
+        return FileLock(self._locks / folder.parent.name)
+
+    def known(self, path: str) -> _Known:
+        """The object that a file of a mirror stands for, marked as in use.
+
+        Raises:
+            StoreError: nobody listed it.
+        """
+        digest, _, rest = path[len(str(self.stores)) + 1 :].partition("/")
+        name = rest.partition("/")[2]
+        query = (
+            "SELECT o.id, url, base, name, size, version, mtime_ns, blocks, used FROM objects o "
+            "JOIN mirrors m ON m.id = mirror WHERE folder = ? AND name = ?"
+        )
+        row = self.base.execute(query, (digest, name)).fetchone()
+        now = time.time()
+        if row and not now - _IN_USE_S / 2 < row[-1] <= now:  # nobody takes it away in between
+            with self.change():
+                self.base.execute("UPDATE objects SET used = ? WHERE id = ?", (now, row[0]))
+                row = self.base.execute(query, (digest, name)).fetchone()
+        if not row:
+            raise StoreError(
+                "the cache does not know what this file stands for",
+                where=path,
+                expected="a file of data that were listed",
+                remedy=f"remove {self.stores / digest}, and give the command again",
+            )
+        identity, url, base, name, size, version, mtime_ns, blocks, used = row
+        place = address(url)
+        assert place
+        about = StoredObject(size, version, mtime_ns)
+        return _Known(identity, place, base, name, Path(path), about, blocks, used)
+
+
+_held = threading.local()
+_left: list[Any] = []
+"""Databases that a parent process opened: a child neither uses nor closes them."""
+
+
+def _cache() -> _Cache:
+    stores = _stores()
+    caches: dict[tuple[int, str], _Cache] = vars(_held).setdefault("caches", {})
+    key = os.getpid(), stores
+    if key not in caches:
+        _left.extend(cache for (process, _), cache in caches.items() if process != key[0])
+        caches[key] = _Cache(stores)
+    return caches[key]
+
+
+# A URL becomes a folder.
+
+
+def local(data: str | Path, *, beside: Path | None = None) -> Path:
+    """The data as a path: of a URL the folder or file that stands for it, listed anew.
+
+    Args:
+        data: a path or a URL, as the user named it.
+        beside: the folder that a relative path is meant from, if not the current one.
+
+    Raises:
+        UsageError: the URL is none of a store.
+        DataError: nothing is there, or names of objects cannot be files' (`check_names`).
+        StoreError, PlatformError: as `omnidata.object_stores.listing`.
+    """
+    if (path := local_path(data)) is not None:
+        return path
+    place = address(data)
+    if place is None:
+        return Path(data) if beside is None else beside / data
+    found = listing(place)
+    if "" not in found.objects:
+        return _brought_up_to_date(place, found)
+    # A file stands for its neighbours as well: media lie beside annotations.
+    folder = place.above
+    if not folder.path:
+        raise DataError("this is no object of a bucket", where=place.url, expected="bucket/name")
+    return _brought_up_to_date(folder, listing(folder)) / place.path.rpartition("/")[2]
+
+
+def _brought_up_to_date(place: Address, found: Listing) -> Path:
+    """The folder of a mirror, whose files are those of the listing."""
+    cache = _cache()
+    digest = sha256(place.url.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+    root = cache.stores / digest / (place.path.rpartition("/")[2] or "data")
+    with cache.mirror_lock(root):
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with cache.change():
+            cache.base.execute(
+                "INSERT INTO mirrors (url, folder, base) VALUES (?, ?, ?) "
+                "ON CONFLICT (url) DO UPDATE SET base = excluded.base",
+                (place.url, digest, found.base),
+            )
+            (mirror,) = cache.base.execute(
+                "SELECT id FROM mirrors WHERE url = ?", (place.url,)
+            ).fetchone()
+        rows = cache.base.execute(
+            "SELECT name, id, size, version, mtime_ns FROM objects WHERE mirror = ?", (mirror,)
+        )
+        before = {name: (key, StoredObject(*about)) for name, key, *about in rows}
+        for name in before.keys() - found.objects.keys():
+            _drop(cache, root / name, before[name][0])
+        new = {}
+        for name, about in found.objects.items():
+            key, then = before.get(name, (0, None))
+            if then is None:
+                _place_holder(root / name, about)
+                new[name] = about
+            elif (then.size, then.version) != (about.size, about.version):
+                _renew(cache, root / name, key, about)
+            elif not _is_as_left(root / name, then):
+                _renew(cache, root / name, key, then)
+        with cache.change():
+            cache.base.executemany(
+                "INSERT INTO objects (mirror, name, size, version, mtime_ns) "
+                "VALUES (?, ?, ?, ?, ?)",
+                ((mirror, name, o.size, o.version, o.mtime_ns) for name, o in new.items()),
+            )
+    return root
+
+
+def _drop(cache: _Cache, path: Path, key: int) -> None:
+    with cache.lock(key):
+        with cache.change():
+            cache.base.execute("DELETE FROM objects WHERE id = ?", (key,))
+        path.unlink(missing_ok=True)
+    for folder in path.parents:  # those of a mirror that have nothing in them any more
+        if folder.parent.parent == cache.stores:
+            break
+        try:
+            folder.rmdir()
+        except OSError:
+            break
+
+
+def _renew(cache: _Cache, path: Path, key: int, about: StoredObject) -> None:
+    """Forget what was read of an object, and put an empty file in its place."""
+    with cache.lock(key):
+        if _is_as_left(path, about):  # by whoever held the lock
+            return
+        with cache.change():
+            cache.base.execute(
+                "UPDATE objects SET size = ?, version = ?, mtime_ns = ?, blocks = NULL, bytes = 0 "
+                "WHERE id = ?",
+                (about.size, about.version, about.mtime_ns, key),
+            )
+        _place_holder(path, about)
+
+
+def _is_as_left(path: Path, about: StoredObject) -> bool:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return (found.st_size, found.st_mtime_ns) == (about.size, about.mtime_ns)
+
+
+def _place_holder(path: Path, about: StoredObject) -> None:
+    """A new file of that size and time, without content; who has the old one open keeps it."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_name(f".{os.getpid()}-{threading.get_ident()}.new")
+    try:
+        with new.open("xb") as file:
+            file.truncate(about.size)
+        os.utime(new, ns=(about.mtime_ns, about.mtime_ns))
+        new.replace(path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise _no_room(path, error) from None
+
+
+def _no_room(path: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"the cache cannot keep it ({error.strerror})",
+        where=shown(path),
+        expected=f"room below {_stores()}",
+        remedy="make room there, or name another folder with --cache-dir",
+    )
+
+
+# Files are filled when they are read.
+
+
+def is_mirrored(path: str | Path) -> bool:
+    """Whether a path lies in a folder that stands for data on a store."""
+    text = os.fspath(path)
+    # Asked of each medium, often: a look at the text tells nearly all paths.
+    return _MARK in text and text.startswith(_stores())
+
+
+def fill(path: Path, start: int = 0, end: int | None = None) -> None:
+    """See that a file of a mirror has its content; nothing happens to any other file.
+
+    Args:
+        path: the file.
+        start: the first byte that is needed.
+        end: the one after the last; None for the file's end.
+
+    Raises:
+        StoreError: the store does not give them, or the cache cannot keep them.
+    """
+    if not is_mirrored(path):
+        return
+    cache = _cache()
+    known = cache.known(os.fspath(path))
+    stop = known.about.size if end is None else end
+    if not known.missing(start, stop):
+        return
+    if (most := most_bytes()) < min(stop, known.about.size) - start:
+        raise StoreError(
+            f"{known.about.size} bytes are more than the cache may hold",
+            where=shown(path),
+            expected=f"at most {most} bytes at once",
+            remedy="allow more with --cache-bytes",
+        )
+    with cache.lock(known.id):
+        known = cache.known(os.fspath(path))
+        for begin, finish in known.missing(start, stop):
+            content = read(known.place, known.base, known.name, known.about, begin, finish)
+            _make_room(cache, len(content), most, known.id)
+            _write(known, begin, content)
+            known = _note(cache, known, begin, finish)
+
+
+def _write(known: _Known, begin: int, content: bytes) -> None:
+    """Put bytes into the file; they are on the disk before anybody hears of them."""
+    try:
+        descriptor = os.open(known.path, os.O_WRONLY | os.O_NOFOLLOW)
+        try:
+            view = memoryview(content)
+            while view:
+                done = os.pwrite(descriptor, view, begin)
+                view, begin = view[done:], begin + done
+            os.fdatasync(descriptor)
+            os.utime(descriptor, ns=(known.about.mtime_ns, known.about.mtime_ns))
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise _no_room(known.path, error) from None
+
+
+def _note(cache: _Cache, known: _Known, begin: int, finish: int) -> _Known:
+    """Say that blocks are there."""
+    count = -(-known.about.size // _BLOCK)
+    blocks = bytearray(known.blocks or bytes(-(-count // 8)))
+    for number in range(begin // _BLOCK, -(-finish // _BLOCK)):
+        blocks[number // 8] |= 1 << number % 8
+    with cache.change():
+        cache.base.execute(
+            "UPDATE objects SET blocks = ?, bytes = bytes + ?, used = ? WHERE id = ?",
+            (bytes(blocks), finish - begin, time.time(), known.id),
+        )
+    return cache.known(os.fspath(known.path))
+
+
+def _make_room(cache: _Cache, needed: int, most: int, own: int) -> None:
+    """Give up what was used longest ago, but nothing that may be about to be opened."""
+    (held,) = cache.base.execute("SELECT bytes FROM total").fetchone()
+    if held + needed <= most:
+        return
+    left = min(most - needed, int(_KEPT_PART * most))
+    before = time.time() - _IN_USE_S
+    rows = cache.base.execute(
+        "SELECT o.id, folder, url, name, size, version, mtime_ns, bytes FROM objects o JOIN "
+        "mirrors m ON m.id = mirror WHERE bytes > 0 AND used < ? ORDER BY used",
+        (before,),
+    ).fetchall()
+    for key, folder, url, name, size, version, mtime_ns, freed in rows:
+        if held <= left:
+            break
+        if key % _LOCKS == own % _LOCKS:
+            continue
+        with suppress(Timeout), cache.lock(key, wait=False):
+            with cache.change():
+                given_up = cache.base.execute(
+                    "UPDATE objects SET blocks = NULL, bytes = 0 WHERE id = ? AND used < ?",
+                    (key, before),
+                ).rowcount
+            if given_up:
+                root = cache.stores / folder / (url.rpartition("/")[2] or "data")
+                _place_holder(root / name, StoredObject(size, version, mtime_ns))
+                held -= freed
+
+
+class Ranged(io.RawIOBase):
+    """A file of a mirror of which only what is read is fetched.
+
+    Args:
+        path: of the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self._size = path.stat().st_size
+        self._at = 0
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def seekable(self) -> bool:
+        """True."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next byte is read."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go elsewhere."""
+        begin = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        if begin + offset < 0:
+            raise ValueError(f"byte {begin + offset} of a file")
+        self._at = begin + offset
+        return self._at
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Read the next bytes.
+
+        Raises:
+            StoreError: as `fill`.
+        """
+        view = memoryview(buffer).cast("B")
+        end = min(self._at + len(view), self._size)
+        if self._at >= end:
+            return 0
+        fill(self.path, self._at, end)
+        with self.path.open("rb") as file:
+            file.seek(self._at)
+            count = file.readinto(view[: end - self._at])
+        self._at += count
+        return count
+
+
+# What people are told.
+
+
+def shown(path: str | Path) -> str:
+    """A path for messages and records: of a file of a mirror the URL that it stands for."""
+    text = os.fspath(path)
+    return told(text) if is_mirrored(text) else text
+
+
+def source(path: str | Path) -> str:
+    """The URL of the data that a path's mirror stands for; empty for a path that lies in none."""
+    if not is_mirrored(path):
+        return ""
+    stores = _stores()
+    return _urls(stores).get(os.fspath(path).removeprefix(stores).partition("/")[0], "")
+
+
+def told(text: str) -> str:
+    """A text in which URLs stand in place of the files of mirrors that stand for them."""
+    stores = _stores()
+    if stores not in text:
+        return text
+    first, *parts = text.split(stores)
+    return first + "".join(_url_of(part, stores) for part in parts)
+
+
+def _url_of(part: str, stores: str) -> str:
+    url = _urls(stores).get(part[:20])
+    name = url.rpartition("/")[2] if url else ""
+    head = f"{part[:20]}/{name}"
+    return url + part[len(head) :] if url and part.startswith(head) else stores + part
+
+
+def _urls(stores: str) -> Mapping[str, str]:
+    """The URLs of the cache by their folders."""
+    return dict(_cache().base.execute("SELECT folder, url FROM mirrors"))

@@ -1,0 +1,471 @@
+"""Data on object stores: what lies below a URL, and bytes of it, through `fsspec`.
+
+Names and sizes come from a listing that anybody may have filled: a name that is no plain relative
+path is refused before anything is made of it. Whatever fails is said with the URL, which has no
+credentials in it: those are in the environment, or in the files of the store's own tools.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import unquote
+
+from omnidata.errors import DataError, OmnidataError, PlatformError, UsageError, meant
+
+_STORES: Final[Mapping[str, tuple[str, str]]] = {
+    "s3": ("s3fs", "omnidata[s3]"),
+    "s3a": ("s3fs", "omnidata[s3]"),
+    "gs": ("gcsfs", "omnidata[gcs]"),
+    "gcs": ("gcsfs", "omnidata[gcs]"),
+    "az": ("adlfs", "adlfs"),
+    "abfs": ("adlfs", "adlfs"),
+    "abfss": ("adlfs", "adlfs"),
+    "hf": ("huggingface_hub", "huggingface_hub"),
+    "memory": ("fsspec", "fsspec"),
+}
+"""By scheme the package that speaks to the store, and what to install for it."""
+_LOCAL: Final = "file"
+_URL: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/+(.*)$", re.DOTALL)
+"""One slash is enough: a URL that became a path on its way has lost the other."""
+_QUERY: Final = re.compile(r"\?\S*")
+_WAITS: Final = (0.2, 0.5, 1.2, 2.5)
+"""Seconds before a request is sent again."""
+_MOST_OBJECTS: Final = 5_000_000
+_LONGEST_PART: Final = 255  # bytes of a name between slashes
+_LONGEST: Final = 3072  # bytes of a whole name
+_VERSIONS: Final = ("ETag", "etag", "generation", "blob_id", "md5Hash")
+_TIMES: Final = ("LastModified", "last_modified", "updated", "mtime", "created")
+_NO_ACCESS: Final = (
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "TokenRetrievalError",
+    "CredentialRetrievalError",
+    "DefaultCredentialsError",
+    "RefreshError",
+    "GatedRepoError",
+    "RepositoryNotFoundError",
+    "RevisionNotFoundError",
+    "ParamValidationError",
+    "InvalidRegionError",
+)
+"""Classes of errors of the stores' own packages that no second request mends."""
+
+Result = TypeVar("Result")
+
+
+class StoreError(DataError):
+    """A store gives no answer, or an object is no longer what its listing said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where data lie on a store.
+
+    Attributes:
+        scheme: e.g. "s3".
+        path: bucket and prefix, without a slash at either end.
+    """
+
+    scheme: str
+    path: str
+
+    @property
+    def url(self) -> str:
+        """The address as a person writes it."""
+        return f"{self.scheme}://{self.path}"
+
+    @property
+    def above(self) -> Address:
+        """What the last part of the address lies in."""
+        return replace(self, path=self.path.rpartition("/")[0])
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """One object of a listing.
+
+    Attributes:
+        size: in bytes.
+        version: changes with the content, as the store says it.
+        mtime_ns: when it was written, in nanoseconds since 1970. What is finer than a second is
+            made of the version: whoever goes by size and time notices each change.
+    """
+
+    size: int
+    version: str
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What lies below an address.
+
+    Attributes:
+        base: the path under which the objects are read; for the Hub it names a commit.
+        objects: by their names below the address, with slashes.
+    """
+
+    base: str
+    objects: Mapping[str, StoredObject]
+
+
+def local_path(text: str | Path) -> Path | None:
+    """The path that a `file://` URL names; None for anything else.
+
+    Examples:
+        >>> local_path("file:///data/omnigui")
+        PosixPath('/data/omnigui')
+    """
+    found = _URL.match(str(text))
+    if found is None or found[1].lower() != _LOCAL:
+        return None
+    return Path("/" + unquote(found[2]))
+
+
+def address(text: str | Path) -> Address | None:
+    """The address that a URL names; None for a path.
+
+    Raises:
+        UsageError: it has a scheme that is none of a store, credentials, or no bucket.
+
+    Examples:
+        >>> address("s3://bucket/omnigui/").url
+        's3://bucket/omnigui'
+        >>> address("data/omnigui") is None
+        True
+    """
+    found = _URL.match(str(text))
+    if found is None or len(found[1]) < 2 or Path(text).exists():
+        return None
+    scheme, path = found[1].lower(), found[2].strip("/")
+    shown = f"{scheme}://..."
+    if scheme not in _STORES:
+        raise UsageError(
+            "no store of objects is known by this scheme",
+            where=shown,
+            expected=f"one of {', '.join(f'{name}://' for name in (*_STORES, _LOCAL))}, or a path",
+            remedy=meant(scheme, _STORES) or "download the data, and name their folder",
+        )
+    bucket = path.partition("/")[0]
+    login = bucket.rpartition("@")[0]
+    if "?" in path or "::" in path or (login and (":" in login or not scheme.startswith("abfs"))):
+        raise UsageError(
+            "a URL with credentials, a query or several stores is not opened",
+            where=shown,
+            expected="scheme://bucket/prefix",
+            remedy="put credentials where the store's own tools look for them "
+            "(docs/object_stores.md)",
+        )
+    if not bucket:
+        raise UsageError(
+            "the URL names no bucket", where=f"{scheme}://", expected=f"{scheme}://bucket/prefix"
+        )
+    return Address(scheme, path)
+
+
+def listing(place: Address) -> Listing:
+    """All objects below an address; an object itself is listed under the empty name.
+
+    Raises:
+        DataError: nothing is there, a name cannot be a file's, or too many are there.
+        StoreError: the store gives no answer.
+        PlatformError: the package that speaks to the store is not installed.
+    """
+    store = _store(place)
+
+    def found() -> tuple[str, Mapping[str, Any]]:
+        store.invalidate_cache()
+        base = _commit(store, place) if place.scheme == "hf" else place.path
+        return base, store.find(base, detail=True)
+
+    try:
+        base, entries = _patiently(place.url, found)
+    except FileNotFoundError:
+        base, entries = place.path, {}
+    if len(entries) > _MOST_OBJECTS:
+        raise DataError(
+            f"there are {len(entries):,} objects",
+            where=place.url,
+            expected=f"at most {_MOST_OBJECTS:,} below the data's own prefix",
+            remedy="name a prefix further down",
+        )
+    root = base.strip("/")
+    objects: dict[str, StoredObject] = {}
+    for full, about in entries.items():
+        name = full.lstrip("/").removeprefix(root)
+        if about.get("type") == "directory" or (full.endswith("/") and not about.get("size")):
+            continue  # consoles write empty objects for folders
+        if name.startswith("/"):
+            name = name[1:]
+        elif name:
+            continue  # another prefix that begins with the same letters
+        objects[name] = _object(about, place, name)
+    if not objects:
+        raise DataError(
+            "nothing is there, or it may not be listed",
+            where=place.url,
+            expected="a bucket and a prefix with objects below it",
+            remedy="mend the URL, or see that your credentials may list it",
+        )
+    if "" not in objects:
+        check_names(objects, place.url)
+    return Listing(base, objects)
+
+
+def _object(about: Mapping[str, Any], place: Address, name: str) -> StoredObject:
+    size = about.get("size")
+    if not isinstance(size, int) or size < 0:
+        raise DataError(
+            f"the store does not say how large {name!r:.200} is",
+            where=place.url,
+            expected="objects of a known size",
+            remedy="copy the data to a store that says it",
+        )
+    stated = next((about[key] for key in _VERSIONS if about.get(key)), "")
+    moment = _seconds(next((about[key] for key in _TIMES if about.get(key)), None))
+    version = str(stated or f"{moment:.6f}")
+    fine = int.from_bytes(sha256(f"{version} {size}".encode()).digest()[:8], "big")
+    return StoredObject(size, version, int(moment) * 10**9 + fine % 10**9)
+
+
+def _seconds(moment: object) -> float:
+    """A moment in seconds since 1970; one of 2001 where the store has no clock."""
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            moment = None
+    if isinstance(moment, datetime):  # UTC where nobody says
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return float(moment) if isinstance(moment, int | float) and 0 < moment < 1 << 33 else 1e9
+
+
+def check_names(names: Iterable[str], where: str) -> None:
+    """Refuse names that cannot all be files of one folder, whatever the file system.
+
+    Args:
+        names: of objects.
+        where: their URL, for the message.
+
+    Raises:
+        DataError: one leads elsewhere or has a part that no file may have, or two would be one
+            file, or one is a folder of another.
+    """
+    folded: dict[str, str] = {}
+    for name in names:
+        reason = _unusable(name)
+        other = folded.setdefault(name.casefold(), name)
+        if not reason and other != name:
+            reason = f"it differs from {other!r:.200} in the case of its letters alone"
+        if reason:
+            raise _refused(name, reason, where)
+    known: dict[str, str] = {}
+    for name in folded.values():
+        at = name.rfind("/")
+        while at > 0 and known.get(folder := name[:at].casefold()) is None:
+            if folder in folded:
+                raise _refused(folded[folder], f"{name!r:.200} would lie in it", where)
+            known[folder] = name[:at]
+            at = name.rfind("/", 0, at)
+        if at > 0 and known[name[:at].casefold()] != name[:at]:
+            other = known[name[:at].casefold()]
+            raise _refused(name, f"a folder of it is also written {other!r:.200}", where)
+
+
+def _unusable(name: str) -> str:
+    """Why an object's name cannot be a file's; empty if it can."""
+    if name.startswith("/"):
+        return "it is absolute"
+    parts = name.split("/")
+    if "\0" in name or "\\" in name:
+        return "it holds a NUL character or a backslash"
+    if ".." in parts or "." in parts or "" in parts:
+        return 'one of its parts is empty, "." or ".."'
+    encoded = [len(part.encode("utf-8", "surrogatepass")) for part in parts]
+    if max(encoded) > _LONGEST_PART or sum(encoded) + len(parts) > _LONGEST:
+        return "it is longer than a file's may be"
+    return ""
+
+
+def _refused(name: str, reason: str, where: str) -> DataError:
+    return DataError(
+        f"the object {name!r:.200} cannot be a file of the data: {reason}",
+        where=where,
+        expected="names that are relative paths of files, each different from the others",
+        remedy="rename or remove the object, or name a prefix without it",
+    )
+
+
+def read(place: Address, base: str, name: str, about: StoredObject, start: int, end: int) -> bytes:
+    """Bytes of an object, if it still is what its listing said.
+
+    Args:
+        place: where it was listed.
+        base: as the listing has it.
+        name: of the object, below the address.
+        about: as the listing has it.
+        start: the first byte.
+        end: the one after the last.
+
+    Raises:
+        StoreError: the store gives no answer, or the object has changed or is gone.
+        PlatformError: as `listing`.
+    """
+    store = _store(place)
+    path = f"{base}/{name}"
+    url = f"{place.url}/{name}"
+
+    def fetched() -> bytes:
+        if place.scheme in ("s3", "s3a"):
+            return _read_s3(store, path, about, start, end)
+        content: bytes = store.cat_file(path, start=start, end=end)
+        # What names a commit of the Hub cannot change.
+        if place.scheme != "hf":
+            store.invalidate_cache()
+            now = _object(store.info(path), place, name)
+            if (now.size, now.version) != (about.size, about.version):
+                raise _ChangedError
+        return content
+
+    try:
+        content = _patiently(url, fetched)
+    except (FileNotFoundError, _ChangedError) as error:
+        gone = isinstance(error, FileNotFoundError)
+        raise StoreError(
+            "the object is gone" if gone else "the object has changed since it was listed",
+            where=url,
+            expected="data that stay as they are while they are read",
+            remedy="give the same command again: it lists what is there now",
+        ) from None
+    if len(content) != end - start:
+        raise StoreError(
+            f"the store gave {len(content)} of {end - start} bytes",
+            where=url,
+            expected="as many bytes as its listing says",
+            remedy="give the same command again",
+        )
+    return content
+
+
+class _ChangedError(Exception):
+    """The object is not the one of the listing."""
+
+
+def _read_s3(store: Any, path: str, about: StoredObject, start: int, end: int) -> bytes:
+    """One request, which the store refuses if the object is another one by now."""
+    from fsspec.asyn import sync
+
+    bucket, _, key = path.partition("/")
+
+    async def answered() -> bytes:
+        answer = await store._call_s3(
+            "get_object", Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1}",
+            IfMatch=about.version if about.version.startswith('"') else f'"{about.version}"',
+            **store.req_kw,
+        )  # fmt: skip
+        async with answer["Body"] as body:
+            content: bytes = await body.read()
+            return content
+
+    try:
+        found: bytes = sync(store.loop, answered)
+    except Exception as error:
+        cause = error.__cause__ or error
+        told = getattr(cause, "response", None) or {}
+        if told.get("ResponseMetadata", {}).get("HTTPStatusCode") in (412, 416):
+            raise _ChangedError from None
+        raise
+    return found
+
+
+def _store(place: Address) -> Any:
+    """The file system of `fsspec` for a scheme.
+
+    Raises:
+        PlatformError: its package is not installed.
+    """
+    import fsspec
+    from fsspec.config import conf
+
+    package, extra = _STORES[place.scheme]
+    options: dict[str, Any] = {}
+    if place.scheme == "hf" and "token" not in conf.get("hf", {}):
+        options["token"] = False  # nobody is told who asks, unless the user says so
+    if place.scheme in ("s3", "s3a"):  # `_patiently` asks again, and says so at the end
+        given = conf.get(place.scheme, {}).get("config_kwargs", {})
+        options["config_kwargs"] = {"retries": {"max_attempts": 0}} | given
+    try:
+        store = fsspec.filesystem(place.scheme, **options)
+    except ImportError:
+        raise PlatformError(
+            f"{package} is not installed, which reads {place.scheme}://",
+            where=place.url,
+            expected="the package of the store",
+            remedy=f'pip install "{extra}"',
+        ) from None
+    if place.scheme in ("s3", "s3a"):
+        store.retries = 1
+    return store
+
+
+def _commit(store: Any, place: Address) -> str:
+    """The path with the commit that a branch or a tag of the Hub means now."""
+    found = store.resolve_path(place.path)
+    about = store._api.repo_info(
+        found.repo_id, revision=found.revision, repo_type=found.repo_type, token=store.token
+    )
+    pinned = replace(found, revision=about.sha, _raw_revision=None)
+    path: str = pinned.unresolve()
+    return path
+
+
+def _patiently(url: str, ask: Callable[[], Result]) -> Result:
+    """What a store answers; it is asked again where that may help.
+
+    Raises:
+        StoreError: it gives no answer.
+        FileNotFoundError: it says that nothing is there.
+    """
+    for wait in (*_WAITS, None):
+        try:
+            return ask()
+        except (FileNotFoundError, _ChangedError, OmnidataError):
+            raise
+        except Exception as error:  # each store's package has errors of its own
+            names = {kind.__name__ for kind in type(error).__mro__}
+            refused = isinstance(error, PermissionError) or not names.isdisjoint(_NO_ACCESS)
+            if refused:
+                raise StoreError(
+                    f"the store gives no access ({said(error)})",
+                    where=url,
+                    expected="credentials that may list and read the data",
+                    remedy="set them up as the store's own tools want them (docs/object_stores.md)",
+                ) from None
+            if wait is None:
+                raise StoreError(
+                    f"the store gives no answer, asked {len(_WAITS) + 1} times ({said(error)})",
+                    where=url,
+                    expected="a store that can be reached",
+                    remedy="see that it can be, and give the same command again",
+                ) from None
+        time.sleep(wait * random.uniform(0.7, 1.3))  # not all workers at once
+    raise AssertionError("unreachable")
+
+
+def said(error: Exception) -> str:
+    """An error of a store's package in a line, without what follows a `?` in a URL.
+
+    Examples:
+        >>> said(OSError("GET http://host/key?X-Amz-Signature=1 failed"))
+        'OSError: GET http://host/key failed'
+    """
+    line = next(iter(str(error).splitlines()), "")
+    return f"{type(error).__name__}: {_QUERY.sub('', line)[:200]}".removesuffix(": ")
