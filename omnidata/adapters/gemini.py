@@ -16,13 +16,14 @@ import aiohttp
 import msgspec
 
 from omnidata.adapters.api import (
-    ApiModel,
+    BatchModel,
     delivered,
     reasoned_alone,
     reported,
     token_usage,
     tool_called,
 )
+from omnidata.adapters.batch_forms import GEMINI
 from omnidata.adapters.http import fault, open_session, parsed, sendable
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
 from omnidata.errors import CallError, PlatformError
@@ -30,6 +31,7 @@ from omnidata.jsontext import compact, decode, in_snake_case
 from omnidata.types import Completion, GenerationParams
 
 try:
+    import httpx2
     from google import genai
     from google.genai import errors, types
     from google.genai.files import AsyncFiles
@@ -286,7 +288,7 @@ class _Written:
     tools: tuple[types.ToolDict, ...] = ()
 
 
-class Gemini(ApiModel):
+class Gemini(BatchModel):
     """Sends media inline, or through the File API where a request would grow too large.
 
     The SDK gets a session of ours, so that errors are the same whichever HTTP libraries happen to
@@ -295,6 +297,7 @@ class Gemini(ApiModel):
     """
 
     wire = "gemini"
+    batch = GEMINI
     tools = frozenset({"computer_use"})
     ours = frozenset(
         {
@@ -333,20 +336,7 @@ class Gemini(ApiModel):
             response = await client.aio.models.generate_content(
                 model=self.preset.model,
                 contents=self._contents(payload.turns, uris),
-                config=types.GenerateContentConfig(
-                    system_instruction=payload.system or None,
-                    temperature=params.temperature,
-                    max_output_tokens=params.max_new_tokens,
-                    seed=params.seed,
-                    stop_sequences=list(params.stop) or None,
-                    tools=list(payload.tools) or None,
-                    # Nothing here could call a function; the SDK would say so at every request.
-                    automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-                    # As it came: what the SDK makes of it lacks what it does not know.
-                    should_return_http_response=True,
-                    # Not the client's: uploads would carry it too.
-                    http_options=types.HttpOptions(extra_body=self.preset.extra_body or None),
-                ),
+                config=self._config(payload, params),
             )
         except errors.APIError as error:
             raise fault(error.code, {}, error.message or "", where=where) from error
@@ -358,6 +348,47 @@ class Gemini(ApiModel):
             ) from None
         http = response.sdk_http_response
         return completion((http and http.body) or "", where, tools=bool(payload.tools))
+
+    def body(self, payload: _Written, params: GenerationParams) -> bytes:
+        """The JSON text of a request as the SDK makes it, which knows no other way than to send it.
+
+        Media are in it however large they are, as it is no request of its own, or named.
+        """
+        media = [part for turn in payload.turns for part in turn.parts if part.sha256]
+        uris = {part.sha256: self.refer(part) for part in media} if self.refer else {}
+        with _echo() as client:
+            response = client.models.generate_content(
+                model=self.preset.model,
+                contents=self._contents(payload.turns, uris),
+                config=self._config(payload, params),
+            )
+        http = response.sdk_http_response
+        assert http and http.body
+        return http.body.encode()
+
+    def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
+        """What the server said.
+
+        Raises:
+            CallError: it is no answer.
+        """
+        return completion(body, where, tools=tools)
+
+    def _config(self, payload: _Written, params: GenerationParams) -> types.GenerateContentConfig:
+        return types.GenerateContentConfig(
+            system_instruction=payload.system or None,
+            temperature=params.temperature,
+            max_output_tokens=params.max_new_tokens,
+            seed=params.seed,
+            stop_sequences=list(params.stop) or None,
+            tools=list(payload.tools) or None,
+            # Nothing here could call a function; the SDK would say so at every request.
+            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+            # As it came: what the SDK makes of it lacks what it does not know.
+            should_return_http_response=True,
+            # Not the client's: uploads would carry it too.
+            http_options=types.HttpOptions(extra_body=self.preset.extra_body or None),
+        )
 
     def _contents(
         self, turns: Sequence[RenderedMessage], uris: Mapping[str, str]
@@ -451,6 +482,20 @@ class Gemini(ApiModel):
             self._client.close()
         if self._session is not None:
             await self._session.close()
+
+
+def _echo() -> genai.Client:
+    """A client that is answered with its own request; nothing leaves the process."""
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=request.content))
+    return genai.Client(
+        api_key="none",
+        vertexai=False,
+        http_options=types.HttpOptions(
+            base_url=ADDRESS,
+            api_version=API_VERSION,
+            httpx_client=httpx2.Client(transport=transport),
+        ),
+    )
 
 
 def _said(parts: Sequence[RenderedPart]) -> Iterator[dict[str, Any]]:

@@ -42,18 +42,21 @@ class RunFolder:
         path: the folder; made if missing.
         settings: everything that makes two runs comparable, as JSON values; secrets in them are
             not written.
+        again: whether transient failures are to be asked again from here on; else their lines stay
+            until `reopen` takes them out.
 
     Raises:
         RunError: the folder holds something else, or a run with other settings.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, settings: Mapping[str, Any], *, again: bool = True) -> None:
         self.path = path
         self.settings: Mapping[str, Any] = without_secrets(settings)
         self.predictions = path / "predictions.jsonl"
         self.attempts = path / "attempts.jsonl"
         self._info = path / "run.json"
         self.done: dict[str, Completion] = {}
+        self._again = again
         self._make()
         with wrap_os_error(path):
             self._lock = take_lock(
@@ -114,11 +117,11 @@ class RunFolder:
             self._read_done()
 
     def _read_done(self) -> None:
-        """What needs no second try; transient failures move to `attempts.jsonl`."""
+        """What is final; failures that are to be asked again move to `attempts.jsonl`."""
         final: list[Prediction] = []
         failed: list[Prediction] = []
         for line in predictions.read_final(self.predictions):
-            if line.delivery in TRANSIENT:
+            if self._again and line.delivery in TRANSIENT:
                 failed.append(line)
             else:
                 final.append(line)
