@@ -41,7 +41,6 @@ class BatchForm:
         price: what a token costs beside its price in a request of its own.
         media: "file" where a request may name media that lie in a folder of the server's machine,
             "upload" where they are uploaded beside it, empty where it holds them all.
-        served: whether the provider takes files over HTTP.
         row: writes a request: its custom id and the JSON text of its body.
         read: reads what came of a request out of a row's JSON object; None where it is no such row.
     """
@@ -52,7 +51,6 @@ class BatchForm:
     max_bytes: int | None = None
     price: float = 0.5
     media: Literal["", "file", "upload"] = ""
-    served: bool = True
     row: Callable[[BatchForm, str, bytes], bytes]
     read: Callable[[Mapping[str, Any]], Returned | None]
 
@@ -92,7 +90,7 @@ OPENAI: Final = BatchForm(
     read=_openai_read,
 )
 VLLM: Final = replace(
-    OPENAI, name="vllm", max_requests=None, max_bytes=None, price=1.0, media="file", served=False
+    OPENAI, name="vllm", max_requests=None, max_bytes=None, price=1.0, media="file"
 )
 
 

@@ -25,6 +25,8 @@ from omnidata.adapters.api import (
 )
 from omnidata.adapters.batch_forms import GEMINI
 from omnidata.adapters.http import fault, open_session, parsed, sendable
+from omnidata.adapters.keys import Key
+from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
 from omnidata.errors import CallError, PlatformError
 from omnidata.jsontext import compact, decode, in_snake_case
@@ -233,6 +235,10 @@ class Uploads:
                 transient=False,
             )
         return file
+
+    def keep(self) -> None:
+        """Leave what was uploaded to expire by itself."""
+        self._names.clear()
 
     async def close(self) -> None:
         """Delete what was uploaded; what cannot be deleted expires within 48 hours."""
@@ -473,6 +479,18 @@ class Gemini(BatchModel):
             self._uploads = Uploads(self._client.aio.files)
         return self._client, self._uploads
 
+    async def upload(self, parts: Sequence[RenderedPart]) -> dict[str, str]:
+        """Upload media that are to outlive this process; gives their addresses by hash.
+
+        Raises:
+            CallError: one cannot be uploaded, or the service cannot read it.
+        """
+        with self.key.hidden():
+            _, uploads = self._open()
+            uris = await asyncio.gather(*map(uploads.uri, parts))
+        uploads.keep()
+        return {part.sha256: uri for part, uri in zip(parts, uris, strict=True)}
+
     async def close(self) -> None:
         """Delete what was uploaded, and close the connections."""
         if self._uploads is not None:
@@ -482,6 +500,7 @@ class Gemini(BatchModel):
             self._client.close()
         if self._session is not None:
             await self._session.close()
+        self._session = self._client = self._uploads = None
 
 
 def _echo() -> genai.Client:
@@ -496,6 +515,29 @@ def _echo() -> genai.Client:
             httpx_client=httpx2.Client(transport=transport),
         ),
     )
+
+
+def connected(
+    preset: Preset, key: Key, http: httpx2.Client
+) -> tuple[genai.Client, type[errors.APIError]]:
+    """A client for calls outside of a run, and the errors that it raises.
+
+    Args:
+        preset: whose server it asks.
+        key: the secret that the server asks for.
+        http: makes the connections; whoever made it closes it.
+    """
+    client = genai.Client(
+        api_key=key.value or "none",
+        vertexai=False,
+        http_options=types.HttpOptions(
+            base_url=preset.base_url or ADDRESS,
+            api_version=preset.api_version or API_VERSION,
+            httpx_client=http,
+            retry_options=types.HttpRetryOptions(attempts=1),
+        ),
+    )
+    return client, errors.APIError
 
 
 def _said(parts: Sequence[RenderedPart]) -> Iterator[dict[str, Any]]:

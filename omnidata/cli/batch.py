@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,6 +15,7 @@ from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from omnidata.run.batch import Written
+    from omnidata.run.batch_jobs import FileState
     from omnidata.run.batch_results import Read
     from omnidata.types import Task
 
@@ -30,6 +32,9 @@ def _root() -> None:
 
 
 _Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")]
+_Prices = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="What models cost (docs/evaluate.md).")
+]
 
 
 @app.command("write")
@@ -187,9 +192,7 @@ def read(
     ] = None,
     profile: args.Profile = None,
     changed_media: args.ChangedMedia = False,
-    prices: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What models cost (docs/evaluate.md).")
-    ] = None,
+    prices: _Prices = None,
     as_json: args.Json = False,
 ) -> None:
     """Read what came back of a batch, score the run, print the table.
@@ -227,3 +230,130 @@ def print_read(found: Read, task: Task, run: Path, as_json: bool) -> None:
         )
     if any(lacking):
         raise typer.Exit(1)
+
+
+# What the provider does with the files.
+
+_BaseUrl = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="The server, if not the one that the batch was written for."),
+]
+_KeyFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Holds the server's key, in place of the environment."),
+]
+
+
+@app.command("submit")
+def submit(
+    run: _Run,
+    base_url: _BaseUrl = None,
+    key_file: _KeyFile = None,
+    as_json: args.Json = False,
+) -> None:
+    """Send a run's files of requests to OpenAI, Gemini or Anthropic.
+
+    RUN/batch/jobs.json says what was sent: the same command goes on where it was interrupted, and
+    sends no file twice but one that the provider has refused as a whole.
+
+    Example: omnidata batch submit runs/gpt
+    """
+    from omnidata.run.batch_jobs import submit as send
+
+    with terminal.resumable():
+        files = send(run, base_url=base_url, key_file=key_file, told=terminal.note)
+    _print_files(files, as_json)
+    terminal.note(f"next: omnidata batch fetch {run} --wait")
+
+
+@app.command("status")
+def status(
+    run: _Run,
+    base_url: _BaseUrl = None,
+    key_file: _KeyFile = None,
+    as_json: args.Json = False,
+) -> None:
+    """Say how things stand with a run's files of requests.
+
+    Exit code 1 means that the provider has refused a file as a whole.
+
+    Example: omnidata batch status runs/gpt
+    """
+    from omnidata.run.batch_jobs import status as look
+
+    files = look(run, base_url=base_url, key_file=key_file)
+    _print_files(files, as_json)
+    if any(known.state == "failed" for known in files.values()):
+        raise typer.Exit(1)
+
+
+@app.command("fetch")
+@reading_data
+def fetch(
+    run: _Run,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Look again, ever more seldom, until all has ended.")
+    ] = False,
+    base_url: _BaseUrl = None,
+    key_file: _KeyFile = None,
+    data: Annotated[
+        Path | None, args.data_option("The dataset, if it is not where the run had it.")
+    ] = None,
+    profile: args.Profile = None,
+    changed_media: args.ChangedMedia = False,
+    prices: _Prices = None,
+    as_json: args.Json = False,
+) -> None:
+    """Fetch what has ended, read it into the run, print the table.
+
+    Exit code 1 means that some steps have no answer, or that nothing has ended yet.
+
+    Example: omnidata batch fetch runs/gpt --wait
+    """
+    from omnidata.run.batch_jobs import fetch as bring
+    from omnidata.run.batch_results import read as read_results
+
+    with terminal.resumable(), terminal.progress(str(run)) as progress:
+
+        def told(files: Mapping[str, FileState]) -> None:
+            progress(sum(known.fetched for known in files.values()), len(files))
+
+        files, results, lost = bring(
+            run, base_url=base_url, key_file=key_file, wait=wait, told=told
+        )
+    for name, known in files.items():
+        if not known.fetched or known.state != "done":
+            terminal.note(" ".join(filter(None, (f"{name}: {known.state}", known.said))))
+    if not (results or lost):
+        terminal.note("nothing has come yet")
+        raise typer.Exit(1)
+    task, found = read_results(
+        run,
+        results,
+        lost=lost,
+        data=data,
+        profile=profile,
+        changed_media=changed_media,
+        prices=prices,
+    )
+    print_read(found, task, run, as_json)
+
+
+def _print_files(files: Mapping[str, FileState], as_json: bool) -> None:
+    """How things stand with files, as a table or as JSON."""
+    if as_json:
+        terminal.print_json(
+            {
+                name: {"state": known.state, "job": known.job, "word": known.word}
+                | {"counts": known.counts, "said": known.said, "fetched": known.fetched}
+                for name, known in files.items()
+            }
+        )
+        return
+    rows = []
+    for name, known in files.items():
+        counts = ", ".join(f"{number} {what}" for what, number in known.counts.items())
+        rows.append([name, known.job, known.state, known.word, counts])
+        if known.said:
+            terminal.note(f"{name}: {known.said}")
+    terminal.print_table("files of requests", ("", "job", "state", "provider's", "requests"), rows)

@@ -375,13 +375,13 @@ def _referring(form: BatchForm, folder: Path) -> Callable[[RenderedPart], str]:
             if not path.exists():
                 with atomic_write(path, durable=False) as file:
                     file.write(part.data)
-        return path.as_uri() if form.media == "file" else f"{UPLOADED}{path.name}"
+        return path.as_uri() if form.media == "file" else f"{UPLOADED}{part.mime}/{path.name}"
 
     return refer
 
 
 UPLOADED = "omnidata-upload:"
-"""Begins the name of a medium whose address is known once it is uploaded."""
+"""Begins the name of a medium whose address is known once it is uploaded: its type and file."""
 
 
 def medium_name(sha256: str, mime: str) -> str:

@@ -140,7 +140,7 @@ class BatchFolder:
         self.manifest: Manifest | None = None
         if (self.path / "manifest.json").exists():
             with wrap_os_error(self.path), open_own(self.path / "manifest.json", "rb") as file:
-                self.manifest = _decoded(file.read(), Manifest, self.path / "manifest.json")
+                self.manifest = decoded(file.read(), Manifest, self.path / "manifest.json")
 
     @classmethod
     def of(cls, run: Path) -> tuple[Self, Manifest]:
@@ -206,10 +206,10 @@ class BatchFolder:
             drop_partial_line(path)
         with wrap_os_error(self.path), open_own(path, "rb") as file:
             for line in lines(file):
-                yield _decoded(line, kind, path)
+                yield decoded(line, kind, path)
 
 
-def _decoded(text: bytes, kind: type[Line], path: Path) -> Line:
+def decoded(text: bytes, kind: type[Line], path: Path) -> Line:
     """The content of a file of ours, or a line of it.
 
     Raises:

@@ -100,8 +100,8 @@ def read(
     Args:
         out: the run folder.
         files: as the provider wrote them.
-        lost: files of requests of which nothing more will come, and why ("expired", ...): what no
-            result is known of in them has failed for that reason.
+        lost: files of requests of which nothing more will come, and why: "expired" or "cancelled".
+            What no result is known of in them has failed for that reason.
         data: the dataset, if it is not where it was.
         profile: the task's default if None.
         changed_media: go on although media have changed since the requests were written.
@@ -275,6 +275,9 @@ def _why_none(run: RunFolder) -> str:
 # Rows of files as completions.
 
 
+_ENDED = {"expired": "expired", "cancelled": "was cancelled"}
+
+
 class _Reader:
     """Reads rows as the model's adapter reads its server.
 
@@ -372,11 +375,11 @@ class _Reader:
 
         Args:
             asked: the request.
-            why: "expired", "cancelled", or what became of its file.
+            why: "expired" or "cancelled".
             said: the provider's words.
         """
         error = CallError(
-            f"the request {why} before it was answered" + (f": {said}" if said else ""),
+            f"the request {_ENDED[why]} before it was answered" + (f": {said}" if said else ""),
             where=f"batch request {asked.custom_id}",
             remedy="omnidata batch write ... --only missing asks again",
         )
