@@ -162,7 +162,6 @@ class _FamilyService(BatchService):
 
     def calling(self) -> Any:
         """A context in which the SDK is called."""
-
         import httpx2
 
         errors = _Errors(

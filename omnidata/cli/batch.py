@@ -136,7 +136,20 @@ def _print_written(written: Written, out: Path, as_json: bool) -> None:
         about: dict[str, Any] = {"run": str(out), "format": written.form, "model": written.model}
         about |= {"round": written.round, "new": written.new, "answered": written.answered}
         terminal.print_json({**about, "files": files, "unsent": written.unsent, **written.estimate})
-        return
+    else:
+        _print_estimate(written)
+    for why in written.unsent.values():
+        terminal.note(f"no request: {why}")
+    terminal.note(
+        f"{counted(written.new, 'request')} written, "
+        f"{counted(written.answered, 'step')} answered already: {written.folder}"
+    )
+    if written.new:
+        _note_next(written, out)
+
+
+def _print_estimate(written: Written) -> None:
+    """The files, and what they will cost."""
     rows = [
         [str(written.folder / file.name), f"{file.requests:,}", f"{file.bytes / 1e6:,.1f}"]
         for file in written.files
@@ -152,16 +165,6 @@ def _print_written(written: Written, out: Path, as_json: bool) -> None:
     if cost := written.estimate.get("cost"):
         price = f"prices of {cost['prices_of']}, at the batch's price, for these tokens"
         terminal.say(f"cost: {cost['amount']:.2f} {cost['currency']} ({price})")
-    for why in written.unsent.values():
-        terminal.note(f"no request: {why}")
-    terminal.note(
-        f"{counted(written.new, 'request')} written, "
-        f"{counted(written.answered, 'step')} answered already: {written.folder}"
-    )
-    if written.files:
-        _note_next(written, out)
-    else:
-        terminal.note("there is nothing to ask")
 
 
 def _note_next(written: Written, out: Path) -> None:

@@ -45,6 +45,7 @@ from omnidata.types import (
     Task,
 )
 
+_OF_VLLM = "/v1/chat/completions"
 _SAMPLED = 64
 _WRAPPED = 64
 """Bytes that an API puts around the rows of a file, at most."""
@@ -130,6 +131,7 @@ def write(
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     adapter = batch_model(model.make(task, source.steps, asks=False))
     form = adapter.batch
+    _check_url(adapter)
     _check_no_secrets(adapter)
     _check_media(form, media, model)
     about = accepted(task, adapter, None, steps, None)
@@ -194,13 +196,23 @@ def batch_model(adapter: Adapter) -> BatchModel:
     if isinstance(adapter, BatchModel):
         return adapter
     raise UsageError(
-        f"{adapter.name} is asked step by step: it has no file form of its requests",
+        f"{adapter.name} is asked step by step: no batch API takes its requests as files",
         where=f"--model {adapter.name}",
         expected="openai:MODEL, openai-responses:MODEL, anthropic:MODEL, gemini:MODEL or a preset "
         "of one of these wire formats; a local model behind `vllm run-batch` is openai:MODEL with "
         "--base-url",
         remedy="ask it live: omnidata evaluate",
     )
+
+
+def _check_url(adapter: BatchModel) -> None:
+    if adapter.batch.name == "vllm" and adapter.batch.url != _OF_VLLM:
+        raise UsageError(
+            f"`vllm run-batch` has no requests of the wire format {adapter.wire}",
+            where=f"--model {adapter.name}",
+            expected="openai:MODEL, which is Chat Completions",
+            remedy="name the model so, or ask it live: omnidata evaluate",
+        )
 
 
 def _check_no_secrets(adapter: BatchModel) -> None:
