@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, cast
 
 import aiohttp
@@ -362,12 +363,11 @@ class Gemini(BatchModel):
         """
         media = [part for turn in payload.turns for part in turn.parts if part.sha256]
         uris = {part.sha256: self.refer(part) for part in media} if self.refer else {}
-        with _echo() as client:
-            response = client.models.generate_content(
-                model=self.preset.model,
-                contents=self._contents(payload.turns, uris),
-                config=self._config(payload, params),
-            )
+        response = _echo().models.generate_content(
+            model=self.preset.model,
+            contents=self._contents(payload.turns, uris),
+            config=self._config(payload, params),
+        )
         http = response.sdk_http_response
         assert http and http.body
         return http.body.encode()
@@ -503,8 +503,12 @@ class Gemini(BatchModel):
         self._session = self._client = self._uploads = None
 
 
+@cache
 def _echo() -> genai.Client:
-    """A client that is answered with its own request; nothing leaves the process."""
+    """A client that is answered with its own request; nothing leaves the process.
+
+    It is made once, as that takes longer than a request.
+    """
     transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=request.content))
     return genai.Client(
         api_key="none",

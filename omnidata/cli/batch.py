@@ -15,7 +15,7 @@ from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from omnidata.run.batch import Written
-    from omnidata.run.batch_jobs import FileState
+    from omnidata.run.batch_folder import FileState
     from omnidata.run.batch_results import Read
     from omnidata.types import Task
 

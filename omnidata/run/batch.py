@@ -18,11 +18,12 @@ from typing import Any
 
 import msgspec
 
+from omnidata.adapters import is_light
 from omnidata.adapters.api import BatchModel
 from omnidata.adapters.batch_forms import BatchForm
 from omnidata.adapters.keys import credentials_in
 from omnidata.adapters.render import RenderedPart
-from omnidata.errors import CallError, RunError, UsageError
+from omnidata.errors import CallError, RunError, UsageError, counted
 from omnidata.jsontext import hash_of
 from omnidata.run.adapter_contract import accepted
 from omnidata.run.batch_folder import Asked, BatchFolder, Manifest, RequestFile, Round
@@ -129,6 +130,8 @@ def write(
             remedy="leave it out, or ask live: omnidata evaluate",
         )
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
+    if not is_light(model.spec):  # and weights would be loaded for nothing
+        raise _unbatched(model.spec)
     adapter = batch_model(model.make(task, source.steps, asks=False))
     form = adapter.batch
     _check_url(adapter)
@@ -195,9 +198,13 @@ def batch_model(adapter: Adapter) -> BatchModel:
     """
     if isinstance(adapter, BatchModel):
         return adapter
-    raise UsageError(
-        f"{adapter.name} is asked step by step: no batch API takes its requests as files",
-        where=f"--model {adapter.name}",
+    raise _unbatched(adapter.name)
+
+
+def _unbatched(name: str) -> UsageError:
+    return UsageError(
+        f"{name} is asked step by step: no batch API takes its requests as files",
+        where=f"--model {name}",
         expected="openai:MODEL, openai-responses:MODEL, anthropic:MODEL, gemini:MODEL or a preset "
         "of one of these wire formats; a local model behind `vllm run-batch` is openai:MODEL with "
         "--base-url",
@@ -286,11 +293,24 @@ def _begin(
 
 
 def _check_read(folder: BatchFolder, last: int, out: Path) -> None:
-    """Refuse to ask twice about steps that nobody has looked for an answer to.
+    """Refuse to ask twice about steps that may yet get an answer.
 
     Raises:
-        RunError: nothing of the last round has come back.
+        RunError: files are at the provider, or nothing of the last round has come back.
     """
+    there = [
+        name
+        for name, known in folder.jobs().files.items()
+        if known.state == "creating" or (known.job and not known.fetched)
+    ]
+    if there:
+        raise RunError(
+            f"{counted(len(there), 'file')} of requests may be at the provider, and what they ask "
+            f"would be asked twice: {', '.join(there[:3])}",
+            where=str(folder.path),
+            expected="jobs that have ended and been fetched",
+            remedy=f"omnidata batch fetch {out} --wait",
+        )
     if not any(line.round == last for line in folder.asked()):
         return
     if not any(line.round == last for line in folder.got()):

@@ -122,6 +122,49 @@ class Got(msgspec.Struct, kw_only=True, frozen=True):
     answered: bool
 
 
+class FileState(msgspec.Struct, kw_only=True):
+    """One file of requests at its provider.
+
+    Attributes:
+        state: "new", "uploaded", "creating" (nobody knows whether it was submitted), "running",
+            "done" (results lie in the folder), "failed", "expired", "cancelled".
+        label: by which the provider's job is found.
+        uploaded: the provider's name of the file.
+        job: the provider's name of the job.
+        word: the provider's word for how it stands.
+        counts: requests by what became of them.
+        said: why it failed.
+        results: names of the files in the folder.
+        fetched: whether all of them are there.
+    """
+
+    state: Literal[
+        "new", "uploaded", "creating", "running", "done", "failed", "expired", "cancelled"
+    ] = "new"
+    label: str = ""
+    uploaded: str = ""
+    job: str = ""
+    word: str = ""
+    counts: dict[str, int] = {}
+    said: str = ""
+    results: list[Annotated[str, msgspec.Meta(pattern=r"^results-[0-9-]+\.jsonl$")]] = []
+    fetched: bool = False
+
+
+class Upload(msgspec.Struct, kw_only=True):
+    """A medium at the provider: its address, and when it got there, in seconds since 1970."""
+
+    uri: str
+    at: float
+
+
+class Jobs(msgspec.Struct, kw_only=True):
+    """The content of `jobs.json`."""
+
+    files: dict[str, FileState] = {}
+    uploads: dict[str, Upload] = {}
+
+
 Line = TypeVar("Line", bound=msgspec.Struct)
 
 
@@ -175,6 +218,14 @@ class BatchFolder:
     def got(self) -> Iterator[Got]:
         """The lines of predictions that came out of a batch; later ones stand for earlier ones."""
         return self._lines("read.jsonl", Got)
+
+    def jobs(self) -> Jobs:
+        """What is known of the files at their provider; nothing where none was submitted."""
+        path = self.path / "jobs.json"
+        if not path.exists():
+            return Jobs()
+        with wrap_os_error(self.path), open_own(path, "rb") as file:
+            return decoded(file.read(), Jobs, path)
 
     def tidy(self) -> None:
         """Take out what a killed process left of requests whose file is not whole."""

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
 
 import msgspec
 
@@ -23,7 +22,7 @@ from omnidata.adapters.render import RenderedPart
 from omnidata.errors import CallError, RunError
 from omnidata.run.adapter_contract import decoding
 from omnidata.run.batch import UPLOADED, batch_model
-from omnidata.run.batch_folder import BatchFolder, RequestFile, decoded
+from omnidata.run.batch_folder import BatchFolder, FileState, RequestFile, Upload
 from omnidata.run.batch_results import made_again
 from omnidata.run.cluster import Recipe
 from omnidata.run.run_files import read_info, recorded_task
@@ -35,49 +34,6 @@ _KEPT_S = 40 * 3600
 
 _AT_ONCE = 8
 _BLOCK = 1 << 20
-
-
-class FileState(msgspec.Struct, kw_only=True):
-    """One file of requests at its provider.
-
-    Attributes:
-        state: "new", "uploaded", "creating" (nobody knows whether it was submitted), "running",
-            "done" (results lie in the folder), "failed", "expired", "cancelled".
-        label: by which the provider's job is found.
-        uploaded: the provider's name of the file.
-        job: the provider's name of the job.
-        word: the provider's word for how it stands.
-        counts: requests by what became of them.
-        said: why it failed.
-        results: names of the files in the folder.
-        fetched: whether all of them are there.
-    """
-
-    state: Literal[
-        "new", "uploaded", "creating", "running", "done", "failed", "expired", "cancelled"
-    ] = "new"
-    label: str = ""
-    uploaded: str = ""
-    job: str = ""
-    word: str = ""
-    counts: dict[str, int] = {}
-    said: str = ""
-    results: list[Annotated[str, msgspec.Meta(pattern=r"^results-[0-9-]+\.jsonl$")]] = []
-    fetched: bool = False
-
-
-class _Upload(msgspec.Struct, kw_only=True):
-    """A medium at the provider: its address, and when it got there, in seconds since 1970."""
-
-    uri: str
-    at: float
-
-
-class Jobs(msgspec.Struct, kw_only=True):
-    """The content of `jobs.json`."""
-
-    files: dict[str, FileState] = {}
-    uploads: dict[str, _Upload] = {}
 
 
 class _Open:
@@ -100,7 +56,7 @@ class _Open:
                 ),
             )
         stack.callback(lock.release)
-        self.jobs = read_jobs(self.folder)
+        self.jobs = self.folder.jobs()
         known = made_again(self.manifest)
         recipe = Recipe(
             known.spec, known.options, base_url or known.base_url, key_file, known.models
@@ -121,19 +77,6 @@ class _Open:
         return self.jobs.files.setdefault(file.name, FileState())
 
 
-def read_jobs(folder: BatchFolder) -> Jobs:
-    """What is known of a batch at its provider; nothing where it was never submitted.
-
-    Raises:
-        RunError: the file cannot be read.
-    """
-    path = folder.path / "jobs.json"
-    if not path.exists():
-        return Jobs()
-    with wrap_os_error(folder.path), open_own(path, "rb") as file:
-        return decoded(file.read(), Jobs, path)
-
-
 @contextmanager
 def _opened(out: Path, base_url: str | None, key_file: Path | None) -> Iterator[_Open]:
     with ExitStack() as stack:
@@ -147,7 +90,7 @@ def submit(
     key_file: Path | None = None,
     told: Callable[[str], None] = lambda line: None,
 ) -> dict[str, FileState]:
-    """Send every file of requests that was not sent, and those that the provider has refused.
+    """Send every file of the last round that was not sent, or that the provider has refused.
 
     Args:
         out: the run folder.
@@ -174,7 +117,10 @@ def submit(
             )
         tools = {tool: None for line in batch.folder.asked() for tool in line.tools}
         headers = batch.model.headers(batch.params, [*tools])
+        last = len(batch.manifest.rounds)
         for file in batch.manifest.files:
+            if file.round < last:  # whose steps, if they had no answer, are in the last round
+                continue
             known = batch.state(file)
             if known.state in ("new", "uploaded", "creating", "failed"):
                 _submit(batch, file, known, headers)
@@ -291,7 +237,7 @@ def _with_addresses(batch: _Open, path: Path, media: str) -> Iterator[Path]:
             }
         uris = asyncio.run(_uploaded(batch.model, [*parts.values()]))
         known |= {
-            name: _Upload(uri=uris[part.sha256], at=time.time()) for name, part in parts.items()
+            name: Upload(uri=uris[part.sha256], at=time.time()) for name, part in parts.items()
         }
         batch.save()
 

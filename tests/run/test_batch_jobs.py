@@ -238,3 +238,21 @@ def test_a_file_that_was_changed_is_not_sent(source: LoadedDataset, tmp_path: Pa
     ):
         submit(run, base_url=url)
     assert not jobs.files
+
+
+def test_no_round_is_begun_while_files_are_at_the_provider(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run = written(source, tmp_path / "run", "openai", limit=4, max_requests=2)
+    with serving("openai", refuse=[0, 429, 0], states=("completed",)) as (_, jobs, url):
+        with pytest.raises(CallError, match="429"):
+            submit(run, base_url=url)  # one file is there, the other is not
+        with pytest.raises(RunError, match="would be asked twice"):
+            written(source, run, "openai", limit=4, only_missing=True)
+        read(run, fetch(run, base_url=url)[1])
+        written(source, run, "openai", limit=4, only_missing=True)
+        sent = submit(run, base_url=url)
+        assert [len(rows) for rows in jobs.jobs.values()] == [2, 2]
+        assert "requests-00003.jsonl" in sent  # what the second file asked is in the third
+        _, found = read(run, fetch(run, base_url=url)[1])
+    assert (found.answered, found.kept, found.missing) == (2, 2, 0)
