@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.api import delivered, reasoned_alone, tool_called
+from omnidata.adapters.batch_forms import ANTHROPIC
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
-from omnidata.adapters.sdk import SdkModel, answer_of, raw_text
+from omnidata.adapters.sdk import SdkModel, Written, answer_of, raw_text
 from omnidata.errors import UsageError
 from omnidata.types import Completion, GenerationParams, Modality
 
@@ -46,19 +46,6 @@ class _Message(msgspec.Struct):
     usage: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A request without its generation settings.
-
-    Attributes:
-        body: the rest of the JSON object, behind its first brace.
-        tools: names of the tools that are declared.
-    """
-
-    body: bytes
-    tools: tuple[str, ...]
-
-
 class AnthropicMessages(SdkModel):
     """A model behind Messages, spoken to by the `anthropic` SDK.
 
@@ -79,6 +66,7 @@ class AnthropicMessages(SdkModel):
     wire: ClassVar[str] = "anthropic"
     package: ClassVar[str] = "anthropic"
     path: ClassVar[str] = "/v1/messages"
+    batch = ANTHROPIC
     sends: ClassVar[frozenset[Modality]] = frozenset({"image"})
     controls: frozenset[str] = frozenset({"temperature", "max_new_tokens", "stop"})
     tools: ClassVar[frozenset[str]] = frozenset(_BETAS)
@@ -109,7 +97,7 @@ class AnthropicMessages(SdkModel):
         client: anthropic.AsyncAnthropic = self.sdk.AsyncAnthropic(**settings, open_telemetry=False)
         return client
 
-    def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Written, int]:
+    def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
         """The messages and tools as JSON, pictures in base64."""
         heads = [part for turn in messages if turn.role == "system" for part in turn.parts]
         system = "\n\n".join(part.text for part in heads if part.kind == "text")
@@ -120,29 +108,36 @@ class AnthropicMessages(SdkModel):
         if tools:
             body["tools"] = [msgspec.Raw(part.text.encode()) for part in tools]
         encoded = msgspec.json.encode(body)[1:]
-        return _Written(encoded, tuple(part.role for part in tools)), len(encoded)
+        return Written(encoded, tuple(part.role for part in tools)), len(encoded)
 
-    async def send(self, payload: _Written, params: GenerationParams) -> Completion:
-        """One attempt.
+    def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
+        """What the server said.
 
         Raises:
-            CallError: no answer came.
+            CallError: it is no answer.
         """
+        return _completion(body, where, tools=tools)
+
+    def said(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
+        """All of the request but its messages, its tools and `extra_body`."""
         settings: dict[str, Any] = {
             "model": self.preset.model,
             "max_tokens": params.max_new_tokens,
         }
-        headers: dict[str, str] = {}
         if params.stop:
             settings["stop_sequences"] = params.stop
         if params.temperature is not None:
             settings["temperature"] = params.temperature
+        return settings
+
+    def headers(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, str]:
+        """The version of the API that has a temperature, and the betas of tools."""
+        headers: dict[str, str] = {}
+        if params.temperature is not None:
             headers["anthropic-version"] = _WITH_TEMPERATURE
-        if payload.tools:
-            headers["anthropic-beta"] = ",".join(_BETAS[name] for name in payload.tools)
-        head = msgspec.json.encode(settings | self.preset.extra_body)[:-1] + b","
-        text, where = await self.post(head, payload.body, headers=headers)
-        return _completion(text, where, tools=bool(payload.tools))
+        if tools:
+            headers["anthropic-beta"] = ",".join(_BETAS[name] for name in tools)
+        return headers
 
 
 def _turns(messages: Sequence[RenderedMessage]) -> Iterator[dict[str, Any]]:

@@ -20,11 +20,12 @@ import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.base import Model
+from omnidata.adapters.batch_forms import BatchForm
 from omnidata.adapters.http import fault
 from omnidata.adapters.keys import Key, credentials_in, secrets_in
 from omnidata.adapters.media_budget import arrange, lacking
 from omnidata.adapters.presets import Preset
-from omnidata.adapters.render import RenderedMessage, render
+from omnidata.adapters.render import RenderedMessage, RenderedPart, render
 from omnidata.errors import CallError, UsageError
 from omnidata.jsontext import is_number
 from omnidata.types import (
@@ -145,22 +146,33 @@ class ApiModel(Model):
         began = time.perf_counter()
         with self.key.hidden():
             answer = await self.send(prepared.payload, params)
+        return [self.told(answer, prepared.receipt, time.perf_counter() - began)]
+
+    def told(
+        self, answer: Completion, receipt: Mapping[str, Any], latency_s: float = 0.0
+    ) -> Completion:
+        """What a run keeps of an answer.
+
+        Args:
+            answer: as it was read; the usage as the server has it, as is the `model` of its
+                receipt.
+            receipt: of the request.
+            latency_s: seconds that it took; 0 where nobody waited for it.
+        """
         usage = token_usage(answer.usage, self.key.redact)
         said: dict[str, Any] = {"tokens": counts} if (counts := tokens_by_modality(usage)) else {}
         model = answer.receipt.get("model") or self.preset.model
         if model != self.preset.model:
             said["model"] = model
             self._warn_of(model)
-        return [
-            msgspec.structs.replace(
-                answer,
-                text=self.key.redact(answer.text),
-                error=self.key.redact(answer.error)[:_LONGEST_ERROR],
-                usage=usage,
-                latency_s=time.perf_counter() - began,
-                receipt={**prepared.receipt, **said},
-            )
-        ]
+        return msgspec.structs.replace(
+            answer,
+            text=self.key.redact(answer.text),
+            error=self.key.redact(answer.error)[:_LONGEST_ERROR],
+            usage=usage,
+            latency_s=latency_s,
+            receipt={**receipt, **said},
+        )
 
     def _warn_of(self, model: str) -> None:
         """Say once that another model answers than was asked for."""
@@ -184,6 +196,46 @@ class ApiModel(Model):
         Raises:
             CallError: no answer came.
         """
+
+
+class BatchModel(ApiModel):
+    """A model whose provider also answers files of requests, which it is sent in one go.
+
+    Attributes:
+        batch: what the files look like.
+        refer: gives the name by which a request has a medium that lies elsewhere; None puts the
+            media into the requests.
+    """
+
+    batch: BatchForm
+    refer: Callable[[RenderedPart], str] | None = None
+
+    @abstractmethod
+    def body(self, payload: Any, params: GenerationParams) -> bytes:
+        """The JSON text of a request, byte by byte what `send` sends."""
+
+    @abstractmethod
+    def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
+        """What a server said, as `send` has it.
+
+        Args:
+            body: the JSON text.
+            params: how it was asked.
+            where: the place, for errors.
+            tools: whether the prompt has a tool.
+
+        Raises:
+            CallError: it is no answer.
+        """
+
+    def headers(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, str]:
+        """What a request says in headers of its own beside the key; nothing by default.
+
+        Args:
+            params: how to decode.
+            tools: the names of those that are declared.
+        """
+        return {}
 
 
 def _names(body: Mapping[str, Any]) -> set[str]:

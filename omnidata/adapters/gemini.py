@@ -10,26 +10,31 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, cast
 
 import aiohttp
 import msgspec
 
 from omnidata.adapters.api import (
-    ApiModel,
+    BatchModel,
     delivered,
     reasoned_alone,
     reported,
     token_usage,
     tool_called,
 )
+from omnidata.adapters.batch_forms import GEMINI
 from omnidata.adapters.http import fault, open_session, parsed, sendable
+from omnidata.adapters.keys import Key
+from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
 from omnidata.errors import CallError, PlatformError
 from omnidata.jsontext import compact, decode, in_snake_case
 from omnidata.types import Completion, GenerationParams
 
 try:
+    import httpx2
     from google import genai
     from google.genai import errors, types
     from google.genai.files import AsyncFiles
@@ -232,6 +237,10 @@ class Uploads:
             )
         return file
 
+    def keep(self) -> None:
+        """Leave what was uploaded to expire by itself."""
+        self._names.clear()
+
     async def close(self) -> None:
         """Delete what was uploaded; what cannot be deleted expires within 48 hours."""
         for task in self._tasks.values():
@@ -286,7 +295,7 @@ class _Written:
     tools: tuple[types.ToolDict, ...] = ()
 
 
-class Gemini(ApiModel):
+class Gemini(BatchModel):
     """Sends media inline, or through the File API where a request would grow too large.
 
     The SDK gets a session of ours, so that errors are the same whichever HTTP libraries happen to
@@ -295,6 +304,7 @@ class Gemini(ApiModel):
     """
 
     wire = "gemini"
+    batch = GEMINI
     tools = frozenset({"computer_use"})
     ours = frozenset(
         {
@@ -333,20 +343,7 @@ class Gemini(ApiModel):
             response = await client.aio.models.generate_content(
                 model=self.preset.model,
                 contents=self._contents(payload.turns, uris),
-                config=types.GenerateContentConfig(
-                    system_instruction=payload.system or None,
-                    temperature=params.temperature,
-                    max_output_tokens=params.max_new_tokens,
-                    seed=params.seed,
-                    stop_sequences=list(params.stop) or None,
-                    tools=list(payload.tools) or None,
-                    # Nothing here could call a function; the SDK would say so at every request.
-                    automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-                    # As it came: what the SDK makes of it lacks what it does not know.
-                    should_return_http_response=True,
-                    # Not the client's: uploads would carry it too.
-                    http_options=types.HttpOptions(extra_body=self.preset.extra_body or None),
-                ),
+                config=self._config(payload, params),
             )
         except errors.APIError as error:
             raise fault(error.code, {}, error.message or "", where=where) from error
@@ -358,6 +355,46 @@ class Gemini(ApiModel):
             ) from None
         http = response.sdk_http_response
         return completion((http and http.body) or "", where, tools=bool(payload.tools))
+
+    def body(self, payload: _Written, params: GenerationParams) -> bytes:
+        """The JSON text of a request as the SDK makes it, which knows no other way than to send it.
+
+        Media are in it however large they are, as it is no request of its own, or named.
+        """
+        media = [part for turn in payload.turns for part in turn.parts if part.sha256]
+        uris = {part.sha256: self.refer(part) for part in media} if self.refer else {}
+        response = _echo().models.generate_content(
+            model=self.preset.model,
+            contents=self._contents(payload.turns, uris),
+            config=self._config(payload, params),
+        )
+        http = response.sdk_http_response
+        assert http and http.body
+        return http.body.encode()
+
+    def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
+        """What the server said.
+
+        Raises:
+            CallError: it is no answer.
+        """
+        return completion(body, where, tools=tools)
+
+    def _config(self, payload: _Written, params: GenerationParams) -> types.GenerateContentConfig:
+        return types.GenerateContentConfig(
+            system_instruction=payload.system or None,
+            temperature=params.temperature,
+            max_output_tokens=params.max_new_tokens,
+            seed=params.seed,
+            stop_sequences=list(params.stop) or None,
+            tools=list(payload.tools) or None,
+            # Nothing here could call a function; the SDK would say so at every request.
+            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+            # As it came: what the SDK makes of it lacks what it does not know.
+            should_return_http_response=True,
+            # Not the client's: uploads would carry it too.
+            http_options=types.HttpOptions(extra_body=self.preset.extra_body or None),
+        )
 
     def _contents(
         self, turns: Sequence[RenderedMessage], uris: Mapping[str, str]
@@ -442,6 +479,18 @@ class Gemini(ApiModel):
             self._uploads = Uploads(self._client.aio.files)
         return self._client, self._uploads
 
+    async def upload(self, parts: Sequence[RenderedPart]) -> dict[str, str]:
+        """Upload media that are to outlive this process; gives their addresses by hash.
+
+        Raises:
+            CallError: one cannot be uploaded, or the service cannot read it.
+        """
+        with self.key.hidden():
+            _, uploads = self._open()
+            uris = await asyncio.gather(*map(uploads.uri, parts))
+        uploads.keep()
+        return {part.sha256: uri for part, uri in zip(parts, uris, strict=True)}
+
     async def close(self) -> None:
         """Delete what was uploaded, and close the connections."""
         if self._uploads is not None:
@@ -451,6 +500,48 @@ class Gemini(ApiModel):
             self._client.close()
         if self._session is not None:
             await self._session.close()
+        self._session = self._client = self._uploads = None
+
+
+@cache
+def _echo() -> genai.Client:
+    """A client that is answered with its own request; nothing leaves the process.
+
+    It is made once, as that takes longer than a request.
+    """
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=request.content))
+    return genai.Client(
+        api_key="none",
+        vertexai=False,
+        http_options=types.HttpOptions(
+            base_url=ADDRESS,
+            api_version=API_VERSION,
+            httpx_client=httpx2.Client(transport=transport),
+        ),
+    )
+
+
+def connected(
+    preset: Preset, key: Key, http: httpx2.Client
+) -> tuple[genai.Client, type[errors.APIError]]:
+    """A client for calls outside of a run, and the errors that it raises.
+
+    Args:
+        preset: whose server it asks.
+        key: the secret that the server asks for.
+        http: makes the connections; whoever made it closes it.
+    """
+    client = genai.Client(
+        api_key=key.value or "none",
+        vertexai=False,
+        http_options=types.HttpOptions(
+            base_url=preset.base_url or ADDRESS,
+            api_version=preset.api_version or API_VERSION,
+            httpx_client=http,
+            retry_options=types.HttpRetryOptions(attempts=1),
+        ),
+    )
+    return client, errors.APIError
 
 
 def _said(parts: Sequence[RenderedPart]) -> Iterator[dict[str, Any]]:

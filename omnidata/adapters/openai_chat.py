@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from omnidata.adapters.api import delivered, reasoned_alone, reported, tool_called
+from omnidata.adapters.batch_forms import openai_rows
 from omnidata.adapters.keys import Key, is_openai
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart
-from omnidata.adapters.sdk import SdkModel, answer_of, data_url, raw_text
+from omnidata.adapters.sdk import SdkModel, Written, answer_of, data_url, raw_text
 from omnidata.errors import CallError
 from omnidata.types import Completion, GenerationParams
 
@@ -86,6 +87,7 @@ class OpenAIChat(SdkModel):
 
     def __init__(self, preset: Preset, key: Key) -> None:
         super().__init__(preset, key)
+        self.batch = openai_rows(preset.base_url, self.path)
         if not is_openai(preset.base_url):
             self.controls |= {"special_tokens"}
             if preset.layout == "paper":  # the other makes one turn of all
@@ -96,9 +98,9 @@ class OpenAIChat(SdkModel):
         client: openai.AsyncOpenAI = self.sdk.AsyncOpenAI(**settings)
         return client
 
-    def write(self, messages: Sequence[RenderedMessage]) -> tuple[bytes, int]:
+    def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
         """The messages as JSON, media in base64; behind them that an answer has begun, if so."""
-        body = msgspec.json.encode(
+        body = b'"messages":' + msgspec.json.encode(
             [
                 {"role": message.role, "content": [self._part(part) for part in message.parts]}
                 for message in messages
@@ -106,29 +108,27 @@ class OpenAIChat(SdkModel):
         )
         if messages and messages[-1].role == "assistant":
             body += b',"continue_final_message":true,"add_generation_prompt":false'
-        return body, len(body)
+        return Written(body + b"}"), len(body)
 
     def _part(self, part: RenderedPart) -> dict[str, Any]:
         if part.kind == "text":
             return {"type": "text", "text": raw_text(part.text)}
-        if part.kind == "audio" and self.preset.audio_part == "input_audio":
+        if part.kind == "audio" and self.preset.audio_part == "input_audio" and not self.refer:
             sound = {"data": part.data, "format": _format(part.mime)}
             return {"type": "input_audio", "input_audio": sound}
         kind = f"{part.kind}_url"
-        return {"type": kind, kind: {"url": data_url(part)}}
+        return {"type": kind, kind: {"url": self.refer(part) if self.refer else data_url(part)}}
 
-    async def send(self, payload: bytes, params: GenerationParams) -> Completion:
-        """One attempt.
+    def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
+        """What the server said.
 
         Raises:
-            CallError: no answer came.
+            CallError: it is no answer.
         """
-        head = msgspec.json.encode(self._settings(params))[:-1] + b',"messages":'
-        text, where = await self.post(head, payload, b"}")
-        return _completion(text, params, where)
+        return _completion(body, params, where)
 
-    def _settings(self, params: GenerationParams) -> dict[str, Any]:
-        """All of the request but its messages."""
+    def said(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
+        """All of the request but its messages and `extra_body`."""
         settings = {
             "model": self.preset.model,
             "temperature": params.temperature,
@@ -137,8 +137,7 @@ class OpenAIChat(SdkModel):
             "stop": params.stop or None,
             "skip_special_tokens": False if params.special_tokens else None,
         }
-        given = {name: value for name, value in settings.items() if value is not None}
-        return given | self.preset.extra_body
+        return {name: value for name, value in settings.items() if value is not None}
 
 
 def _format(mime: str) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from omnidata import jsontext
 from omnidata.adapters.api import delivered, reasoned_alone, tool_called
+from omnidata.adapters.batch_forms import openai_rows
+from omnidata.adapters.keys import Key
+from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
-from omnidata.adapters.sdk import SdkModel, answer_of, data_url, raw_text
+from omnidata.adapters.sdk import SdkModel, Written, answer_of, data_url, raw_text
 from omnidata.types import Completion, GenerationParams, Modality
 
 if TYPE_CHECKING:
@@ -48,21 +50,6 @@ class _Response(msgspec.Struct):
     usage: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A request without its generation settings.
-
-    Attributes:
-        body: the rest of the JSON object, behind its first brace.
-        tools: whether a tool is declared.
-        preview: whether it is that of `computer-use-preview`, which has to shorten long prompts.
-    """
-
-    body: bytes
-    tools: bool
-    preview: bool
-
-
 class OpenAIResponses(SdkModel):
     """A model behind Responses, spoken to by the `openai` SDK; nothing is kept at the server.
 
@@ -89,39 +76,45 @@ class OpenAIResponses(SdkModel):
         {"input", "model", "tools", "store", "stream", "temperature", "max_output_tokens"}
     )
 
+    def __init__(self, preset: Preset, key: Key) -> None:
+        super().__init__(preset, key)
+        self.batch = openai_rows(preset.base_url, self.path)
+
     def connect(self, **settings: Any) -> openai.AsyncOpenAI:
         """A client of OpenAI's SDK."""
         client: openai.AsyncOpenAI = self.sdk.AsyncOpenAI(**settings)
         return client
 
-    def write(self, messages: Sequence[RenderedMessage]) -> tuple[_Written, int]:
+    def write(self, messages: Sequence[RenderedMessage]) -> tuple[Written, int]:
         """The input and the tools as JSON, pictures as data URLs."""
         tools = [part for turn in messages for part in turn.parts if part.kind == "tool"]
-        names = {part.role for part in tools}
+        names = tuple(part.role for part in tools)
         # What is clicked on has to be seen as it is; the other tool's models have no such detail.
         detail = "original" if _TOOL in names else "auto"
         body: dict[str, Any] = {"input": list(_input(messages, detail))}
         if tools:
             body["tools"] = [msgspec.Raw(part.text.encode()) for part in tools]
         encoded = msgspec.json.encode(body)[1:]
-        return _Written(encoded, bool(tools), _PREVIEW in names), len(encoded)
+        return Written(encoded, names), len(encoded)
 
-    async def send(self, payload: _Written, params: GenerationParams) -> Completion:
-        """One attempt.
+    def read(self, body: str, params: GenerationParams, where: str, *, tools: bool) -> Completion:
+        """What the server said.
 
         Raises:
-            CallError: no answer came.
+            CallError: it is no answer.
         """
+        return _completion(body, where, tools=tools)
+
+    def said(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
+        """All of the request but its input, its tools and `extra_body`."""
         settings: dict[str, Any] = {"model": self.preset.model, "store": False}
-        if payload.preview:
+        if _PREVIEW in tools:  # its model has to shorten long prompts
             settings["truncation"] = "auto"
         if params.temperature is not None:
             settings["temperature"] = params.temperature
         if params.max_new_tokens is not None:
             settings["max_output_tokens"] = params.max_new_tokens
-        head = msgspec.json.encode(settings | self.preset.extra_body)[:-1] + b","
-        text, where = await self.post(head, payload.body)
-        return _completion(text, where, tools=payload.tools)
+        return settings
 
 
 def _input(messages: Sequence[RenderedMessage], detail: str) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -16,7 +17,7 @@ import aiohttp
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.api import ApiModel, reported
+from omnidata.adapters.api import BatchModel, reported
 from omnidata.adapters.http import (
     MAX_ANSWER_BYTES,
     MAX_ERROR_BYTES,
@@ -30,7 +31,7 @@ from omnidata.adapters.media_budget import ALL
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedPart
 from omnidata.errors import CallError, PlatformError, UsageError
-from omnidata.types import Modality
+from omnidata.types import Completion, GenerationParams, Modality
 
 if TYPE_CHECKING:
     import httpx2
@@ -39,7 +40,20 @@ _SLICE = 2**18  # bytes handed to the socket at a time, so that other requests g
 _EXCERPT = 200
 
 
-class SdkModel(ApiModel):
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A request without its generation settings.
+
+    Attributes:
+        body: the rest of the JSON object, behind its first brace.
+        tools: names of the tools that are declared.
+    """
+
+    body: bytes
+    tools: tuple[str, ...] = ()
+
+
+class SdkModel(BatchModel):
     """A model behind an SDK, which neither retries nor follows redirects.
 
     Attributes:
@@ -78,6 +92,33 @@ class SdkModel(ApiModel):
     @abstractmethod
     def connect(self, **settings: Any) -> Any:
         """A client of the SDK with these settings, which all SDKs of the family have."""
+
+    @abstractmethod
+    def said(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
+        """All of a request but what `write` has written, and `extra_body`.
+
+        Args:
+            params: how to decode.
+            tools: the names of those that are declared.
+        """
+
+    async def send(self, payload: Written, params: GenerationParams) -> Completion:
+        """One attempt.
+
+        Raises:
+            CallError: no answer came.
+        """
+        headers = self.headers(params, payload.tools)
+        text, where = await self.post(*self._pieces(payload, params), headers=headers)
+        return self.read(text, params, where, tools=bool(payload.tools))
+
+    def body(self, payload: Written, params: GenerationParams) -> bytes:
+        """The JSON text of a request."""
+        return b"".join(self._pieces(payload, params))
+
+    def _pieces(self, payload: Written, params: GenerationParams) -> tuple[bytes, bytes]:
+        settings = self.said(params, payload.tools) | self.preset.extra_body
+        return msgspec.json.encode(settings)[:-1] + b",", payload.body
 
     async def post(
         self, *pieces: bytes, headers: Mapping[str, str] | None = None

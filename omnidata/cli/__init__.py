@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 from omnidata.cli import (
     ablate,
     audit,
+    batch,
     convert,
     demo,
     doctor,
@@ -79,6 +80,7 @@ _VERBS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
         "suite": evaluate.suite,
         "ablate": ablate.ablate,
         "merge": evaluate.merge,
+        "batch": batch.app,
     },
     "Results": {"report": report.report, "compare": report.compare, "items": items.items},
     "Training": {"export": export.export, "synth": synth.app},

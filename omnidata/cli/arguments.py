@@ -199,24 +199,42 @@ def _with_options(
     return call
 
 
+def _asking(limits: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator that gives a verb the options of `Asking`, with these limits."""
+
+    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
+        verb.__annotations__.pop("asking")  # the classes it names are imported when the verb runs
+
+        def call(**given: Any) -> None:
+            from omnidata.run.cost import Limits
+            from omnidata.tasks.base import parse
+
+            said = Limits(**{_FIELDS.get(name, name): given.pop(name) for name in limits})
+            way = {name: given.pop(name) for name in _WAY}
+            options = parse(way.pop("model_options"), "-M")
+            verb(**given, asking=Asking(options, limits=said, **way))
+
+        return _with_options(verb, call, {**_WAY, **limits}, instead_of="asking")
+
+    return decorate
+
+
 def asks(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the options of `Asking` in place of its parameter `asking`.
 
     Raises:
         UsageError: when called, a model option is no KEY=VALUE, or a limit lets nothing through.
     """
-    verb.__annotations__.pop("asking")  # the classes it names are imported when the verb runs
+    return _asking(_LIMITS)(verb)
 
-    def call(**given: Any) -> None:
-        from omnidata.run.cost import Limits
-        from omnidata.tasks.base import parse
 
-        limits = Limits(**{_FIELDS.get(name, name): given.pop(name) for name in _LIMITS})
-        way = {name: given.pop(name) for name in _WAY}
-        options = parse(way.pop("model_options"), "-M")
-        verb(**given, asking=Asking(options, limits=limits, **way))
+def prices_only(verb: Callable[..., None]) -> Callable[..., None]:
+    """The same for a verb that sends nothing: of the limits it has the prices alone.
 
-    return _with_options(verb, call, _WAY | _LIMITS, instead_of="asking")
+    Raises:
+        UsageError: when called, a model option is no KEY=VALUE.
+    """
+    return _asking({"prices": _LIMITS["prices"]})(verb)
 
 
 # Where the work is done, the same for every verb that can do it on a cluster.

@@ -304,11 +304,12 @@ class Budget:
         self.requests = 0
         self.unmetered = 0
 
-    def spend(self, usage: Mapping[str, Any]) -> None:
+    def spend(self, usage: Mapping[str, Any], share: float = 1.0) -> None:
         """Count one answer; an answer without usage is taken to have used the mean of the others.
 
         Args:
             usage: as the API gave it.
+            share: of the price that was asked for it.
         """
         used = Tokens.of(usage)
         self.requests += 1
@@ -317,7 +318,7 @@ class Budget:
             return
         self.tokens += used
         if self.price:
-            self.cost += self.price.cost(used)
+            self.cost += share * self.price.cost(used)
 
     def refuses(self, in_flight: int) -> str:
         """Why one request more may exceed a limit, if it and those in flight take the mean.

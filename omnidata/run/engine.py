@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from itertools import count
 from typing import Any, Protocol
 
@@ -182,21 +182,12 @@ class Engine:
 
     def _prepare(self, step: Step) -> Prepared | Completion:
         """The request for a step, its kept answer, or why there is none; runs in a thread."""
-        try:
-            if "image" in self._takes and step.media.get("screenshot", ...) is None:
-                raise MediaError("the row names no screenshot", fault="missing")
-            past = self._past.get(step.episode, ()) if self._past else ()
-            asked = Request(step.sample_id, self._task.prompt(step, list(past)))
-            made = rendered(self._task, self._adapter, asked)
-            if self._takes:
-                self._shown[step.sample_id] = stamps(made.request.conversation, self._takes)
-        except MediaError as error:
-            return Completion(
-                delivery="media_error", error=f"{step.sample_id}: {error}", attempts=0
-            )
-        except CallError as error:
-            self._told_of(error)
-            return Completion(delivery="api_error", error=str(error), attempts=0)
+        past = self._past.get(step.episode, ()) if self._past else ()
+        made, shown = made_ready(self._task, self._adapter, step, past, failed=self._told_of)
+        if isinstance(made, Completion):
+            return made
+        if self._takes:
+            self._shown[step.sample_id] = shown
         return (self._cache.get(self._key(made)) if self._cache and made.key else None) or made
 
     def _told_of(self, error: CallError) -> None:
@@ -374,6 +365,44 @@ class Engine:
         while progress:
             progress(len(self._run.done), total)
             await asyncio.sleep(_SHOW_S)
+
+
+def made_ready(
+    task: Task,
+    adapter: Adapter,
+    step: Step,
+    past: Sequence[Action | None] = (),
+    *,
+    failed: Callable[[CallError], None],
+) -> tuple[Prepared | Completion, dict[str, Any]]:
+    """The request for a step, or what its line says in place of one.
+
+    Args:
+        task: makes the prompt.
+        adapter: the model.
+        step: the step.
+        past: earlier answers of its episode, for a history of predictions.
+        failed: is told of a request that the adapter could not make.
+
+    Returns:
+        The request, with what the receipt of its answer says of the media (`stamps`).
+
+    Raises:
+        DataError: a prompt cannot be made.
+    """
+    takes = frozenset(adapter.accepts or ())
+    try:
+        if "image" in takes and step.media.get("screenshot", ...) is None:
+            raise MediaError("the row names no screenshot", fault="missing")
+        asked = Request(step.sample_id, task.prompt(step, list(past)))
+        made = rendered(task, adapter, asked)
+        return made, stamps(made.request.conversation, takes) if takes else {}
+    except MediaError as error:
+        why = f"{step.sample_id}: {error}"
+        return Completion(delivery="media_error", error=why, attempts=0), {}
+    except CallError as error:
+        failed(error)
+        return Completion(delivery="api_error", error=str(error), attempts=0), {}
 
 
 async def _until(finished: asyncio.Event, *workers: Coroutine[Any, Any, None]) -> None:

@@ -13,7 +13,6 @@ from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -40,6 +39,7 @@ from omnidata.run.adapter_contract import (
     rendered,
     slip,
 )
+from omnidata.run.batch_folder import price_shares
 from omnidata.run.cache import ResponseCache
 from omnidata.run.cluster import Job, OnCluster, Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
@@ -58,6 +58,7 @@ from omnidata.types import (
     LoadedDataset,
     Part,
     Prepared,
+    Profile,
     Progress,
     Request,
     Step,
@@ -195,27 +196,16 @@ def evaluate(
     )
     with ExitStack() as stack:
         about = asker.begin(stack, steps)
-        settings = {
-            "task": task.name,
-            "options": dict(task.options),
-            "model": about.name,
-            "model_options": dict(model_options),
-            "model_settings": dict(about.settings),
-            "generation": {
-                "temperature": about.params.temperature,
-                "max_new_tokens": about.params.max_new_tokens,
-                **({"stop": list(about.params.stop)} if about.params.stop else {}),
-                **({"special_tokens": True} if about.params.special_tokens else {}),
-            },
-            "seed": about.params.seed,
-            "dataset_fingerprint": source.fingerprint,
-            "control": dict(source.media_overrides) or None,
-            "prompt_hash": task.prompt_hash,
-            "where": dict(where),
-            "exclude": sorted(exclude),
-            "limit": limit,
-            "shard": list(shard) if shard else None,
-        }
+        settings = run_settings(
+            task,
+            source,
+            about,
+            model_options=model_options,
+            where=where,
+            exclude=exclude,
+            limit=limit,
+            shard=shard,
+        )
         budget = Budget(limits, about.name)
         with RunFolder(out, settings) as run:
             join_left(run)
@@ -226,9 +216,12 @@ def evaluate(
                 if done := run.done.get(name):
                     seen.look(steps[number], done.delivery, done.receipt)
             changed = seen.check(allowed=changed_media, where=str(out))
-            # Answers that were asked for again cost something as well.
-            for line in chain(run.lines(), run.failed_lines()):
+            paid = price_shares(out)
+            for line in run.lines():
                 if line.usage:  # an answer out of the cache has none
+                    budget.spend(line.usage, paid.get(line.sample_id, 1.0))
+            for line in run.failed_lines():  # answers that were asked for again cost as well
+                if line.usage:
                     budget.spend(line.usage)
             asked = time.perf_counter()
             try:
@@ -238,40 +231,133 @@ def evaluate(
                 with suppress(RunError):  # a disk that is full takes no times either
                     run.finish(data=shown(source.root), timings=took | dict(asker.timings))
                 raise
-            asked_until = time.perf_counter()
-            answered = run.done.answered
-            results: dict[str, Any] = {}
-            if answered or not steps:
-                results = score(
-                    task,
-                    judge,
-                    steps,
-                    run.lines(),
-                    whole=whole_episodes(source.steps, steps),
-                    out=out,
-                    stopped=asker.stopped,
-                )
-            run.finish(
-                data=shown(source.root),
-                steps=len(steps),
+            results, answered = conclude(
+                task,
+                judge,
+                source,
+                steps,
+                run,
+                budget,
                 findings=len(source.findings),
                 stopped=asker.stopped,
-                **({"changed_media": changed} if changed else {}),
-                usage=budget.totals(),
-                facts=dict(asker.facts),
-                versions={"python": platform.python_version()}
-                | {name: version(name) for name in _RECORDED}
-                | plugin_versions(task.name),
+                changed_media=changed,
+                facts=asker.facts,
                 timings={
                     "prepare_s": asked - began,
-                    "ask_s": asked_until - asked,
+                    "ask_s": time.perf_counter() - asked,
                     **asker.timings,
-                    "score_s": time.perf_counter() - asked_until,
                 },
             )
         if len(steps) > answered:
             _tell_unanswered(len(steps), answered, asker, out)
         return results
+
+
+def run_settings(
+    task: Task,
+    source: LoadedDataset,
+    about: About,
+    *,
+    model_options: Mapping[str, str],
+    where: Mapping[str, str],
+    exclude: frozenset[str],
+    limit: int | None,
+    shard: tuple[int, int] | None = None,
+) -> dict[str, Any]:
+    """What `run.json` says of a run before its first answer: all by which two are comparable.
+
+    Args:
+        task: the benchmark with its options.
+        source: the loaded data.
+        about: the model, looked over.
+        model_options: as given with `-M key=value`.
+        where: tag -> value that an episode must have.
+        exclude: sample ids that are left out.
+        limit: the first so many steps only.
+        shard: the part.
+    """
+    return {
+        "task": task.name,
+        "options": dict(task.options),
+        "model": about.name,
+        "model_options": dict(model_options),
+        "model_settings": dict(about.settings),
+        "generation": {
+            "temperature": about.params.temperature,
+            "max_new_tokens": about.params.max_new_tokens,
+            **({"stop": list(about.params.stop)} if about.params.stop else {}),
+            **({"special_tokens": True} if about.params.special_tokens else {}),
+        },
+        "seed": about.params.seed,
+        "dataset_fingerprint": source.fingerprint,
+        "control": dict(source.media_overrides) or None,
+        "prompt_hash": task.prompt_hash,
+        "where": dict(where),
+        "exclude": sorted(exclude),
+        "limit": limit,
+        "shard": list(shard) if shard else None,
+    }
+
+
+def conclude(
+    task: Task,
+    judge: Profile,
+    source: LoadedDataset,
+    steps: Sequence[Step],
+    run: RunFolder,
+    budget: Budget,
+    *,
+    timings: Mapping[str, float],
+    findings: int,
+    stopped: str = "",
+    changed_media: int = 0,
+    facts: Mapping[str, Any] = {},
+) -> tuple[dict[str, Any], int]:
+    """Score the lines that a run has, and write down what is known at its end.
+
+    Args:
+        task: the benchmark with its options.
+        judge: the profile.
+        source: the loaded data.
+        steps: those of the run.
+        run: its folder, open.
+        budget: has been told of every answer.
+        timings: seconds by stage so far.
+        findings: how many there are in the data.
+        stopped: why it ended before its end.
+        changed_media: how many have changed since the model was shown them.
+        facts: what the model knows of the run.
+
+    Returns:
+        The content of `results.json`, empty where no step has an answer; and how many have one.
+    """
+    began = time.perf_counter()
+    answered = run.done.answered
+    results: dict[str, Any] = {}
+    if answered or not steps:
+        results = score(
+            task,
+            judge,
+            steps,
+            run.lines(),
+            whole=whole_episodes(source.steps, steps),
+            out=run.path,
+            stopped=stopped,
+        )
+    run.finish(
+        data=shown(source.root),
+        steps=len(steps),
+        findings=findings,
+        stopped=stopped,
+        **({"changed_media": changed_media} if changed_media else {}),
+        usage=budget.totals(),
+        facts=dict(facts),
+        versions={"python": platform.python_version()}
+        | {name: version(name) for name in _RECORDED}
+        | plugin_versions(task.name),
+        timings={**timings, "score_s": time.perf_counter() - began},
+    )
+    return results, answered
 
 
 class _Asker(Protocol):
@@ -518,7 +604,7 @@ def dry_run(
     first = ready[0]
     mean = sum(prepared.size for prepared in ready) / len(ready)
     used = [tokens for tokens in answered.values() if tokens.total]
-    tokens = _measured(used, len(left)) if used else _guessed(ready, len(left), params)
+    tokens = estimated(used, ready, len(left), params)
     preview: dict[str, Any] = {
         "model": adapter.name,
         "sample_id": first.request.sample_id,
@@ -531,14 +617,27 @@ def dry_run(
         "bytes": round(mean * len(left)),
         "tokens": tokens,
     }
-    if budget.price and budget.prices:
-        counted = {name: tokens[name] for name in Tokens.__slots__ if name in tokens}
-        preview["cost"] = {
-            "amount": round(budget.price.cost(Tokens(**counted)), 6),
+    return preview | priced(tokens, budget)
+
+
+def priced(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> dict[str, Any]:
+    """What so many tokens cost, as `cost`; nothing without a price.
+
+    Args:
+        tokens: an estimate of `dry_run`.
+        budget: has the prices.
+        share: of them that is asked for.
+    """
+    if not (budget.price and budget.prices):
+        return {}
+    counted = {name: tokens[name] for name in Tokens.__slots__ if name in tokens}
+    return {
+        "cost": {
+            "amount": round(share * budget.price.cost(Tokens(**counted)), 6),
             "currency": budget.prices.currency,
             "prices_of": budget.prices.date.isoformat(),
         }
-    return preview
+    }
 
 
 def _answered(out: Path) -> dict[str, Tokens]:
@@ -599,6 +698,20 @@ def _shown(conversation: Conversation, prepared: Prepared) -> list[dict[str, Any
     if left_out := list(lines):  # by the layout
         shown.append({"role": "left out", "parts": left_out})
     return shown
+
+
+def estimated(
+    used: Sequence[Tokens], ready: Sequence[Prepared], count: int, params: GenerationParams
+) -> dict[str, Any]:
+    """The tokens of so many steps: `input`, `output`, and `how` they are known.
+
+    Args:
+        used: of answers that were given.
+        ready: some requests, for where there are none.
+        count: how many steps.
+        params: how they are to be decoded.
+    """
+    return _measured(used, count) if used else _guessed(ready, count, params)
 
 
 def _measured(used: Sequence[Tokens], count: int) -> dict[str, Any]:

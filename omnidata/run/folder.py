@@ -45,18 +45,21 @@ class RunFolder:
         path: the folder; made if missing.
         settings: everything that makes two runs comparable, as JSON values; secrets in them are
             not written.
+        again: whether transient failures are to be asked again from here on; else their lines stay
+            until `reopen` takes them out.
 
     Raises:
         RunError: the folder holds something else, or a run with other settings.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, settings: Mapping[str, Any], *, again: bool = True) -> None:
         self.path = path
         self.settings: Mapping[str, Any] = without_secrets(settings)
         self.predictions = path / "predictions.jsonl"
         self.attempts = path / "attempts.jsonl"
         self._info = path / "run.json"
         self.done = Answers(self.predictions)
+        self._again = again
         self._make()
         with wrap_os_error(path):
             self._lock = take_lock(
@@ -117,8 +120,8 @@ class RunFolder:
             self._read_done()
 
     def _read_done(self) -> None:
-        """What needs no second try; transient failures move to `attempts.jsonl`."""
-        if not self.done.read():
+        """What is final; failures that are to be asked again move to `attempts.jsonl`."""
+        if not self.done.read(again=self._again):
             return
 
         def lines(*, failed: bool) -> Iterator[bytes]:
@@ -132,7 +135,7 @@ class RunFolder:
             os.fsync(file.fileno())
         with atomic_write(self.predictions) as new:
             new.writelines(lines(failed=False))
-        self.done.read()
+        self.done.read(again=True)
 
     def reopen(self, sample_ids: frozenset[str]) -> None:
         """Forget final lines that are to be asked again; they stay as attempts."""
@@ -148,7 +151,7 @@ class RunFolder:
         with wrap_os_error(self.path), atomic_write(self.predictions) as new:
             new.writelines(kept)
         self._lines = Journal(self.predictions)
-        self.done.read()
+        self.done.read(again=self._again)
 
     def lines(self) -> Iterator[Prediction]:
         """The final lines, in the order in which they came.
@@ -236,11 +239,14 @@ class Answers(Mapping[str, Completion]):
         self._starts = array("q")
         self._deliveries = bytearray()
 
-    def read(self) -> bool:
+    def read(self, *, again: bool) -> bool:
         """Look through the file, from its beginning; what was known before is forgotten.
 
+        Args:
+            again: pass over transient failures, whose steps are to be asked again.
+
         Returns:
-            Whether there are transient failures, which are passed over.
+            Whether any was passed over.
 
         Raises:
             PredictionError: as `omnidata.predictions.read_final`.
@@ -248,7 +254,7 @@ class Answers(Mapping[str, Completion]):
         self._forget()
         failed = False
         for start, line in predictions.placed_final(self._path):
-            if line.delivery in TRANSIENT:
+            if again and line.delivery in TRANSIENT:
                 failed = True
             else:
                 self.note(line.sample_id, start, line.delivery)

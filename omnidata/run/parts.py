@@ -13,14 +13,18 @@ from omnidata.files import LINE
 from omnidata.jsontext import encode
 from omnidata.mirror import shown
 from omnidata.predictions import Prediction
-from omnidata.run.run_files import changes, described, read_info, recorded_steps, recorded_task
+from omnidata.run.run_files import (
+    FACTS,
+    changes,
+    described,
+    read_info,
+    recorded_steps,
+    recorded_task,
+)
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import whole_episodes
 from omnidata.storage import atomic_write, open_own, write_json
 from omnidata.types import LoadedDataset, Step
-
-_FACTS = ("data", "steps", "findings", "stopped", "versions", "timings", "usage", "facts")
-"""What `run.json` says beside the settings."""
 
 Info = dict[str, Any]
 
@@ -125,7 +129,7 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
     """Refuse two parts that were not cut from the same run."""
 
     def settings(said: Info) -> Info:
-        named = {key: value for key, value in said.items() if key not in (*_FACTS, "shard")}
+        named = {key: value for key, value in said.items() if key not in (*FACTS, "shard")}
         return {**named, "number of parts": said["shard"][1]}
 
     found = changes(settings(first), settings(info))

@@ -40,6 +40,12 @@ _AGAIN: Final = "score the run again: omnidata score TASK DATA RUN --out RUN"
 
 _OF_RESULTS: Final = "the file that `omnidata score` writes"
 
+FACTS: Final = (
+    *("data", "steps", "findings", "stopped", "merged", "changed_media"),
+    *("versions", "timings", "usage", "facts"),
+)
+"""What `run.json` says beside the settings."""
+
 INFO, ANSWERS, SCORES, RESULTS = "run.json", "predictions.jsonl", "scores.jsonl", "results.json"
 
 # Every number is finite, and none of which there are sums is beyond what these can hold.

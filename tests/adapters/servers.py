@@ -96,6 +96,7 @@ class Server:
         url: its address, e.g. "http://127.0.0.1:40001".
         script: what goes wrong.
         asked: every request that could be read, in the order in which they came.
+        bodies: of those, byte by byte; empty for forms.
         problems: what was wrong with payloads.
         count: requests in all, those that got a fault included.
         most: how many were open at a time.
@@ -105,6 +106,7 @@ class Server:
         self.url = ""
         self.script = script
         self.asked: list[Asked] = []
+        self.bodies: list[bytes] = []
         self.problems: list[str] = []
         self.count = 0
         self.most = 0
@@ -136,6 +138,7 @@ class Server:
         headers = {name.lower(): value for name, value in request.headers.items()}
         asked = Asked(read.seen, read.payload, headers)
         self.asked.append(asked)
+        self.bodies.append(await request.read())
         await asyncio.sleep(3600 if fault.hang else fault.delay_s)
         text = "\n".join(asked.seen) if fault.text == "(seen)" else fault.text
         body = fault.body

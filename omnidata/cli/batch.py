@@ -1,0 +1,362 @@
+"""`omnidata batch`: runs through the providers' batch APIs, at half the price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from omnidata.cli import arguments as args
+from omnidata.cli import runs, terminal
+from omnidata.cli.arguments import Asking, prices_only, reading_data
+from omnidata.errors import UsageError, counted
+
+if TYPE_CHECKING:
+    from omnidata.run.batch import Written
+    from omnidata.run.batch_folder import FileState
+    from omnidata.run.batch_results import Read
+    from omnidata.types import Task
+
+app = typer.Typer(
+    help="Ask through a provider's batch API, at half the price.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def _root() -> None:
+    """Ask through a provider's batch API, at half the price."""
+
+
+_Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")]
+_Prices = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="What models cost (docs/evaluate.md).")
+]
+
+
+@app.command("write")
+@reading_data
+@prices_only
+def write(
+    task: args.TaskName,
+    data: args.Data,
+    model: Annotated[
+        str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME or gemini:NAME.")
+    ],
+    task_options: args.TaskOptions,
+    where: args.Where,
+    place: Annotated[
+        Path | None, typer.Argument(metavar="[OUT]", help="The run folder, in place of --out.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="RUN", help="The run folder.")] = None,
+    exclude: args.Exclude = None,
+    limit: args.Limit = None,
+    strict: args.Strict = False,
+    only: Annotated[
+        Literal["missing"] | None,
+        typer.Option(help="Write another round, for the steps that still have no answer."),
+    ] = None,
+    *,
+    asking: Asking,
+    media_files: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Put each medium there once, in place of into the requests: vLLM reads them by "
+            "file:// (--allowed-local-media-path FOLDER), `submit` uploads them to Gemini.",
+        ),
+    ] = None,
+    per_file: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Requests that a file holds at most.")
+    ] = None,
+    mb_per_file: Annotated[
+        float | None, typer.Option(min=0.001, metavar="MB", help="Megabytes of a file at most.")
+    ] = None,
+    as_json: args.Json = False,
+) -> None:
+    """Write a run's requests as files for a batch API; nothing is sent.
+
+    RUN becomes a run folder as `evaluate` makes it, with the files in RUN/batch: for OpenAI, Gemini
+    or Anthropic, or for `vllm run-batch` where --base-url names another server than OpenAI's. The
+    same command goes on where it was interrupted; `evaluate` with the same options asks live what
+    has no answer in the end. Keys are in none of the files.
+
+    Example: omnidata batch write omnigui omnidata-demo/data --model openai:gpt-4o --out runs/gpt
+    """
+    from omnidata.run.batch import write as run
+    from omnidata.run.selection import read_exclude
+    from omnidata.tasks import get_task, options_for
+    from omnidata.tasks.base import parse
+    from omnidata.tasks.common_options import load_to_ask
+
+    folder = out or place
+    if folder is None or (out and place):
+        raise UsageError(
+            "the run folder is named twice" if folder else "no run folder is named",
+            where="--out",
+            expected="omnidata batch write TASK DATA --model SPEC --out RUN",
+        )
+    options, said = options_for(task, parse(task_options, "-T"), model, models=asking.models)
+    if said:
+        terminal.note(said)
+    benchmark = get_task(task, options)
+    source = load_to_ask(benchmark, data, check_media=True, strict=strict)
+    terminal.print_findings(source)
+    with terminal.resumable(), terminal.progress(model) as progress:
+        written = run(
+            benchmark,
+            source,
+            asking.recipe(model),
+            folder,
+            where=parse(where, "--where"),
+            exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
+            limit=limit,
+            only_missing=only == "missing",
+            media=media_files,
+            max_requests=per_file,
+            max_bytes=round(mb_per_file * 1e6) if mb_per_file else None,
+            limits=asking.limits,
+            progress=progress,
+        )
+    _print_written(written, folder, as_json)
+    if written.unsent:
+        raise typer.Exit(1)
+
+
+def _print_written(written: Written, out: Path, as_json: bool) -> None:
+    if as_json:
+        files = [
+            {"path": str(written.folder / file.name), "requests": file.requests}
+            | {"bytes": file.bytes, "sha256": file.sha256}
+            for file in written.files
+        ]
+        about: dict[str, Any] = {"run": str(out), "format": written.form, "model": written.model}
+        about |= {"round": written.round, "new": written.new, "answered": written.answered}
+        terminal.print_json({**about, "files": files, "unsent": written.unsent, **written.estimate})
+    else:
+        _print_estimate(written)
+    for why in written.unsent.values():
+        terminal.note(f"no request: {why}")
+    terminal.note(
+        f"{counted(written.new, 'request')} written, "
+        f"{counted(written.answered, 'step')} answered already: {written.folder}"
+    )
+    if written.new:
+        _note_next(written, out)
+
+
+def _print_estimate(written: Written) -> None:
+    """The files, and what they will cost."""
+    rows = [
+        [str(written.folder / file.name), f"{file.requests:,}", f"{file.bytes / 1e6:,.1f}"]
+        for file in written.files
+    ]
+    if rows:
+        title = f"round {written.round}, {written.form} files"
+        terminal.print_table(title, ("", "requests", "MB"), rows)
+    if tokens := written.estimate.get("tokens"):
+        terminal.say(
+            f"tokens: {tokens['input']:,} of input, {tokens['output']:,} of output "
+            f"({tokens['how']})"
+        )
+    if cost := written.estimate.get("cost"):
+        price = f"prices of {cost['prices_of']}, at the batch's price, for these tokens"
+        terminal.say(f"cost: {cost['amount']:.2f} {cost['currency']} ({price})")
+
+
+def _note_next(written: Written, out: Path) -> None:
+    """How to go on."""
+    if written.form == "vllm":
+        local = f" --allowed-local-media-path {written.media}" if written.media else ""
+        name = written.files[-1].name
+        got = name.replace("requests", "results")
+        terminal.note(
+            f"next, for each file: vllm run-batch -i {written.folder / name} "
+            f"-o {written.folder / got} --model {written.model}{local}"
+        )
+        terminal.note(f"then: omnidata batch read {out} {written.folder}/results-*.jsonl")
+    else:
+        terminal.note(f"next: omnidata batch submit {out}, then omnidata batch fetch {out} --wait")
+
+
+@app.command("read")
+@reading_data
+def read(
+    run: _Run,
+    results: Annotated[
+        list[Path],
+        typer.Argument(metavar="RESULTS...", help="The provider's files, in any order."),
+    ],
+    data: Annotated[
+        Path | None, args.data_option("The dataset, if it is not where the run had it.")
+    ] = None,
+    profile: args.Profile = None,
+    changed_media: args.ChangedMedia = False,
+    prices: _Prices = None,
+    as_json: args.Json = False,
+) -> None:
+    """Read what came back of a batch, score the run, print the table.
+
+    Results of OpenAI (output and error files), `vllm run-batch`, Gemini and Anthropic, of one round
+    or of several. What failed, expired or was cancelled is an api_error; what is in no file is
+    missing. Reading a file again changes nothing. Exit code 1 means that some steps have no answer.
+
+    Example: omnidata batch read runs/gpt batch_output.jsonl batch_errors.jsonl
+    """
+    from omnidata.run.batch_results import read as read_results
+
+    task, found = read_results(
+        run, results, data=data, profile=profile, changed_media=changed_media, prices=prices
+    )
+    print_read(found, task, run, as_json)
+
+
+def print_read(found: Read, task: Task, run: Path, as_json: bool) -> None:
+    """What a batch brought, and the table; ends with 1 if steps have no answer."""
+    about: dict[str, Any] = {"rows": found.rows, "answered": found.answered}
+    about |= {**found.failed, "repeated": found.repeated, "kept": found.kept}
+    about["missing"] = found.missing
+    if as_json:
+        terminal.print_json({"read": about, **found.results})
+    else:
+        runs.print_results(found.results, task, as_json)
+    terminal.note(", ".join(f"{name}: {number}" for name, number in about.items()))
+    terminal.note(f"run folder: {run}")
+    lacking = runs.lacking(found.results)
+    if found.missing or found.failed or lacking[0]:
+        terminal.note(
+            f"{counted(lacking[0], 'step')} without an answer: `omnidata batch write ... --only "
+            "missing` asks again in a batch, the same `omnidata evaluate` live"
+        )
+    if any(lacking):
+        raise typer.Exit(1)
+
+
+# What the provider does with the files.
+
+_BaseUrl = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="The server, if not the one that the batch was written for."),
+]
+_KeyFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Holds the server's key, in place of the environment."),
+]
+
+
+@app.command("submit")
+def submit(
+    run: _Run,
+    base_url: _BaseUrl = None,
+    key_file: _KeyFile = None,
+    as_json: args.Json = False,
+) -> None:
+    """Send a run's files of requests to OpenAI, Gemini or Anthropic.
+
+    RUN/batch/jobs.json says what was sent: the same command goes on where it was interrupted, and
+    sends no file twice but one that the provider has refused as a whole.
+
+    Example: omnidata batch submit runs/gpt
+    """
+    from omnidata.run.batch_jobs import submit as send
+
+    with terminal.resumable():
+        files = send(run, base_url=base_url, key_file=key_file, told=terminal.note)
+    _print_files(files, as_json)
+    terminal.note(f"next: omnidata batch fetch {run} --wait")
+
+
+@app.command("status")
+def status(
+    run: _Run,
+    base_url: _BaseUrl = None,
+    key_file: _KeyFile = None,
+    as_json: args.Json = False,
+) -> None:
+    """Say how things stand with a run's files of requests.
+
+    Exit code 1 means that the provider has refused a file as a whole.
+
+    Example: omnidata batch status runs/gpt
+    """
+    from omnidata.run.batch_jobs import status as look
+
+    files = look(run, base_url=base_url, key_file=key_file)
+    _print_files(files, as_json)
+    if any(known.state == "failed" for known in files.values()):
+        raise typer.Exit(1)
+
+
+@app.command("fetch")
+@reading_data
+def fetch(
+    run: _Run,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Look again, ever more seldom, until all has ended.")
+    ] = False,
+    base_url: _BaseUrl = None,
+    key_file: _KeyFile = None,
+    data: Annotated[
+        Path | None, args.data_option("The dataset, if it is not where the run had it.")
+    ] = None,
+    profile: args.Profile = None,
+    changed_media: args.ChangedMedia = False,
+    prices: _Prices = None,
+    as_json: args.Json = False,
+) -> None:
+    """Fetch what has ended, read it into the run, print the table.
+
+    Exit code 1 means that some steps have no answer, or that nothing has ended yet.
+
+    Example: omnidata batch fetch runs/gpt --wait
+    """
+    from omnidata.run.batch_jobs import fetch as bring
+    from omnidata.run.batch_results import read as read_results
+
+    with terminal.resumable(), terminal.progress(str(run)) as progress:
+
+        def told(files: Mapping[str, FileState]) -> None:
+            progress(sum(known.fetched for known in files.values()), len(files))
+
+        files, results, lost = bring(
+            run, base_url=base_url, key_file=key_file, wait=wait, told=told
+        )
+    for name, known in files.items():
+        if not known.fetched or known.state != "done":
+            terminal.note(" ".join(filter(None, (f"{name}: {known.state}", known.said))))
+    if not (results or lost):
+        terminal.note("nothing has come yet")
+        raise typer.Exit(1)
+    task, found = read_results(
+        run,
+        results,
+        lost=lost,
+        data=data,
+        profile=profile,
+        changed_media=changed_media,
+        prices=prices,
+    )
+    print_read(found, task, run, as_json)
+
+
+def _print_files(files: Mapping[str, FileState], as_json: bool) -> None:
+    """How things stand with files, as a table or as JSON."""
+    if as_json:
+        terminal.print_json(
+            {
+                name: {"state": known.state, "job": known.job, "word": known.word}
+                | {"counts": known.counts, "said": known.said, "fetched": known.fetched}
+                for name, known in files.items()
+            }
+        )
+        return
+    rows = []
+    for name, known in files.items():
+        counts = ", ".join(f"{number} {what}" for what, number in known.counts.items())
+        rows.append([name, known.job, known.state, known.word, counts])
+        if known.said:
+            terminal.note(f"{name}: {known.said}")
+    terminal.print_table("files of requests", ("", "job", "state", "provider's", "requests"), rows)

@@ -1,0 +1,286 @@
+"""What a run folder keeps of a batch: `RUN/batch`.
+
+`requests-00001.jsonl` and so on are the files of requests, `ids.jsonl` says which step each of them
+is about, `manifest.json` is written last and says which files are whole. `read.jsonl` names the
+lines of `predictions.jsonl` that came out of a batch, and `jobs.json` what the provider calls it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+import msgspec
+
+from omnidata.errors import RunError
+from omnidata.files import lines
+from omnidata.jsontext import encode
+from omnidata.storage import (
+    atomic_write,
+    drop_partial_line,
+    open_own,
+    wrap_os_error,
+    write_json,
+)
+
+FOLDER = "batch"
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+_Number = Annotated[int, msgspec.Meta(ge=1, le=99_999)]
+
+
+class Round(msgspec.Struct, kw_only=True):
+    """Requests that were written in one go.
+
+    Attributes:
+        id: begins the custom id of each.
+        whole: whether all of them are written.
+        media: the folder that holds the media; empty where the requests do.
+    """
+
+    id: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
+    whole: bool = False
+    media: str = ""
+
+
+class RequestFile(msgspec.Struct, kw_only=True, frozen=True):
+    """One file of requests.
+
+    Attributes:
+        name: in the folder.
+        round: the number of its round, from 1.
+        requests: how many it holds.
+        bytes: of the file.
+        sha256: of the file, in hexadecimal.
+    """
+
+    name: Annotated[str, msgspec.Meta(pattern=r"^requests-[0-9]{5}\.jsonl$")]
+    round: _Number
+    requests: _Count
+    bytes: _Count
+    sha256: str
+
+
+class Manifest(msgspec.Struct, kw_only=True):
+    """What was written, and how the model is made that reads what comes back.
+
+    Attributes:
+        form: of the files.
+        url: that their rows name.
+        served_model: as the provider knows it.
+        price: share of the price of a request of its own.
+        spec, options, base_url, models: of the model, as of `omnidata.adapters.get_adapter`; no
+            key is among them.
+        rounds: in order.
+        files: in order.
+    """
+
+    form: Literal["openai", "vllm", "gemini", "anthropic"]
+    url: str
+    served_model: str
+    price: float
+    spec: str
+    options: dict[str, str]
+    base_url: str | None
+    models: str | None
+    rounds: list[Round] = []
+    files: list[RequestFile] = []
+
+
+class Asked(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """One request: a line of `ids.jsonl`.
+
+    Attributes:
+        custom_id: its name in the files.
+        sample_id: the step that it is about.
+        file: that it stands in.
+        round: the number of its round.
+        key: as of `Prepared`.
+        receipt: of the request.
+        media: what the receipt of an answer says of the media that were shown.
+        tools: names of the tools that it declares.
+    """
+
+    custom_id: str
+    sample_id: str
+    file: str
+    round: _Number
+    key: str = ""
+    receipt: dict[str, Any] = {}
+    media: dict[str, Any] = {}
+    tools: list[str] = []
+
+
+class Got(msgspec.Struct, kw_only=True, frozen=True):
+    """A line of predictions that came out of a batch: a line of `read.jsonl`."""
+
+    custom_id: str
+    sample_id: str
+    round: _Number
+    answered: bool
+
+
+class FileState(msgspec.Struct, kw_only=True):
+    """One file of requests at its provider.
+
+    Attributes:
+        state: "new", "uploaded", "creating" (nobody knows whether it was submitted), "running",
+            "done" (results lie in the folder), "failed", "expired", "cancelled".
+        label: by which the provider's job is found.
+        uploaded: the provider's name of the file.
+        job: the provider's name of the job.
+        word: the provider's word for how it stands.
+        counts: requests by what became of them.
+        said: why it failed.
+        results: names of the files in the folder.
+        fetched: whether all of them are there.
+    """
+
+    state: Literal[
+        "new", "uploaded", "creating", "running", "done", "failed", "expired", "cancelled"
+    ] = "new"
+    label: str = ""
+    uploaded: str = ""
+    job: str = ""
+    word: str = ""
+    counts: dict[str, int] = {}
+    said: str = ""
+    results: list[Annotated[str, msgspec.Meta(pattern=r"^results-[0-9-]+\.jsonl$")]] = []
+    fetched: bool = False
+
+
+class Upload(msgspec.Struct, kw_only=True):
+    """A medium at the provider: its address, and when it got there, in seconds since 1970."""
+
+    uri: str
+    at: float
+
+
+class Jobs(msgspec.Struct, kw_only=True):
+    """The content of `jobs.json`."""
+
+    files: dict[str, FileState] = {}
+    uploads: dict[str, Upload] = {}
+
+
+Line = TypeVar("Line", bound=msgspec.Struct)
+
+
+class BatchFolder:
+    """The folder `batch` of a run; what a killed process left unfinished in it is passed over.
+
+    Args:
+        run: the run folder.
+
+    Raises:
+        RunError: what is there cannot be read.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.path = run / FOLDER
+        self.manifest: Manifest | None = None
+        if (self.path / "manifest.json").exists():
+            with wrap_os_error(self.path), open_own(self.path / "manifest.json", "rb") as file:
+                self.manifest = decoded(file.read(), Manifest, self.path / "manifest.json")
+
+    @classmethod
+    def of(cls, run: Path) -> tuple[Self, Manifest]:
+        """The folder of a run that has a batch.
+
+        Raises:
+            RunError: it has none.
+        """
+        folder = cls(run)
+        if folder.manifest is None:
+            raise RunError(
+                "the run has no batch",
+                where=str(run),
+                expected="a run folder that `omnidata batch write` made",
+                remedy="write its requests first: omnidata batch write TASK DATA --model SPEC "
+                f"--out {run}",
+            )
+        return folder, folder.manifest
+
+    def save(self, manifest: Manifest) -> None:
+        """Write the manifest, after all that it names."""
+        self.manifest = manifest
+        with wrap_os_error(self.path):
+            self.path.mkdir(exist_ok=True)
+            write_json(self.path / "manifest.json", msgspec.to_builtins(manifest))
+
+    def asked(self) -> Iterator[Asked]:
+        """The requests of the files that are whole."""
+        whole = {file.name for file in self.manifest.files} if self.manifest else set()
+        yield from (line for line in self._lines("ids.jsonl", Asked) if line.file in whole)
+
+    def got(self) -> Iterator[Got]:
+        """The lines of predictions that came out of a batch; later ones stand for earlier ones."""
+        return self._lines("read.jsonl", Got)
+
+    def jobs(self) -> Jobs:
+        """What is known of the files at their provider; nothing where none was submitted."""
+        path = self.path / "jobs.json"
+        if not path.exists():
+            return Jobs()
+        with wrap_os_error(self.path), open_own(path, "rb") as file:
+            return decoded(file.read(), Jobs, path)
+
+    def tidy(self) -> None:
+        """Take out what a killed process left of requests whose file is not whole."""
+        path = self.path / "ids.jsonl"
+        if not path.exists():
+            return
+        kept = [encode(msgspec.to_builtins(line)) + b"\n" for line in self.asked()]
+        with wrap_os_error(self.path), atomic_write(path) as file:
+            file.writelines(kept)
+
+    def append(
+        self, name: Literal["ids.jsonl", "read.jsonl"], found: Iterable[Asked | Got]
+    ) -> None:
+        """Add lines, which outlive the machine."""
+        path = self.path / name
+        with wrap_os_error(self.path):
+            if path.exists():
+                drop_partial_line(path)
+            with open_own(path, "ab") as file:
+                file.writelines(encode(msgspec.to_builtins(line)) + b"\n" for line in found)
+                file.flush()
+                os.fsync(file.fileno())
+
+    def _lines(self, name: str, kind: type[Line]) -> Iterator[Line]:
+        path = self.path / name
+        if not path.exists():
+            return
+        with wrap_os_error(self.path):
+            drop_partial_line(path)
+        with wrap_os_error(self.path), open_own(path, "rb") as file:
+            for line in lines(file):
+                yield decoded(line, kind, path)
+
+
+def decoded(text: bytes, kind: type[Line], path: Path) -> Line:
+    """The content of a file of ours, or a line of it.
+
+    Raises:
+        RunError: it is none.
+    """
+    try:
+        return msgspec.convert(json.loads(text), kind)  # ids may hold lone surrogates
+    except (ValueError, RecursionError, UnicodeEncodeError) as error:
+        raise RunError(
+            f"the content is not what it should be: {str(error).splitlines()[0]}",
+            where=str(path),
+            expected="the file that `omnidata batch` writes",
+            remedy="restore the file, or write the batch again into another folder",
+        ) from None
+
+
+def price_shares(run: Path) -> Mapping[str, float]:
+    """The share of the price that answers out of a batch cost, by sample id."""
+    folder = BatchFolder(run)
+    if folder.manifest is None:
+        return {}
+    price = folder.manifest.price
+    return {line.sample_id: price for line in folder.got() if line.answered}

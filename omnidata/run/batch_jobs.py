@@ -1,0 +1,373 @@
+"""The files of a batch at their provider: submitted once, watched, fetched.
+
+All that is known of them is in `RUN/batch/jobs.json`, which is written before and after each step,
+so that a call that was interrupted can be repeated and no file is submitted twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from omnidata.adapters.api import BatchModel
+from omnidata.adapters.batch_service import BatchService, Job, service
+from omnidata.adapters.render import RenderedPart
+from omnidata.errors import CallError, RunError
+from omnidata.run.adapter_contract import decoding
+from omnidata.run.batch import UPLOADED, batch_model
+from omnidata.run.batch_folder import BatchFolder, FileState, RequestFile, Upload
+from omnidata.run.batch_results import made_again
+from omnidata.run.cluster import Recipe
+from omnidata.run.run_files import read_info, recorded_task
+from omnidata.storage import atomic_write, open_own, take_lock, wrap_os_error, write_json
+
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 15.0, 300.0
+_KEPT_S = 40 * 3600
+"""Google keeps an uploaded file for 48 hours, and a batch may take 24 of them to begin."""
+
+_AT_ONCE = 8
+_BLOCK = 1 << 20
+
+
+class _Open:
+    """A batch under its lock, with its model and its provider."""
+
+    def __init__(
+        self, out: Path, stack: ExitStack, base_url: str | None, key_file: Path | None
+    ) -> None:
+        self.folder, self.manifest = BatchFolder.of(out)
+        task = recorded_task(read_info(out), run=out)
+        self.path = self.folder.path / "jobs.json"
+        with wrap_os_error(self.folder.path):
+            lock = take_lock(
+                self.folder.path / ".lock",
+                busy=RunError(
+                    "another process is at work on the batch",
+                    where=str(self.folder.path),
+                    expected="one at a time",
+                    remedy="wait until it has ended",
+                ),
+            )
+        stack.callback(lock.release)
+        self.jobs = self.folder.jobs()
+        known = made_again(self.manifest)
+        recipe = Recipe(
+            known.spec, known.options, base_url or known.base_url, key_file, known.models
+        )
+        served = self.manifest.form != "vllm"
+        self.model = batch_model(recipe.make(task, (), asks=served))
+        self.params = decoding(task, self.model, None)
+        self.service = service(self.model, self.manifest.form)
+        stack.callback(self.service.close)
+
+    def save(self) -> None:
+        """Write what is known."""
+        with wrap_os_error(self.folder.path):
+            write_json(self.path, msgspec.to_builtins(self.jobs))
+
+    def state(self, file: RequestFile) -> FileState:
+        """What is known of a file."""
+        return self.jobs.files.setdefault(file.name, FileState())
+
+
+@contextmanager
+def _opened(out: Path, base_url: str | None, key_file: Path | None) -> Iterator[_Open]:
+    with ExitStack() as stack:
+        yield _Open(out, stack, base_url, key_file)
+
+
+def submit(
+    out: Path,
+    *,
+    base_url: str | None = None,
+    key_file: Path | None = None,
+    told: Callable[[str], None] = lambda line: None,
+) -> dict[str, FileState]:
+    """Send every file of the last round that was not sent, or that the provider has refused.
+
+    Args:
+        out: the run folder.
+        base_url: the server's address, if it is not the one that the batch was written for.
+        key_file: holds the server's key, in place of the environment.
+        told: is told what happens.
+
+    Returns:
+        What is known of each file.
+
+    Raises:
+        RunError: the run has no batch, or a file of it is not as it was written.
+        UsageError: the provider takes no files, or there is no key.
+        CallError: the provider did not take a file; those before it are submitted, and the same
+            call goes on.
+    """
+    with _opened(out, base_url, key_file) as batch:
+        if not batch.manifest.rounds[-1].whole:
+            raise RunError(
+                "not all requests are written",
+                where=str(out),
+                expected="a round that is whole",
+                remedy="repeat the `omnidata batch write` command, which goes on",
+            )
+        tools = {tool: None for line in batch.folder.asked() for tool in line.tools}
+        headers = batch.model.headers(batch.params, [*tools])
+        last = len(batch.manifest.rounds)
+        for file in batch.manifest.files:
+            if file.round < last:  # whose steps, if they had no answer, are in the last round
+                continue
+            known = batch.state(file)
+            if known.state in ("new", "uploaded", "creating", "failed"):
+                _submit(batch, file, known, headers)
+                told(f"{file.name}: {known.state} as {known.job}")
+        return batch.jobs.files
+
+
+def _submit(batch: _Open, file: RequestFile, known: FileState, headers: Mapping[str, str]) -> None:
+    """Upload a file and make a job of it; each step is written down before the next."""
+    path = batch.folder.path / file.name
+    _check_unchanged(path, file)
+    if known.state == "failed":
+        batch.jobs.files[file.name] = known = _renewed(known)
+    number = file.name.removeprefix("requests-").removesuffix(".jsonl")
+    if not known.label:
+        known.label = f"{batch.manifest.rounds[file.round - 1].id}-{number}"
+    if known.state == "creating" and (job := _found(batch.service, known, file, path)):
+        known.job, known.state = job, "running"
+        batch.save()
+        return
+    if known.state == "new":
+        with _with_addresses(batch, path, batch.manifest.rounds[file.round - 1].media) as sent:
+            known.uploaded = batch.service.upload(sent, known.label)
+        known.state = "uploaded"
+    known.state = "creating"
+    batch.save()
+    try:
+        known.job = batch.service.create(path, known.uploaded, known.label, headers)
+    except CallError as error:
+        if not error.transient or error.throttled:  # the provider has said no
+            known.state = "uploaded" if error.throttled else "new"
+            batch.save()
+        raise
+    known.state = "running"
+    batch.save()
+
+
+def _renewed(known: FileState) -> FileState:
+    """A file that is to be submitted again, under a label of its own."""
+    again = int(known.label.rpartition(".")[2]) + 1 if "." in known.label else 2
+    return FileState(label=f"{known.label.partition('.')[0]}.{again}")
+
+
+def _check_unchanged(path: Path, file: RequestFile) -> None:
+    try:
+        with open_own(path, "rb") as content:
+            digest = hashlib.sha256()
+            for block in iter(lambda: content.read(_BLOCK), b""):
+                digest.update(block)
+            found = digest.hexdigest()
+    except OSError as error:
+        found = str(error.strerror)
+    if found != file.sha256:
+        raise RunError(
+            "the file is not as it was written",
+            where=str(path),
+            expected=f"SHA-256 {file.sha256}",
+            remedy="restore it, or write the batch again into another folder",
+        )
+
+
+def _found(service: BatchService, known: FileState, file: RequestFile, path: Path) -> str | None:
+    """The job of a file of which nobody knows whether it was submitted."""
+    try:
+        return service.find(known.label)
+    except LookupError:
+        raise RunError(
+            f"nobody knows whether {file.name} was submitted: the call was interrupted, and the "
+            "provider's jobs have no names",
+            where=str(path),
+            expected="the job's id in jobs.json",
+            remedy=f"look at the provider's list of batches: if it has one of {file.requests} "
+            f'requests, set "job" of {file.name} in jobs.json to its id and "state" to "running"; '
+            'else set "state" to "new"',
+        ) from None
+
+
+# Media that requests name, at Google's.
+
+_NAMED = re.compile(
+    re.escape(UPLOADED.encode()) + rb"([a-z]+/[A-Za-z0-9.+-]+)/([0-9a-f]{64}\.[A-Za-z0-9._=+-]+)"
+)
+
+
+@contextmanager
+def _with_addresses(batch: _Open, path: Path, media: str) -> Iterator[Path]:
+    """A copy of a file in which media have addresses; they are uploaded where they have none.
+
+    Args:
+        batch: whose file it is.
+        path: of the file.
+        media: the folder of the media; empty where the requests hold them, and the file will do.
+    """
+    if not media:
+        yield path
+        return
+    with wrap_os_error(path), open_own(path, "rb") as file:
+        named = {
+            name.decode(): mime.decode() for line in file for mime, name in _NAMED.findall(line)
+        }
+    fresh = time.time() - _KEPT_S
+    known = batch.jobs.uploads
+    lacking = [name for name in sorted(named) if name not in known or known[name].at < fresh]
+    for begin in range(0, len(lacking), _AT_ONCE):
+        with wrap_os_error(path):
+            parts = {
+                name: RenderedPart(
+                    "image",  # which it need not be: an upload has a type and no kind
+                    data=(Path(media) / name).read_bytes(),
+                    mime=named[name],
+                    sha256=name.partition(".")[0],
+                )
+                for name in lacking[begin : begin + _AT_ONCE]
+            }
+        uris = asyncio.run(_uploaded(batch.model, [*parts.values()]))
+        known |= {
+            name: Upload(uri=uris[part.sha256], at=time.time()) for name, part in parts.items()
+        }
+        batch.save()
+
+    def address(match: re.Match[bytes]) -> bytes:
+        return known[match[2].decode()].uri.encode()
+
+    sent = path.with_name(f".{path.name}")
+    try:
+        with wrap_os_error(path), open_own(path, "rb") as file, atomic_write(sent) as copy:
+            copy.writelines(_NAMED.sub(address, line) for line in file)
+        yield sent
+    finally:
+        sent.unlink(missing_ok=True)
+
+
+async def _uploaded(model: BatchModel, parts: Sequence[RenderedPart]) -> dict[str, str]:
+    from omnidata.adapters.gemini import Gemini
+
+    assert isinstance(model, Gemini)  # no other form has media that are uploaded
+    try:
+        return await model.upload(parts)
+    finally:
+        await model.close()
+
+
+# How things stand, and what has come.
+
+
+def status(
+    out: Path, *, base_url: str | None = None, key_file: Path | None = None
+) -> dict[str, FileState]:
+    """Ask how things stand with each file that was submitted.
+
+    Args:
+        out: the run folder.
+        base_url: as of `submit`.
+        key_file: as of `submit`.
+
+    Returns:
+        What is known of each file of requests.
+
+    Raises:
+        RunError, UsageError, CallError: as of `submit`.
+    """
+    with _opened(out, base_url, key_file) as batch:
+        _look(batch)
+        return batch.jobs.files
+
+
+def _look(batch: _Open) -> None:
+    for file in batch.manifest.files:
+        known = batch.state(file)
+        if known.state != "running":
+            continue
+        _apply(known, batch.service.look(known.job))
+        batch.save()
+
+
+def _apply(known: FileState, job: Job) -> None:
+    known.state, known.word, known.said = job.state, job.word, job.said
+    known.counts = dict(job.counts)
+
+
+def fetch(
+    out: Path,
+    *,
+    base_url: str | None = None,
+    key_file: Path | None = None,
+    wait: bool = False,
+    first_wait_s: float = _FIRST_WAIT_S,
+    told: Callable[[dict[str, FileState]], None] = lambda files: None,
+) -> tuple[dict[str, FileState], list[Path], dict[str, str]]:
+    """Bring what has ended into the folder.
+
+    Args:
+        out: the run folder.
+        base_url: as of `submit`.
+        key_file: as of `submit`.
+        wait: ask again, ever more seldom, until every job has ended.
+        first_wait_s: seconds before it is asked again for the first time.
+        told: is told how things stand, each time that they are looked at.
+
+    Returns:
+        What is known of each file of requests; the files of results; and of files of requests that
+        expired or were cancelled, which.
+
+    Raises:
+        RunError, UsageError, CallError: as of `submit`.
+    """
+    pause = first_wait_s
+    with _opened(out, base_url, key_file) as batch:
+        while True:
+            try:
+                _look(batch)
+                _download(batch)
+            except CallError as error:
+                if not (wait and error.transient):
+                    raise
+            told(batch.jobs.files)
+            waiting = any(
+                known.state == "running" or (known.job and not known.fetched)
+                for known in batch.jobs.files.values()
+            )
+            if not (wait and waiting):
+                break
+            time.sleep(pause)
+            pause = min(1.5 * pause, _LONGEST_WAIT_S)
+        files = batch.jobs.files
+        paths = [batch.folder.path / name for known in files.values() for name in known.results]
+        lost: dict[str, str] = {
+            name: known.state
+            for name, known in files.items()
+            if known.fetched and known.state in ("expired", "cancelled")
+        }
+        return files, paths, lost
+
+
+def _download(batch: _Open) -> None:
+    """Fetch the results of jobs that have ended, each file once."""
+    for file in batch.manifest.files:
+        known = batch.state(file)
+        if known.state not in ("done", "failed", "expired", "cancelled") or known.fetched:
+            continue
+        number = file.name.removeprefix("requests-").removesuffix(".jsonl")
+        again = known.label.partition(".")[2]
+        names = []
+        for place, result in enumerate(batch.service.look(known.job).results, 1):
+            name = f"results-{'-'.join(filter(None, (number, again, str(place))))}.jsonl"
+            with wrap_os_error(batch.folder.path):
+                batch.service.download(known.job, result, batch.folder.path / name)
+            names.append(name)
+        known.results, known.fetched = names, True
+        batch.save()

@@ -1,0 +1,401 @@
+"""What comes back of a batch, read into its run folder as if each answer had come live."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from omnidata.adapters.api import BatchModel, reported
+from omnidata.adapters.batch_forms import Returned
+from omnidata.adapters.http import fault, parsed
+from omnidata.errors import CallError, PredictionError, RunError, UnansweredError, counted
+from omnidata.predictions import numbered_lines
+from omnidata.run.adapter_contract import decoding
+from omnidata.run.batch import batch_model
+from omnidata.run.batch_folder import Asked, BatchFolder, Got, Manifest
+from omnidata.run.cluster import Recipe
+from omnidata.run.cost import Budget, Limits
+from omnidata.run.evaluate import conclude
+from omnidata.run.folder import TRANSIENT, RunFolder
+from omnidata.run.media_stamps import Seen
+from omnidata.run.run_files import (
+    FACTS,
+    changes,
+    described,
+    read_info,
+    recorded_steps,
+    recorded_task,
+)
+from omnidata.run.scoring import get_profile
+from omnidata.types import Completion, GenerationParams, Step, Task
+
+
+@dataclass(slots=True, kw_only=True)
+class Read:
+    """What `read` found.
+
+    Attributes:
+        rows: of the files.
+        repeated: of them those that say again what another says.
+        answered: steps that got their answer now.
+        failed: steps whose request came back without one, by why: "failed", "expired",
+            "cancelled".
+        kept: rows of steps that had an answer already, which stays.
+        missing: steps of the run that have no line at all.
+        results: the content of `results.json`.
+    """
+
+    rows: int = 0
+    repeated: int = 0
+    answered: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    kept: int = 0
+    missing: int = 0
+    results: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What came of one request.
+
+    Attributes:
+        asked: the request.
+        completion: as its line has it.
+        why: "" for an answer, else how it failed.
+    """
+
+    asked: Asked
+    completion: Completion
+    why: str
+
+    @property
+    def rank(self) -> tuple[bool, int, str]:
+        """The smallest of a step's is its line: the first answer, else the last failure."""
+        number = self.asked.round
+        return bool(self.why), -number if self.why else number, self.completion.error
+
+
+def read(
+    out: Path,
+    files: Sequence[Path],
+    *,
+    lost: Mapping[str, str] = {},
+    data: Path | None = None,
+    profile: str | None = None,
+    changed_media: bool = False,
+    prices: Path | None = None,
+) -> tuple[Task, Read]:
+    """Read files of results in any order, and score the run.
+
+    An answer becomes the line that the same answer would have got live; a request that failed,
+    expired or was cancelled becomes an `api_error` that says so. A line that is there stays where a
+    file has nothing better: whoever reads a file twice changes nothing.
+
+    Args:
+        out: the run folder.
+        files: as the provider wrote them.
+        lost: files of requests of which nothing more will come, and why: "expired" or "cancelled".
+            What no result is known of in them has failed for that reason.
+        data: the dataset, if it is not where it was.
+        profile: the task's default if None.
+        changed_media: go on although media have changed since the requests were written.
+        prices: the price file, for the usage in `run.json`.
+
+    Returns:
+        The task of the run, and what was found.
+
+    Raises:
+        RunError: the folder has no batch, or the data or the model are others now.
+        PredictionError: a file is broken, is of another batch, or has two answers to one request;
+            nothing of any file is written then.
+        UnansweredError: no step of the run has an answer.
+    """
+    began = time.perf_counter()
+    folder, manifest = BatchFolder.of(out)
+    info = read_info(out)
+    task = recorded_task(info, run=out)
+    judge = get_profile(task, profile)
+    source = task.load(_place(data, info, out), check_media=False)
+    steps = recorded_steps(info, source, out)
+    adapter = _model(manifest, info, task, steps, out)
+    asked = {line.custom_id: line for line in folder.asked()}
+    found = Read()
+    reader = _Reader(adapter, decoding(task, adapter, None), asked, found)
+    outcomes = reader.outcomes(files)
+    settings = {name: value for name, value in info.items() if name not in FACTS}
+    with RunFolder(out, settings, again=False) as run:
+        rounds = {line.sample_id: line.round for line in folder.got()}
+        for line in asked.values():
+            if (why := lost.get(line.file)) and line.custom_id not in outcomes:
+                outcomes[line.custom_id] = reader.lost(line, why)
+        best: dict[str, _Outcome] = {}
+        for outcome in outcomes.values():
+            name = outcome.asked.sample_id
+            if name not in best or outcome.rank < best[name].rank:
+                best[name] = outcome
+        fresh = [
+            best[step.sample_id]
+            for step in steps
+            if step.sample_id in best
+            and _is_better(best[step.sample_id], run.done.get(step.sample_id), rounds)
+        ]
+        final = {line.sample_id for line in run.lines() if line.delivery not in TRANSIENT}
+        found.kept = sum(name in final for name in best)
+        _record(folder, run, fresh)
+        for outcome in fresh:
+            found.failed[outcome.why or "ok"] += 1
+        found.answered = found.failed.pop("ok", 0)
+        found.missing = sum(step.sample_id not in run.done for step in steps)
+        seen = Seen()
+        for step in steps:
+            if done := run.done.get(step.sample_id):
+                seen.look(step, done.delivery, done.receipt)
+        changed = seen.check(allowed=changed_media, where=str(out))
+        found.results, answered = conclude(
+            task,
+            judge,
+            source,
+            steps,
+            run,
+            _budget(folder, manifest, run, prices),
+            timings={"read_s": time.perf_counter() - began},
+            findings=info.get("findings", len(source.findings)),
+            changed_media=changed,
+        )
+    if steps and not answered:
+        raise UnansweredError(
+            f"none of {counted(len(steps), 'step')} has an answer: {_why_none(run)}",
+            where=str(out),
+            expected="an answer to one step at least",
+            remedy="mend the reason, then `omnidata batch write ... --only missing`",
+        )
+    return task, found
+
+
+def _place(data: Path | None, info: Mapping[str, Any], out: Path) -> Path:
+    place = data or (Path(info["data"]) if info.get("data") else None)
+    if place is None:
+        raise RunError(
+            "the run does not say where its data are",
+            where=str(out),
+            expected="`data` in run.json",
+            remedy="name the dataset: --data",
+        )
+    return place
+
+
+def made_again(manifest: Manifest) -> Recipe:
+    """How to make the model of a batch."""
+    models = Path(manifest.models) if manifest.models else None
+    return Recipe(manifest.spec, manifest.options, manifest.base_url, None, models)
+
+
+def _model(
+    manifest: Manifest, info: Mapping[str, Any], task: Task, steps: Sequence[Step], out: Path
+) -> BatchModel:
+    """The model that the requests were written for.
+
+    Raises:
+        RunError: its settings are others now.
+    """
+    adapter = batch_model(made_again(manifest).make(task, steps, asks=False))
+    if found := changes(info.get("model_settings") or {}, adapter.settings):
+        raise RunError(
+            f"the model {adapter.name} has other settings now: {described(found)}",
+            where=str(out),
+            expected="the settings of run.json",
+            remedy="restore the file of models that the batch was written with",
+        )
+    return adapter
+
+
+def _is_better(found: _Outcome, there: Completion | None, rounds: Mapping[str, int]) -> bool:
+    """Whether what came back is to be the step's line.
+
+    Args:
+        found: what came back.
+        there: the line that the step has.
+        rounds: of lines that came out of a batch, by sample id.
+    """
+    if there is None:
+        return True
+    if there.delivery not in TRANSIENT:
+        return False
+    if not found.why:
+        return True
+    # Of failures the last round's says how things stand, whatever is read first.
+    return rounds.get(found.asked.sample_id, found.asked.round) < found.asked.round
+
+
+def _record(folder: BatchFolder, run: RunFolder, fresh: Sequence[_Outcome]) -> None:
+    if not fresh:
+        return
+    folder.append(
+        "read.jsonl",
+        [
+            Got(
+                custom_id=each.asked.custom_id,
+                sample_id=each.asked.sample_id,
+                round=each.asked.round,
+                answered=not each.why,
+            )
+            for each in fresh
+        ],
+    )
+    run.reopen(frozenset(each.asked.sample_id for each in fresh))
+    for each in fresh:
+        run.append(each.asked.sample_id, each.completion)
+    run.sync()
+
+
+def _budget(folder: BatchFolder, manifest: Manifest, run: RunFolder, prices: Path | None) -> Budget:
+    """What the answers of the run have used; those of a batch at its price."""
+    budget = Budget(Limits(prices=prices), manifest.spec)
+    batched = {line.sample_id for line in folder.got() if line.answered}
+    for line in run.lines():
+        if line.usage:
+            budget.spend(line.usage, manifest.price if line.sample_id in batched else 1.0)
+    for failed in run.failed_lines():
+        if failed.usage:
+            budget.spend(failed.usage)
+    return budget
+
+
+def _why_none(run: RunFolder) -> str:
+    failed = next((line.error for line in run.lines() if line.error), "nothing came back")
+    return failed.partition("\n")[0]
+
+
+# Rows of files as completions.
+
+
+_ENDED = {"expired": "expired", "cancelled": "was cancelled"}
+
+
+class _Reader:
+    """Reads rows as the model's adapter reads its server.
+
+    Args:
+        adapter: the model.
+        params: how it was asked.
+        asked: the requests by custom id.
+        found: counts rows.
+    """
+
+    def __init__(
+        self,
+        adapter: BatchModel,
+        params: GenerationParams,
+        asked: Mapping[str, Asked],
+        found: Read,
+    ) -> None:
+        self._adapter, self._params, self._asked, self._found = adapter, params, asked, found
+
+    def outcomes(self, files: Sequence[Path]) -> dict[str, _Outcome]:
+        """What came of requests, by custom id.
+
+        Raises:
+            PredictionError: a row is broken, or of another batch, or contradicts another.
+        """
+        known: dict[str, _Outcome] = {}
+        for path in files:
+            for where, returned in self._rows(path):
+                self._found.rows += 1
+                outcome = self._outcome(self._asked[returned.custom_id], returned)
+                before = known.get(returned.custom_id)
+                if before is None:
+                    known[returned.custom_id] = outcome
+                    continue
+                self._found.repeated += 1
+                if not (before.why or outcome.why) and before != outcome:
+                    raise PredictionError(
+                        f"there are two answers to the request {returned.custom_id}, about step "
+                        f"{outcome.asked.sample_id}, and they are not the same",
+                        where=where,
+                        expected="one answer to a request",
+                        remedy="name the files of one pass only",
+                    )
+                known[returned.custom_id] = min(before, outcome, key=lambda each: each.rank)
+        return known
+
+    def _rows(self, path: Path) -> Iterator[tuple[str, Returned]]:
+        name = self._adapter.batch.name
+        expected = f"the rows that {name} writes of what came of a batch"
+        for number, line in numbered_lines(path, expected=expected):
+            where = f"{path}:{number}"
+            returned = self._returned(line)
+            if returned is None:
+                raise PredictionError(
+                    "the line says nothing of a request",
+                    where=where,
+                    expected=expected,
+                    remedy="fetch the file again; without the line, its step counts as missing",
+                )
+            if returned.custom_id not in self._asked:
+                raise PredictionError(
+                    f"no request of this run is called {returned.custom_id!r:.80}",
+                    where=where,
+                    expected="results of the files in RUN/batch",
+                    remedy="name the results of this run's batch; those of another belong to "
+                    "its own folder",
+                )
+            yield where, returned
+
+    def _returned(self, line: bytes) -> Returned | None:
+        try:
+            row = parsed(line.decode())
+        except (ValueError, RecursionError):
+            return None
+        return self._adapter.batch.read(row) if isinstance(row, dict) else None
+
+    def _outcome(self, asked: Asked, returned: Returned) -> _Outcome:
+        if returned.ended:
+            return self.lost(asked, returned.ended, str(returned.error or ""))
+        where = f"batch request {asked.custom_id}"
+        try:
+            if returned.error is not None:
+                raise _failure(returned, where)
+            answer = self._adapter.read(returned.body, self._params, where, tools=bool(asked.tools))
+        except CallError as error:
+            return self._failed(asked, str(error), "failed")
+        completion = self._adapter.told(answer, asked.receipt)
+        if asked.media:
+            receipt = {**completion.receipt, "media": asked.media}
+            completion = msgspec.structs.replace(completion, receipt=receipt)
+        return _Outcome(asked, completion, "")
+
+    def lost(self, asked: Asked, why: str, said: str = "") -> _Outcome:
+        """A request of which nothing more will come.
+
+        Args:
+            asked: the request.
+            why: "expired" or "cancelled".
+            said: the provider's words.
+        """
+        error = CallError(
+            f"the request {_ENDED[why]} before it was answered" + (f": {said}" if said else ""),
+            where=f"batch request {asked.custom_id}",
+            remedy="omnidata batch write ... --only missing asks again",
+        )
+        return self._failed(asked, str(error), why)
+
+    def _failed(self, asked: Asked, error: str, why: str) -> _Outcome:
+        error = self._adapter.key.redact(error)
+        failed = Completion(delivery="api_error", error=error, receipt=dict(asked.receipt))
+        return _Outcome(asked, failed, why)
+
+
+def _failure(returned: Returned, where: str) -> CallError:
+    """What a row without an answer stands for, as a live server's answer would."""
+    error = returned.error
+    if returned.status >= 300:
+        inner = error.get("error", error) if isinstance(error, dict) else error
+        said = inner.get("message", inner) if isinstance(inner, dict) else inner
+        return fault(returned.status, {}, str(said), where=where)
+    return reported(error, where=where)

@@ -1,0 +1,90 @@
+"""A provider's batch API in small: rows go to a server one by one, and what it says into rows."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from omnidata.run.cluster import Recipe
+from tests.adapters.servers import ChatCompletions, Fault, Script, Server, running
+from tests.adapters.servers_http import KEY, GoogleGenAI
+from tests.adapters.servers_tools import Messages, Responses
+
+SPECS = {
+    "openai": "openai:m",
+    "openai-responses": "openai-responses:m",
+    "anthropic": "anthropic:m",
+    "gemini": "gemini:gemini-test",
+}
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "openai-responses": {"accepts": "image"},
+    "anthropic": {"accepts": "image"},
+}
+_WIRES: Mapping[str, Callable[[], Any]] = {
+    "openai": lambda: ChatCompletions(KEY),
+    "openai-responses": Responses,
+    "anthropic": Messages,
+    "gemini": GoogleGenAI,
+}
+
+
+@contextmanager
+def serving(wire: str, script: Script) -> Iterator[tuple[Server, Recipe]]:
+    """A server of a wire format, and how to make its model."""
+    with running(_WIRES[wire](), script) as server:
+        path = "/v1" if wire.startswith("openai") else ""
+        yield server, Recipe(SPECS[wire], OPTIONS.get(wire, {}), server.url + path)
+
+
+def saying(texts: Sequence[str]) -> Callable[[int], Fault]:
+    """Answers by the number of the request."""
+    return lambda number: Fault(text=texts[number % len(texts)])
+
+
+def rows_of(run: Path) -> list[dict[str, Any]]:
+    """All requests of a run's batch, in order."""
+    files = sorted((run / "batch").glob("requests-*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
+
+
+def body_of(row: Mapping[str, Any]) -> Any:
+    """The request itself."""
+    return row.get("body") or row.get("request") or row["params"]
+
+
+def answered(row: Mapping[str, Any], server: Server) -> dict[str, Any]:
+    """What comes of a row, as its provider writes it."""
+    name = row.get("custom_id") or row["key"]
+    path = row.get("url", "/v1/messages")
+    if "request" in row:
+        path = "/v1beta/models/gemini-test:generateContent"
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
+    dated = "2023-06-01" if "temperature" in body_of(row) else "2026-01-01"
+    headers |= {"x-goog-api-key": KEY, "anthropic-version": dated}
+    data = json.dumps(body_of(row)).encode()
+    try:
+        with urllib.request.urlopen(
+            urllib.request.Request(server.url + path, data, headers)
+        ) as response:
+            status, said = response.status, json.loads(response.read())
+    except urllib.error.HTTPError as error:
+        status, said = error.code, json.loads(error.read())
+    if "body" in row:
+        answer = {"status_code": status, "request_id": "r", "body": said}
+        return {"id": f"b-{name}", "custom_id": name, "response": answer, "error": None}
+    if "request" in row:
+        return {"key": name, **({"response": said} if status == 200 else said)}
+    if status == 200:
+        return {"custom_id": name, "result": {"type": "succeeded", "message": said}}
+    failure = {"type": "error", "error": {"type": "api_error", **said["error"]}}
+    return {"custom_id": name, "result": {"type": "errored", "error": failure}}
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path

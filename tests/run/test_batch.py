@@ -1,0 +1,461 @@
+"""A run through a batch API is a run like any other."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omnidata.adapters.batch_forms import ANTHROPIC, GEMINI, OPENAI, BatchForm
+from omnidata.errors import PredictionError, RunError, UnansweredError, UsageError
+from omnidata.run.batch import write
+from omnidata.run.batch_results import read
+from omnidata.run.cluster import Recipe
+from omnidata.run.cost import Limits
+from omnidata.run.evaluate import evaluate
+from omnidata.tasks import get_task
+from omnidata.types import LoadedDataset
+from tests.adapters.servers_http import KEY
+from tests.run.batching import (
+    OPTIONS,
+    SPECS,
+    answered,
+    rows_of,
+    saying,
+    serving,
+    write_rows,
+)
+from tests.trees import read_lines
+
+TEXTS = ['{"action_type": -1}', '{"action_type": 4, "point": [0.5, 0.5]}', "no idea"]
+STEPS = 7
+TASK = get_task("omnigui", {"modalities": "I"})
+WHOLE = get_task("omnigui")
+VLLM = Recipe("openai:m", {}, "http://127.0.0.1:9/v1")
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+
+
+def lines_of(run: Path) -> dict[str, dict[str, Any]]:
+    """The predictions without what a clock says, by sample id."""
+    found = read_lines(run / "predictions.jsonl")
+    for line in found:
+        line["latency_s"] = 0.0
+    return {line["sample_id"]: line for line in found}
+
+
+def content(run: Path) -> dict[str, bytes]:
+    """What readers of a run look at."""
+    names = ("predictions.jsonl", "attempts.jsonl", "scores.jsonl", "results.json")
+    return {name: (run / name).read_bytes() for name in names if (run / name).exists()}
+
+
+@pytest.mark.parametrize("wire", SPECS)
+def test_a_batch_is_a_live_run_line_by_line(
+    source: LoadedDataset, tmp_path: Path, wire: str
+) -> None:
+    task = TASK if wire in OPTIONS else WHOLE
+    live, run = tmp_path / "live", tmp_path / "run"
+    with serving(wire, saying(TEXTS)) as (server, recipe):
+        evaluate(task, source, recipe, live, model_options=recipe.options, limit=STEPS)
+        sent = server.bodies
+    order = [line["sample_id"] for line in read_lines(live / "predictions.jsonl")]
+    spoken = {line["sample_id"]: line["output"] for line in lines_of(live).values()}
+    with serving(wire, ()) as (server, at):
+        # The address is part of the settings; vLLM, which the local one stands for, has no batch of
+        # Responses.
+        own = wire == "openai-responses"
+        there = Recipe(at.spec, at.options, None if own else recipe.base_url)
+        written = write(task, source, there, run, limit=STEPS)
+        asked = {line["custom_id"]: line for line in read_lines(run / "batch" / "ids.jsonl")}
+        rows = rows_of(run)
+        assert (written.new, len(rows)) == (STEPS, STEPS)
+        ids = [asked[row.get("custom_id") or row["key"]]["sample_id"] for row in rows]
+        server.script = saying([spoken[each] for each in ids])
+        results = write_rows(tmp_path / "out.jsonl", [answered(row, server) for row in rows][::-1])
+    files = (run / "batch").glob("requests-*.jsonl")
+    raw = [line for file in files for line in file.read_bytes().splitlines()]
+    assert len({line for line in raw for body in sent if line.endswith(body + b"}")}) == len(sent)
+    assert Counter(ids) == Counter(order)
+    read(run, [results])
+    assert lines_of(run) == lines_of(live)
+    settings = json.loads((live / "run.json").read_text())
+    there_too = json.loads((run / "run.json").read_text())
+    if own:
+        there_too["model_settings"]["base_url"] = settings["model_settings"]["base_url"]
+    for name in settings.keys() - {"timings"}:
+        assert there_too[name] == settings[name], name
+    assert content(run)["results.json"] == content(live)["results.json"]
+
+
+def answers(run: Path, texts: str = '{"action_type": -1}') -> dict[str, dict[str, Any]]:
+    """A row of OpenAI's for each request of the newest round, by sample id."""
+    found = read_lines(run / "batch" / "ids.jsonl")
+    last = max(line["round"] for line in found)
+    return {
+        line["sample_id"]: {"custom_id": line["custom_id"], "error": None, "response": said(texts)}
+        for line in found
+        if line["round"] == last
+    }
+
+
+def said(text: str) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"content": text}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 100, "completion_tokens": 10}
+    return {"status_code": 200, "body": {"model": "m", "choices": [choice], "usage": usage}}
+
+
+def failed(row: dict[str, Any], code: str, message: str, status: int = 0) -> dict[str, Any]:
+    response = {"status_code": status, "body": {"error": {"message": message}}} if status else None
+    error = {"code": code, "message": message} if code else None
+    return {"custom_id": row["custom_id"], "response": response, "error": error}
+
+
+def test_a_whole_round_of_missing_expired_failed_and_asked_again(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    write(TASK, source, VLLM, run, limit=6)
+    rows = answers(run)
+    names = list(rows)
+    first = [rows[names[0]], rows[names[1]]]
+    first.append(failed(rows[names[2]], "batch_expired", "not run within 24h"))
+    first.append(failed(rows[names[3]], "", "a bad picture", 400))
+    first.append(failed(rows[names[4]], "batch_cancelled", ""))
+    file = write_rows(tmp_path / "first.jsonl", first)
+    _, found = read(run, [file])
+    assert (found.rows, found.answered, found.missing) == (5, 2, 1)
+    assert found.failed == {"expired": 1, "failed": 1, "cancelled": 1}
+    assert found.results["outcomes"] == {"ok": 2, "api_error": 3, "missing": 1}
+    lines = lines_of(run)
+    assert "expired" in lines[names[2]]["error"]
+    assert "HTTP 400: a bad picture" in lines[names[3]]["error"]
+    assert "cancelled" in lines[names[4]]["error"]
+    assert names[5] not in lines
+
+    before = content(run)
+    assert write(TASK, source, VLLM, run, limit=6).new == 0  # the same command does nothing
+    assert read(run, [file])[1].answered == 0
+    assert content(run) == before
+
+    again = write(TASK, source, VLLM, run, limit=6, only_missing=True)
+    assert (again.new, again.round, again.answered) == (4, 2, 2)
+    second = answers(run)
+    assert set(second) == set(names[2:])
+    assert {row["custom_id"] for row in second.values()}.isdisjoint(
+        row["custom_id"] for row in rows.values()
+    )
+    late = failed(second[names[5]], "batch_expired", "again")
+    other = write_rows(tmp_path / "second.jsonl", [*(second[name] for name in names[2:5]), late])
+    _, found = read(run, [other, file])  # in any order
+    assert found.results["outcomes"] == {"ok": 5, "api_error": 1}
+    assert (found.kept, found.failed) == (2, {"expired": 1})
+    attempts = [line["sample_id"] for line in read_lines(run / "attempts.jsonl")]
+    assert attempts == names[2:5]
+    before = content(run)
+    read(run, [file, other, file])
+    assert content(run) == before
+
+
+def test_live_requests_take_over_where_a_batch_has_ended(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run, prices = tmp_path / "run", tmp_path / "prices.toml"
+    prices.write_text(
+        'date = 2026-11-01\ncurrency = "EUR"\n[models."openai:m"]\ninput = 10_000\noutput = 0\n'
+    )
+    with serving("openai", saying(TEXTS)) as (server, recipe):
+        write(TASK, source, recipe, run, limit=4)
+        rows = [*answers(run).values()]
+        expired = failed(rows[1], "batch_expired", "")
+        read(run, [write_rows(tmp_path / "r.jsonl", [rows[0], expired])])
+        limits = Limits(prices=prices)
+        results = evaluate(TASK, source, recipe, run, limit=4, limits=limits)
+        assert server.count == 3
+    assert results["counts"]["steps"] == 4
+    assert "api_error" not in results["outcomes"]
+    usage = json.loads((run / "run.json").read_text())["usage"]
+    assert (usage["requests"], usage["cost"]) == (4, 4.0)  # vLLM's batches cost what others do
+
+
+def test_files_are_split_by_requests_and_by_bytes(source: LoadedDataset, tmp_path: Path) -> None:
+    def sizes(run: Path) -> list[int]:
+        files = sorted((run / "batch").glob("requests-*.jsonl"))
+        return [len(file.read_bytes()) for file in files]
+
+    one = write(TASK, source, VLLM, tmp_path / "one", limit=7)
+    assert [file.requests for file in one.files] == [7]
+    by_count = write(TASK, source, VLLM, tmp_path / "count", limit=7, max_requests=3)
+    assert [file.requests for file in by_count.files] == [3, 3, 1]
+    most = sizes(tmp_path / "one")[0] * 2 // 5
+    by_size = write(TASK, source, VLLM, tmp_path / "size", limit=7, max_bytes=most)
+    assert len(by_size.files) >= 3
+    assert max(sizes(tmp_path / "size")) <= most
+    assert sum(file.requests for file in by_size.files) == 7
+    assert [file.bytes for file in by_size.files] == sizes(tmp_path / "size")
+    asked = read_lines(tmp_path / "size" / "batch" / "ids.jsonl")
+    rows = rows_of(tmp_path / "size")
+    assert [line["custom_id"] for line in asked] == [row["custom_id"] for row in rows]
+    with pytest.raises(UsageError, match="more than a file may have"):
+        write(TASK, source, VLLM, tmp_path / "none", limit=7, max_bytes=1000)
+
+
+def test_providers_limits_and_ids_are_their_own(source: LoadedDataset, tmp_path: Path) -> None:
+    assert (OPENAI.max_requests, OPENAI.max_bytes) == (50_000, 200_000_000)
+    assert (ANTHROPIC.max_requests, ANTHROPIC.max_bytes) == (100_000, 256_000_000)
+    assert (GEMINI.max_requests, GEMINI.max_bytes) == (None, 2_000_000_000)
+    for wire, spec in SPECS.items():
+        recipe = Recipe(spec, OPTIONS.get(wire, {}))
+        written = write(TASK, source, recipe, tmp_path / wire, limit=2)
+        assert written.form == wire.removesuffix("-responses")
+        for row in rows_of(tmp_path / wire):
+            name = row.get("custom_id") or row["key"]
+            assert name.replace("-", "").isalnum()
+            assert len(name) <= 64
+    assert all("/" in name for name in answers(tmp_path / "openai"))
+    urls = {row["url"] for row in rows_of(tmp_path / "openai-responses")}
+    assert urls == {"/v1/responses"}
+
+
+def test_an_interrupted_call_goes_on_after_its_last_whole_file(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+
+    def stop(done: int, total: int) -> None:
+        if done >= 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write(TASK, source, VLLM, run, limit=7, max_requests=2, progress=stop)
+    files = sorted((run / "batch").glob("requests-*.jsonl"))
+    kept = {file: file.stat().st_mtime_ns for file in files}
+    assert 1 <= len(files) <= 3
+    with (run / "batch" / "ids.jsonl").open("ab") as file:
+        file.write(b'{"custom_id": "torn')
+    written = write(TASK, source, VLLM, run, limit=7, max_requests=2)
+    assert written.new == 7 - 2 * len(files)
+    assert sum(file.requests for file in written.files) == 7
+    assert all(file.stat().st_mtime_ns == then for file, then in kept.items())
+    assert len(answers(run)) == 7
+    assert read(run, [write_rows(tmp_path / "r", [*answers(run).values()])])[1].answered == 7
+
+
+def test_media_lie_in_a_folder_once_and_requests_name_them(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    shared = tmp_path / "shared media"
+    whole = write(WHOLE, source, VLLM, tmp_path / "whole", limit=9)
+    named = write(WHOLE, source, VLLM, tmp_path / "named", limit=9, media=shared)
+    assert named.files[0].bytes < whole.files[0].bytes / 5
+
+    def media(run: Path, look: Any) -> list[bytes]:
+        parts = [
+            part
+            for row in rows_of(run)
+            for message in row["body"]["messages"]
+            for part in message["content"]
+            if part["type"] != "text"
+        ]
+        return [look(part) for part in parts]
+
+    def inside(part: Any) -> bytes:
+        held = part.get("input_audio", {}).get("data")
+        return b64decode(held or part[part["type"]]["url"].partition(",")[2])
+
+    def outside(part: Any) -> bytes:
+        url = part[part["type"]]["url"]
+        assert url.startswith(shared.as_uri() + "/")
+        return Path(unquote(urlsplit(url).path)).read_bytes()
+
+    seen = media(tmp_path / "whole", inside)
+    assert seen == media(tmp_path / "named", outside)
+    assert len({*seen}) == len([*shared.iterdir()]) < len(seen)
+    before = read_lines(tmp_path / "whole" / "batch" / "ids.jsonl")
+    after = read_lines(tmp_path / "named" / "batch" / "ids.jsonl")
+    for name in ("receipt", "key", "sample_id"):
+        assert [line[name] for line in before] == [line[name] for line in after]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options", "why"),
+    [
+        (Recipe("baseline:center"), {}, "step by step"),
+        (Recipe("openai-responses:m", {}, "http://127.0.0.1:9/v1"), {}, "vllm run-batch"),
+        (Recipe("openai:gpt-4o"), {"history": "predicted"}, "answer to the one before"),
+        (Recipe("openai:m", {"extra_body": '{"auth": {"api_key": "sk-12345678"}}'}), {}, "a key"),
+    ],
+)
+def test_what_cannot_be_batched_is_refused(
+    source: LoadedDataset, tmp_path: Path, recipe: Recipe, options: dict[str, str], why: str
+) -> None:
+    task = get_task("omnigui", {"modalities": "I", **options})
+    with pytest.raises(UsageError, match=why):
+        write(task, source, recipe, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_media_files_are_for_those_that_can_name_them(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    for spec in ("openai:gpt-4o", "anthropic:m"):
+        recipe = Recipe(spec, {"accepts": "image"})
+        with pytest.raises(UsageError, match="hold their media"):
+            write(TASK, source, recipe, tmp_path / "run", media=tmp_path / "media")
+
+
+def test_a_key_is_in_no_file(source: LoadedDataset, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    write(TASK, source, Recipe("openai:gpt-4o"), run, limit=2)
+    rows = [*answers(run).values()]
+    rows[0] = failed(rows[0], "", f"Incorrect API key provided: {KEY}", 401)
+    read(run, [write_rows(tmp_path / "r.jsonl", rows)])
+    for path in run.rglob("*"):
+        assert path.is_dir() or KEY.encode() not in path.read_bytes(), path
+    assert "[key]" in (run / "predictions.jsonl").read_text()
+
+
+def test_rows_that_are_not_of_this_batch_write_nothing(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run, other = tmp_path / "run", tmp_path / "other"
+    for folder in (run, other):
+        write(TASK, source, VLLM, folder, limit=2)
+    good, foreign = [*answers(run).values()], [*answers(other).values()]
+    for rows, why in (
+        ([*good, foreign[0]], "no request of this run"),
+        ([*good, {**good[0], "response": said("else")}], "two answers"),
+        ([*good, {"hello": "world"}], "says nothing of a request"),
+    ):
+        with pytest.raises(PredictionError, match=why):
+            read(run, [write_rows(tmp_path / "r.jsonl", rows)])
+    torn = write_rows(tmp_path / "torn.jsonl", good)
+    torn.write_bytes(torn.read_bytes()[:-40])
+    with pytest.raises(PredictionError, match=r"torn\.jsonl:2"):
+        read(run, [torn])
+    assert not (run / "predictions.jsonl").exists()
+    with pytest.raises(RunError, match="no batch"):
+        read(tmp_path, [torn])
+
+
+def test_a_failure_gives_way_to_the_answer_of_another_file(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    write(TASK, source, VLLM, run, limit=2)
+    rows = [*answers(run).values()]
+    bad = [failed(row, "", "the engine died", 500) for row in rows]
+    with pytest.raises(UnansweredError, match="the engine died"):
+        read(run, [write_rows(tmp_path / "bad.jsonl", bad)])
+    files = [write_rows(tmp_path / "good.jsonl", rows), tmp_path / "bad.jsonl"]
+    _, found = read(run, files)
+    assert (found.answered, found.repeated, found.missing) == (2, 2, 0)
+
+
+def test_a_round_is_not_asked_twice_before_it_is_read(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    write(TASK, source, VLLM, run, limit=2)
+    with pytest.raises(RunError, match="nothing of round 1 has been read"):
+        write(TASK, source, VLLM, run, limit=2, only_missing=True)
+    with pytest.raises(RunError, match="other settings"):
+        write(TASK, source, VLLM, run, limit=1)
+
+
+def test_ids_of_any_letters_come_back_to_their_steps(source: LoadedDataset, tmp_path: Path) -> None:
+    odd = ["a/b/0", "ä b/1", "x\n2", '"quoted"/3', "\ud800/4", "a" * 300]
+    steps = [replace(step, sample_id=name) for step, name in zip(source.steps, odd, strict=False)]
+    renamed = replace(source, steps=steps)
+    run = tmp_path / "run"
+    write(TASK, renamed, VLLM, run)
+    rows = answers(run)
+    assert list(rows) == odd
+    names = {row["custom_id"] for row in rows.values()}
+    assert len(names) == len(odd)
+    assert all(name.replace("-", "").isalnum() and len(name) <= 64 for name in names)
+
+
+_NAMES = (
+    *("custom_id", "key", "response", "error", "result", "type"),
+    *("body", "message", "code", "status_code", "status"),
+)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(_NAMES),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize("form", [OPENAI, GEMINI, ANTHROPIC], ids=lambda form: form.name)
+@given(row=st.dictionaries(st.text(max_size=9), _JSON) | _JSON.filter(lambda v: type(v) is dict))
+def test_any_row_is_an_answer_a_failure_or_none(form: BatchForm, row: dict[str, Any]) -> None:
+    returned = form.read(row)
+    if returned is None:
+        return
+    assert returned.custom_id in (row.get("custom_id"), row.get("key"))
+    # Whatever is no answer says so; nothing is both.
+    assert bool(returned.body) + (returned.error is not None or bool(returned.ended)) == 1
+    if returned.body:
+        assert returned.status // 100 == 2
+        assert isinstance(json.loads(returned.body), dict)
+
+
+@given(
+    texts=st.lists(st.text(), min_size=1, max_size=4),
+    order=st.permutations([0, 1, 2, 3, 1, 2]),
+    cut=st.integers(0, 6),
+    statuses=st.lists(st.sampled_from([200, 400, 500]), min_size=4, max_size=4),
+)
+@settings(max_examples=8, deadline=None)
+def test_rows_in_any_order_and_any_files_give_the_same_lines(
+    source: LoadedDataset,
+    tmp_path_factory: pytest.TempPathFactory,
+    texts: list[str],
+    order: list[int],
+    cut: int,
+    statuses: list[int],
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    run = folder / "run"
+    write(TASK, source, VLLM, run, limit=4)
+    rows = [
+        {**row, "response": said(texts[number % len(texts)])}
+        if status == 200
+        else failed(row, "", f"number {number}", status)
+        for number, (row, status) in enumerate(zip(answers(run).values(), statuses, strict=True))
+    ]
+    shuffled = [rows[number] for number in order]
+    parts = [shuffled[:cut], shuffled[cut:]]
+    files = [write_rows(folder / f"{n}.jsonl", part) for n, part in enumerate(parts)]
+    with suppress(UnansweredError):
+        read(run, files)
+    lines = read_lines(run / "predictions.jsonl")
+    assert [line["delivery"] for line in lines] == [
+        "ok" if status == 200 else "api_error" for status in statuses
+    ]
+    assert [line["output"] for line in lines] == [
+        texts[number % len(texts)] if status == 200 else ""
+        for number, status in enumerate(statuses)
+    ]

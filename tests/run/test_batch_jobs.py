@@ -1,0 +1,258 @@
+"""Files of a batch at their provider, through the real SDKs: sent once, watched, fetched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.errors import CallError, RunError, UsageError
+from omnidata.run.batch import write
+from omnidata.run.batch_jobs import fetch, status, submit
+from omnidata.run.batch_results import read
+from omnidata.run.cluster import Recipe
+from omnidata.tasks import get_task
+from omnidata.types import LoadedDataset
+from tests.adapters.servers import Server, running
+from tests.adapters.servers_batch import (
+    AnthropicBatchApi,
+    BatchJobs,
+    GoogleBatchApi,
+    OpenAIBatchApi,
+    Row,
+)
+from tests.adapters.servers_http import KEY
+from tests.run.batching import OPTIONS, SPECS
+from tests.trees import read_lines
+
+TASK = get_task("omnigui", {"modalities": "I"})
+TEXT = '{"action_type": -1}'
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+
+
+def openai(row: Row) -> Row:
+    choice = {"index": 0, "message": {"content": TEXT}, "finish_reason": "stop"}
+    body = {"model": "m", "choices": [choice], "usage": {"prompt_tokens": 9}}
+    response = {"status_code": 200, "body": body}
+    return {"custom_id": row["custom_id"], "response": response, "error": None}
+
+
+def anthropic(row: Row) -> Row:
+    message = {"content": [{"type": "text", "text": TEXT}], "stop_reason": "end_turn"}
+    return {"custom_id": row["custom_id"], "result": {"type": "succeeded", "message": message}}
+
+
+def gemini(row: Row) -> Row:
+    candidate = {"content": {"parts": [{"text": TEXT}]}, "finishReason": "STOP"}
+    return {"key": row["key"], "response": {"candidates": [candidate]}}
+
+
+_APIS: dict[str, tuple[Callable[[BatchJobs], Any], Callable[[Row], Row], tuple[str, ...]]] = {
+    "openai": (OpenAIBatchApi, openai, ("validating", "in_progress", "completed")),
+    "anthropic": (AnthropicBatchApi, anthropic, ("in_progress", "ended")),
+    "gemini": (GoogleBatchApi, gemini, ("JOB_STATE_RUNNING", "JOB_STATE_SUCCEEDED")),
+}
+
+
+@contextmanager
+def serving(provider: str, **about: Any) -> Iterator[tuple[Server, BatchJobs, str]]:
+    """A provider, its jobs, and its address."""
+    api, answer, states = _APIS[provider]
+    jobs = BatchJobs(**{"answer": answer, "states": states, **about})
+    with running(api(jobs)) as server:
+        yield server, jobs, server.url + ("/v1" if provider == "openai" else "")
+
+
+def written(source: LoadedDataset, run: Path, provider: str, **more: Any) -> Path:
+    write(TASK, source, Recipe(SPECS[provider], OPTIONS.get(provider, {})), run, **more)
+    return run
+
+
+@pytest.mark.parametrize("provider", _APIS)
+def test_files_are_sent_watched_and_fetched(
+    source: LoadedDataset, tmp_path: Path, provider: str
+) -> None:
+    run = written(source, tmp_path / "run", provider, limit=5, max_requests=3)
+    with serving(provider) as (_, jobs, url):
+        sent = submit(run, base_url=url)
+        assert [(known.state, bool(known.job)) for known in sent.values()] == [
+            ("running", True)
+        ] * 2
+        assert submit(run, base_url=url) == sent
+        as_written = [
+            json.loads(line)
+            for file in sorted((run / "batch").glob("requests-*"))
+            for line in file.read_bytes().splitlines()
+        ]
+        assert [row for rows in jobs.jobs.values() for row in rows] == as_written
+        assert {known.state for known in status(run, base_url=url).values()} == {"running"}
+        shown: list[int] = []
+        files, results, lost = fetch(
+            run,
+            base_url=url,
+            wait=True,
+            first_wait_s=0.01,
+            told=lambda files: shown.append(sum(known.fetched for known in files.values())),
+        )
+        assert shown[-1] == 2
+        assert len(shown) == len(_APIS[provider][2]) - 1
+        looked = dict(jobs.looks)
+        again = fetch(run, base_url=url)
+        assert (again, jobs.looks) == ((files, results, lost), looked)  # nothing is asked again
+    assert {known.state for known in files.values()} == {"done"}
+    assert not lost
+    _, found = read(run, results, lost=lost)
+    assert (found.answered, found.missing) == (5, 0)
+    for path in run.rglob("*"):
+        assert path.is_dir() or KEY.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize("provider", ["openai", "gemini"])
+def test_a_call_that_was_cut_off_submits_no_file_twice(
+    source: LoadedDataset, tmp_path: Path, provider: str
+) -> None:
+    run = written(source, tmp_path / "run", provider, limit=4, max_requests=2)
+    with serving(provider, refuse=["lost", 500, 0]) as (_, jobs, url):
+        with pytest.raises(CallError):
+            submit(run, base_url=url)  # it was made, and the answer got lost
+        with pytest.raises(CallError, match="500"):
+            submit(run, base_url=url)
+        sent = submit(run, base_url=url)
+        assert len(jobs.jobs) == 2
+    assert [known.state for known in sent.values()] == ["running"] * 2
+
+
+def test_a_call_that_was_cut_off_asks_the_user_where_jobs_have_no_names(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run = written(source, tmp_path / "run", "anthropic", limit=2)
+    with serving("anthropic", refuse=["lost"]) as (_, jobs, url):
+        with pytest.raises(CallError):
+            submit(run, base_url=url)
+        with pytest.raises(RunError, match="nobody knows whether"):
+            submit(run, base_url=url)
+        assert len(jobs.jobs) == 1
+
+
+def test_a_provider_that_has_no_room_is_asked_again_without_another_upload(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run = written(source, tmp_path / "run", "openai", limit=2)
+    with serving("openai", refuse=[429, 400, 0]) as (_, jobs, url):
+        with pytest.raises(CallError, match="429"):
+            submit(run, base_url=url)
+        with pytest.raises(CallError, match="400"):
+            submit(run, base_url=url)
+        submit(run, base_url=url)
+        assert (len(jobs.jobs), len(jobs.files)) == (1, 2)
+
+
+def test_a_file_that_is_refused_as_a_whole_can_be_sent_again(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run = written(source, tmp_path / "run", "openai", limit=2)
+    with serving("openai", states=("failed",)) as (_, jobs, url):
+        submit(run, base_url=url)
+        files, results, lost = fetch(run, base_url=url)
+        [known] = files.values()
+        assert (known.state, known.said, results, lost) == ("failed", "the file is no good", [], {})
+        jobs.states = ("completed",)
+        jobs.looks.clear()
+        submit(run, base_url=url)
+        labels = {about["metadata"]["omnidata"] for about in jobs.about.values()}
+        assert len(labels) == 2
+        _, results, _ = fetch(run, base_url=url)
+    assert read(run, results)[1].answered == 2
+
+
+def test_what_an_expired_job_did_not_run_has_expired(source: LoadedDataset, tmp_path: Path) -> None:
+    run = written(source, tmp_path / "run", "openai", limit=3)
+    names = [line["custom_id"] for line in read_lines(run / "batch" / "ids.jsonl")]
+
+    def half(row: Row) -> Row | None:
+        if row["custom_id"] == names[0]:
+            return openai(row)
+        error = {"code": "batch_expired", "message": "24 hours are over"}
+        expired = {"custom_id": row["custom_id"], "response": None, "error": error}
+        return expired if row["custom_id"] == names[1] else None
+
+    with serving("openai", states=("expired",), answer=half) as (_, _jobs, url):
+        submit(run, base_url=url)
+        _, results, lost = fetch(run, base_url=url)
+    assert len(results) == 2
+    _, found = read(run, results, lost=lost)
+    assert (found.answered, found.failed, found.missing) == (1, {"expired": 2}, 0)
+
+
+def test_media_are_uploaded_once_and_requests_name_where(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    task = get_task("omnigui")
+    recipe = Recipe(SPECS["gemini"])
+    run, media = tmp_path / "run", tmp_path / "media"
+    write(task, source, recipe, run, limit=6, max_requests=3, media=media)
+    with serving("gemini") as (server, jobs, url):
+        submit(run, base_url=url)
+        files = server._wire.files  # type: ignore[attr-defined]
+        mimes = [mime for _, mime in files.kept.values()]
+        held = {data for data, mime in files.kept.values() if mime != "application/jsonl"}
+        assert mimes.count("application/jsonl") == 2
+        assert held == {path.read_bytes() for path in media.iterdir()}
+        assert len(held) == len(mimes) - 2  # each of them once
+        assert not files.deleted
+        for rows in jobs.jobs.values():
+            for row in rows:
+                for content in row["request"]["contents"]:
+                    for part in content["parts"]:
+                        named = part.get("fileData")
+                        assert "inlineData" not in part
+                        assert not named or named["file_uri"].startswith(server.url)
+    assert not [*(run / "batch").glob(".requests*")]
+
+
+def test_what_vllm_reads_itself_is_submitted_to_nobody(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    write(TASK, source, Recipe("openai:m", {}, "http://127.0.0.1:9/v1"), tmp_path / "run", limit=1)
+    with pytest.raises(UsageError, match="vllm run-batch"):
+        submit(tmp_path / "run")
+
+
+def test_a_file_that_was_changed_is_not_sent(source: LoadedDataset, tmp_path: Path) -> None:
+    run = written(source, tmp_path / "run", "openai", limit=1)
+    with (run / "batch" / "requests-00001.jsonl").open("ab") as file:
+        file.write(b"\n")
+    with (
+        serving("openai") as (_, jobs, url),
+        pytest.raises(RunError, match="not as it was written"),
+    ):
+        submit(run, base_url=url)
+    assert not jobs.files
+
+
+def test_no_round_is_begun_while_files_are_at_the_provider(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run = written(source, tmp_path / "run", "openai", limit=4, max_requests=2)
+    with serving("openai", refuse=[0, 429, 0], states=("completed",)) as (_, jobs, url):
+        with pytest.raises(CallError, match="429"):
+            submit(run, base_url=url)  # one file is there, the other is not
+        with pytest.raises(RunError, match="would be asked twice"):
+            written(source, run, "openai", limit=4, only_missing=True)
+        read(run, fetch(run, base_url=url)[1])
+        written(source, run, "openai", limit=4, only_missing=True)
+        sent = submit(run, base_url=url)
+        assert [len(rows) for rows in jobs.jobs.values()] == [2, 2]
+        assert "requests-00003.jsonl" in sent  # what the second file asked is in the third
+        _, found = read(run, fetch(run, base_url=url)[1])
+    assert (found.answered, found.kept, found.missing) == (2, 2, 0)
