@@ -292,7 +292,9 @@ class OmnidataModel(ModelAPI):
             return self._output("", "unknown", {"delivery": "media_error", "error": str(error)})
         completion = await self._answered(_Waiting(prepared, params))
         if completion.delivery == "media_error":
-            return self._output("", "unknown", {"delivery": "media_error", "error": completion.error})
+            return self._output(
+                "", "unknown", {"delivery": "media_error", "error": completion.error}
+            )
         reason = _REASONS.get(completion.delivery)
         if reason is None:
             raise CallError(completion.error, transient=False)

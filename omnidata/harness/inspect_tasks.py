@@ -50,7 +50,6 @@ from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
 from omnidata.types import (
     OUTCOMES,
-    Conversation,
     GenerationParams,
     LoadedDataset,
     Profile,

@@ -358,7 +358,11 @@ def fewer_modalities(task: Task, accepts: Collection[Modality]) -> str:
 
 
 def _check_dropped(
-    task: Task | None, adapter: Adapter, request: Request, reason: str, gone: Counter[tuple[str, str]]
+    task: Task | None,
+    adapter: Adapter,
+    request: Request,
+    reason: str,
+    gone: Counter[tuple[str, str]],
 ) -> None:
     """Refuse a request with media that the model does not take, unless they are dropped.
 

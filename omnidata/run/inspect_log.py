@@ -7,13 +7,14 @@ anybody's task says of its samples what it likes, and they are found by that.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from omnidata.errors import OmnidataError, PlatformError, PredictionError, UsageError
-from omnidata.predictions import Prediction
+from omnidata.errors import PlatformError, PredictionError, UsageError
+from omnidata.run.log_samples import Sample
 from omnidata.tasks import get_task
 from omnidata.types import Delivery, LoadedDataset, Task
 
@@ -61,7 +62,7 @@ def read_head(path: Path) -> LogHead:
         PlatformError: inspect_ai is not installed.
         PredictionError: it is no log, or one of several epochs.
     """
-    head = _opened(path, header_only=True)
+    head = _head(path)
     epochs = head.eval.config.epochs
     if epochs and epochs > 1:
         raise PredictionError(
@@ -85,21 +86,38 @@ def read_head(path: Path) -> LogHead:
     )
 
 
-def check_head(head: LogHead, path: Path, source: LoadedDataset, task: Task) -> None:
-    """Refuse a log of ours that was made on other data, or with other prompts.
+def settings(path: Path, task: str) -> dict[str, Any]:
+    """The task and its options that a log was made with, as in `run.json`; empty if not with ours.
+
+    Raises:
+        PlatformError: inspect_ai is not installed.
+        PredictionError: it is no log, one of several epochs, or of another task of ours.
+    """
+    head = read_head(path)
+    if not head.task:
+        return {}
+    if head.task != task:
+        raise PredictionError(
+            f"the log is of the task {head.task}",
+            where=str(path),
+            expected=f"a log of {task}",
+            remedy=f"omnidata score {head.task} DATA {path} --from inspect",
+        )
+    return {"task": head.task, "options": dict(head.options)}
+
+
+def check(path: Path, source: LoadedDataset, task: Task) -> frozenset[str]:
+    """Refuse a log of a task of ours that was made on other data, or with other prompts.
+
+    Returns:
+        The ids of the steps that were to be asked; empty where the log does not say it.
 
     Raises:
         PredictionError: it was.
     """
+    head = read_head(path)
     if not head.task:
-        return
-    if head.task != task.name:
-        raise PredictionError(
-            f"the log is of the task {head.task}",
-            where=str(path),
-            expected=f"a log of {task.name}",
-            remedy=f"omnidata score {head.task} DATA {path} --from inspect",
-        )
+        return frozenset()
     if head.fingerprint != source.fingerprint:
         raise PredictionError(
             "the log was made on other data",
@@ -112,7 +130,7 @@ def check_head(head: LogHead, path: Path, source: LoadedDataset, task: Task) -> 
         own = get_task(head.task, head.options).prompt_hash
     except UsageError as error:
         raise PredictionError(
-            f"the log has options that the task does not: {error.what}",
+            f"the log has options that {task.name} does not: {error.what}",
             where=str(path),
             expected=error.expected,
             remedy="score the log with the version that made it",
@@ -125,39 +143,53 @@ def check_head(head: LogHead, path: Path, source: LoadedDataset, task: Task) -> 
             f"{head.prompt_hash[:12]}",
             remedy="score the log with the version that made it",
         )
+    return head.asked
 
 
-def read_samples(path: Path) -> Iterator[EvalSample]:
-    """The samples of a log, without the media that were sent.
+def samples(path: Path) -> Iterator[Sample]:
+    """The samples of a log: what it says of each row, and the answer.
 
     Raises:
         PlatformError: inspect_ai is not installed.
         PredictionError: the log cannot be read.
     """
+    ours = bool(read_head(path).task)
     from inspect_ai.log import read_eval_log_samples
 
-    beside = {"events", "attachments"}
-    try:
-        yield from read_eval_log_samples(
-            str(path), all_samples_required=False, exclude_fields=beside
-        )
-    except OmnidataError:
-        raise
-    except Exception as error:  # whatever a broken zip file makes of its reader
-        raise _broken(path, error) from None
+    beside = {"events", "attachments", "messages"}
+    found = read_eval_log_samples(str(path), all_samples_required=False, exclude_fields=beside)
+    while True:
+        try:
+            sample = next(found, None)
+        except Exception as error:  # whatever a broken zip file makes of its reader
+            raise _broken(path, error) from None
+        if sample is None:
+            return
+        yield _sample(sample, f"{path}: {sample.id}", ours=ours)
 
 
-def prediction(sample_id: str, sample: EvalSample) -> Prediction:
-    """The answer of a sample, or why there is none."""
-    delivery, error = delivered(
-        sample.output, sample.store, sample.error.message if sample.error else ""
-    )
-    return Prediction(
-        sample_id=sample_id,
-        output=sample.output.completion if delivery == "ok" else "",
-        delivery=delivery,
-        error=error,
-        receipt=dict(receipt_of(sample.output, sample.store)),
+def _sample(sample: EvalSample, where: str, *, ours: bool) -> Sample:
+    """What a log says of a sample; of one of ours its id says all."""
+    error = sample.error.message if sample.error else ""
+    delivery, why = delivered(sample.output, sample.store, error)
+    row: dict[str, Any] = {"sample_id": str(sample.id)}
+    prompts: list[str] = []
+    if not ours:
+        row = {**sample.metadata, **row}
+        said = sample.input
+        prompts = [said] if isinstance(said, str) else [message.text for message in said]
+    target = sample.target
+    return Sample(
+        None,
+        row,
+        [],
+        prompts,
+        target if isinstance(target, str) else json.dumps(target),
+        sample.output.completion,
+        where,
+        why,
+        delivery,
+        receipt_of(sample.output, sample.store),
     )
 
 
@@ -171,9 +203,9 @@ def delivered(
         kept: its store.
         error: why the sample ended before its end; empty if it did not.
     """
-    own = kept.get(KEY)
-    if isinstance(own, dict) and own.get("delivery") == "media_error":
-        return "media_error", str(own.get("error", ""))
+    for own in _own(output, kept):
+        if own.get("delivery") == "media_error":
+            return "media_error", str(own.get("error", ""))
     if error:
         return "api_error", error
     if not output.choices:
@@ -186,14 +218,20 @@ def delivered(
 
 def receipt_of(output: ModelOutput, kept: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the model really got, as our own model says it, or else whoever wrote the prompt."""
-    for place in (output.metadata or {}, kept):
-        own = place.get(KEY)
-        if isinstance(own, dict) and isinstance(own.get("receipt"), dict):
+    for own in _own(output, kept):
+        if isinstance(own.get("receipt"), dict):
             return dict(own["receipt"])
     return {}
 
 
-def _opened(path: Path, *, header_only: bool) -> Any:
+def _own(output: ModelOutput, kept: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """What our own model, and then our own prompt, have written beside an answer."""
+    for place in (output.metadata or {}, kept):
+        if isinstance(own := place.get(KEY), dict):
+            yield own
+
+
+def _head(path: Path) -> Any:
     try:
         from inspect_ai.log import read_eval_log
     except ImportError as error:
@@ -208,7 +246,7 @@ def _opened(path: Path, *, header_only: bool) -> Any:
             "there is no such file", where=str(path), expected="a log of inspect_ai, *.eval"
         )
     try:
-        return read_eval_log(str(path), header_only=header_only)
+        return read_eval_log(str(path), header_only=True)
     except Exception as error:
         raise _broken(path, error) from None
 
