@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -158,13 +159,20 @@ def samples(path: Path) -> Iterator[Sample]:
 
     beside = {"events", "attachments", "messages"}
     found = read_eval_log_samples(str(path), all_samples_required=False, exclude_fields=beside)
-    while True:
+    for number in count():
         try:
             sample = next(found, None)
         except Exception as error:  # whatever a broken zip file makes of its reader
             raise _broken(path, error) from None
         if sample is None:
-            return
+            if number:
+                return
+            raise PredictionError(
+                "the log holds no samples",
+                where=str(path),
+                expected="the samples with the answers",
+                remedy="run it without --no-log-samples",
+            )
         yield _sample(sample, f"{path}: {sample.id}", ours=ours)
 
 
