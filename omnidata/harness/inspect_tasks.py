@@ -17,10 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final, Literal
 
-import numpy as np
 from anyio import to_thread
 from inspect_ai import Epochs, Task, task
 from inspect_ai._util.registry import registry_info
@@ -43,18 +41,13 @@ from omnidata import registry
 from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render
 from omnidata.errors import MediaError, UsageError
+from omnidata.harness.bench import Bench, Judged
 from omnidata.harness.inspect_models import OmnidataModel, messages_of, refused, texts_of
 from omnidata.run.inspect_log import KEY, delivered, receipt_of
-from omnidata.run.scoring import get_profile
-from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
 from omnidata.types import (
-    OUTCOMES,
     GenerationParams,
-    LoadedDataset,
-    Profile,
     Step,
-    VerdictColumns,
 )
 from omnidata.types import Task as Benchmark
 
@@ -65,41 +58,18 @@ _GROUP: Final = "group"
 """The metadata of a sample that says what belongs together: `Step.group`."""
 
 
-class _Bench:
-    """A task with its data, as long as an evaluation needs it.
-
-    Attributes:
-        task, profile, source: of ours.
-        steps: by sample id.
-    """
-
-    def __init__(self, name: str, data: str, profile: str | None, options: Mapping[str, str]):
-        self.task: Benchmark = get_task(name, options)
-        if self.task.needs_predictions:
-            raise UsageError(
-                "inspect_ai asks about steps in any order, and a prompt with the model's own "
-                "earlier answers needs them one after the other",
-                where="-T history=predicted",
-                expected="history=gold or history=none",
-                remedy=f"omnidata evaluate {name} {data} -T history=predicted",
-            )
-        self.profile: Profile = get_profile(self.task, profile)
-        self.source: LoadedDataset = self.task.load(Path(data), check_media=False)
-        self.steps: Mapping[str, Step] = {step.sample_id: step for step in self.source.steps}
-
-
 _Key = tuple[str, str, str | None, tuple[tuple[str, str], ...]]
-_loaded: dict[_Key, _Bench] = {}
+_loaded: dict[_Key, Bench] = {}
 """Of the tasks of this process, the last of each kind: who makes a task loads its data anew."""
 
 
 def _bench(
     name: str, data: str, profile: str | None, options: Mapping[str, str], *, anew: bool = False
-) -> _Bench:
+) -> Bench:
     key = name, data, profile, tuple(sorted(options.items()))
     if anew or key not in _loaded:
         with refused():
-            _loaded[key] = _Bench(name, data, profile, options)
+            _loaded[key] = Bench.load(name, data, profile, options)
     return _loaded[key]
 
 
@@ -268,16 +238,13 @@ def verdicts(task: str, data: str, profile: str | None, options: dict[str, str])
 
     async def score(state: TaskState, target: Target) -> Score:
         step = bench.steps[str(state.sample_id)]
-        judge, kept = bench.profile, dict(state.store.items())
+        kept = dict(state.store.items())
         if state.epoch > 1:
             return Score.unscored(explanation="a step is asked once: --epochs 1")
         delivery, error = delivered(state.output, kept)
         receipt = receipt_of(state.output, kept)
-        if delivery == "ok":
-            verdict = judge.judge(step, state.output.completion, receipt)
-        else:
-            verdict = judge.failed(step, delivery)
-        values = zip(judge.values, verdict.values, strict=True)
+        verdict = bench.judge(step, state.output.completion, delivery, receipt)
+        values = zip(bench.profile.values, verdict.values, strict=True)
         return Score(
             value={name: math.nan if value is None else float(value) for name, value in values},
             answer=state.output.completion,
@@ -295,26 +262,14 @@ def totals(task: str, data: str, profile: str | None, options: dict[str, str]) -
 
     # inspect_ai hands over scores without the ids of their samples unless it is told so here.
     def total(scores: list[SampleScore]) -> Mapping[str, float]:
-        given = {str(one.sample_id): one.score for one in scores}
-        steps = [step for step in bench.source.steps if step.sample_id in given]
-        if not steps:
-            return {}
-        own = [given[step.sample_id] for step in steps]
-        outcomes = [OUTCOMES.index((one.metadata or {})["outcome"]) for one in own]
-        rows = VerdictColumns(
-            np.array(outcomes, dtype=np.uint8),
+        return bench.overall(
             {
-                name: np.array([one.as_dict()[name] for one in own], dtype=np.float64)
-                for name in bench.profile.values
-            },
-            whole_episodes(bench.source.steps, steps),
+                str(one.sample_id): Judged(
+                    (one.score.metadata or {})["outcome"], one.score.as_dict()
+                )
+                for one in scores
+            }
         )
-        overall = bench.profile.total(steps, rows)["overall"]
-        return {
-            name: value
-            for name, value in overall.items()
-            if isinstance(value, int | float) and name not in ("steps", "rows")
-        }
 
     # inspect_ai looks at the annotation itself, which is a text in this module.
     total.__annotations__["scores"] = list[SampleScore]

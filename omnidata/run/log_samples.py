@@ -32,7 +32,7 @@ from omnidata.tasks.log_rows import Leaves, leaves, plain
 from omnidata.types import Delivery
 
 INDEX: Final = ("step_index", "step_id")
-_LMMS_FAILED: Final = "[LMMS_EVAL_REQUEST_FAILED"  # where an answer would stand, after all retries
+LMMS_FAILED: Final = "[LMMS_EVAL_REQUEST_FAILED"  # where an answer would stand, after all retries
 _OWN: Final = ("doc", "input", "arguments", "target", "token_counts")
 """Keys of a sample of lmms-eval that are no metrics."""
 _LINES: Final = "a log of samples, one JSON object per line"
@@ -54,6 +54,8 @@ class Sample:
         delivery: how it came, or in which way none did; by default "api_error" where there is an
             error.
         receipt: what the model got, where the log says it.
+        picture: the file that was shown, in whatever column the log has it; empty where it does not
+            say.
     """
 
     number: Any
@@ -66,6 +68,7 @@ class Sample:
     error: str = ""
     delivery: Delivery = "ok"
     receipt: Mapping[str, Any] = field(default_factory=dict)
+    picture: str = ""
 
     @property
     def said(self) -> list[Leaves]:
@@ -164,7 +167,7 @@ def _sample(line: bytes, where: str) -> Sample:
         target if isinstance(target, str) else json.dumps(target) if target else "",
         text,
         where,
-        text if text.startswith(_LMMS_FAILED) else "",
+        text if text.startswith(LMMS_FAILED) else "",
     )
 
 
@@ -209,6 +212,7 @@ _BESIDE: Final = frozenset(
     {"index", "prediction", "thinking", "extra_records", "image", "image_url", "hit", "log"}
 )
 """Columns that are none of the row: the number in the harness's own copy, and what it adds."""
+_PICTURE: Final = "image_path"
 _TABLE: Final = "a table of predictions as VLMEvalKit writes it: .tsv, .json or .xlsx"
 
 
@@ -250,7 +254,9 @@ def _kit_sample(row: Mapping[str, Any], where: str, *, cut: bool) -> Sample:
         error = text
     elif cut and len(text) >= _CELL:
         error, delivery = f"the answer ends where a cell does, at {_CELL:,} characters", _CUT
-    return Sample(None, own, [], [], "", text, where, error, delivery)
+    shown = own.get(_PICTURE, "")
+    picture = shown if isinstance(shown, str) else ""
+    return Sample(None, own, [], [], "", text, where, error, delivery, picture=picture)
 
 
 def _is_empty(value: Any) -> bool:

@@ -20,7 +20,7 @@ from omnidata.predictions import Prediction
 from omnidata.run import inspect_log
 from omnidata.run.log_samples import INDEX, Sample, claw_samples, kit_samples, lmms_samples
 from omnidata.tasks import get_task
-from omnidata.tasks.log_rows import Leaves, likeness, plain
+from omnidata.tasks.log_rows import Difference, Leaves, likeness, plain
 from omnidata.types import LoadedDataset, Step, Task
 
 _SAMPLES: Final[Mapping[str, Callable[[Path], Iterator[Sample]]]] = {
@@ -186,7 +186,15 @@ class _Steps:
 
     def _differs(self, sample: Sample, name: str) -> bool:
         """Whether what the log says of the row contradicts a step."""
-        return bool(self.task.log_difference(self.steps[name], sample.row, sample.records))
+        return bool(self._difference(sample, self.steps[name]))
+
+    def _difference(self, sample: Sample, step: Step) -> Difference | None:
+        """The first thing that the log says of the row and that is not so of a step."""
+        if sample.picture:
+            files = [_base(ref.path) for ref in step.media.values() if ref]
+            if files and _base(sample.picture) not in files:
+                return Difference("picture", sample.picture, files[0])
+        return self.task.log_difference(step, sample.row, sample.records)
 
     def _meant(self, sample: Sample, own: str | None) -> set[str]:
         """The steps that something which is said speaks for."""
@@ -237,7 +245,7 @@ class _Steps:
         what = f"the sample ({what}) is no step of the data"
         if own and (meant or not named):
             step = self.steps[own]
-            if found := self.task.log_difference(step, sample.row, sample.records):
+            if found := self._difference(sample, step):
                 what += f": its {found.column} is {found.said!r:.80}, that of {own} is "
                 what += f"{found.own!r:.80}"
             else:
