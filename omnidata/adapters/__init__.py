@@ -54,7 +54,7 @@ _WIRES = {
 
 def get_adapter(
     spec: str,
-    task: Task,
+    task: Task | None,
     steps: Sequence[Step],
     *,
     options: Mapping[str, str] = {},
@@ -67,7 +67,7 @@ def get_adapter(
 
     Args:
         spec: one of `FORMS`, filled in.
-        task: the benchmark, whose baselines have its answers' form.
+        task: the benchmark, whose baselines have its answers' form; None where there are none.
         steps: the dataset's steps; only baselines look at them.
         options: as given with `-M key=value`.
         base_url: the server's address, in place of the preset's.
@@ -93,7 +93,7 @@ def get_adapter(
             raise UsageError(
                 "only presets and models of a wire format, as openai:MODEL, have that", where=flag
             )
-    if kind == "baseline":
+    if kind == "baseline" and task:
         return Baseline(rest, steps, task.baseline(rest, steps, options))
     if kind == "replay" and rest:
         if options:
@@ -110,8 +110,9 @@ def get_adapter(
     raise UsageError(
         f'no model is called "{spec}"',
         where=f"--model {spec}",
-        expected=f"baseline:{'|'.join(task.baselines)}, {', '.join(FORMS[1:7])}, "
-        + ", ".join(named),
+        expected=", ".join(
+            [*([f"baseline:{'|'.join(task.baselines)}"] if task else []), *FORMS[1:7], *named]
+        ),
         remedy="`omnidata info` lists what is supported",
     )
 

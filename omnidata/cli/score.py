@@ -62,8 +62,8 @@ def score(
         typer.Option(
             "--from",
             metavar="HARNESS",
-            help="The log's harness: lmms-eval or clawgui-eval. Its rows are found by what it "
-            "says of them.",
+            help="The log's harness: lmms-eval, clawgui-eval, inspect or vlmevalkit. Its rows are "
+            "found by what it says of them.",
         ),
     ] = None,
     dialect: Annotated[
@@ -97,7 +97,7 @@ def score(
     from omnidata.loaders.stored_steps import Positions, ids_of
     from omnidata.predictions import read
     from omnidata.run.folder import file_name
-    from omnidata.run.logs import read_log
+    from omnidata.run.logs import check_log, log_settings, read_log
     from omnidata.run.run_files import (
         ANSWERS,
         INFO,
@@ -147,12 +147,16 @@ def score(
         )
     info: dict[str, Any] = read_info(predictions) if of_run else {}
     chosen_options = [*task_options, *([f"dialect={dialect}"] if dialect else [])]
+    if harness:
+        info = log_settings(harness, predictions, task, parse(chosen_options, "-T"))
     benchmark = recorded_task(info, task, parse(chosen_options, "-T"))
     every = profile == _ALL and _ALL not in benchmark.profiles
     rules = [get_profile(benchmark, name) for name in (benchmark.profiles if every else [profile])]
     source = benchmark.load(data, check_media=False, strict=strict)
     terminal.print_findings(source)
     steps = recorded_steps(info, source, predictions) if of_run else source.steps
+    if harness:
+        steps = check_log(harness, predictions, source, benchmark)
     lines = predictions / ANSWERS if of_run else predictions
     outs = [out / file_name(rule.name) if out and every else out for rule in rules]
     if out is not None and every:

@@ -251,8 +251,13 @@ def _remedy(conversation: Conversation) -> str:
     )
 
 
-def rendered(task: Task, adapter: Adapter, request: Request) -> Prepared:
+def rendered(task: Task | None, adapter: Adapter, request: Request) -> Prepared:
     """What the adapter makes of a request.
+
+    Args:
+        task: whose step it is, which may have prompts with fewer media; None where nobody knows.
+        adapter: the model.
+        request: what is asked.
 
     Raises:
         MediaError: a medium cannot be read.
@@ -374,7 +379,11 @@ def fewer_modalities(task: Task, accepts: Collection[Modality]) -> str:
 
 
 def _check_dropped(
-    task: Task, adapter: Adapter, request: Request, reason: str, gone: Counter[tuple[str, str]]
+    task: Task | None,
+    adapter: Adapter,
+    request: Request,
+    reason: str,
+    gone: Counter[tuple[str, str]],
 ) -> None:
     """Refuse a request with media that the model does not take, unless they are dropped.
 
@@ -390,7 +399,7 @@ def _check_dropped(
     )
     if not shown - gone:
         return
-    fewer = fewer_modalities(task, accepts)
+    fewer = fewer_modalities(task, accepts) if task else ""
     remedy = f"choose fewer with {fewer}; or let the adapter" if fewer else "let the adapter"
     raise UsageError(
         f"{adapter.name} cannot take the step as it is: {reason}",

@@ -1,0 +1,1 @@
+"""Inside other harnesses: every task as theirs, and our models for theirs."""

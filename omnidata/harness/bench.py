@@ -1,0 +1,116 @@
+"""A task with its data and its rules, as a harness needs them: one step, one answer, the totals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from omnidata.errors import UsageError
+from omnidata.run.scoring import get_profile
+from omnidata.run.selection import whole_episodes
+from omnidata.tasks import get_task
+from omnidata.types import (
+    OUTCOMES,
+    Delivery,
+    LoadedDataset,
+    Outcome,
+    Profile,
+    Step,
+    Task,
+    Verdict,
+    VerdictColumns,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How an answer came out.
+
+    Attributes:
+        outcome: of the verdict.
+        values: of the verdict, by name; None where it could not be judged.
+    """
+
+    outcome: Outcome
+    values: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A task with its data.
+
+    Attributes:
+        task, profile, source: of ours.
+        steps: by sample id.
+    """
+
+    task: Task
+    profile: Profile
+    source: LoadedDataset
+    steps: Mapping[str, Step] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Look the steps up."""
+        steps = {step.sample_id: step for step in self.source.steps}
+        object.__setattr__(self, "steps", steps)
+
+    @classmethod
+    def load(cls, name: str, data: str, profile: str | None, options: Mapping[str, str]) -> Bench:
+        """The task of that name on these data.
+
+        Raises:
+            UsageError: no such task, option or profile, or prompts that show the model's own
+                earlier answers, for which a harness has no order of steps.
+            DataError: the data cannot be read.
+        """
+        task = get_task(name, options)
+        if task.needs_predictions:
+            raise UsageError(
+                "other harnesses ask about steps in any order, and a prompt with the model's own "
+                "earlier answers needs them one after the other",
+                where="-T history=predicted",
+                expected="history=gold or history=none",
+                remedy=f"omnidata evaluate {name} {data} -T history=predicted",
+            )
+        judge = get_profile(task, profile)
+        return cls(task, judge, task.load(Path(data), check_media=False))
+
+    def judge(
+        self, step: Step, text: str, delivery: Delivery, receipt: Mapping[str, Any]
+    ) -> Verdict:
+        """The verdict on what came, or on that nothing did."""
+        if delivery == "ok":
+            return self.profile.judge(step, text, receipt)
+        return self.profile.failed(step, delivery)
+
+    def overall(self, judged: Mapping[str, Judged]) -> dict[str, float]:
+        """The metrics of the profile over the steps that were asked about.
+
+        Episodes of which not all steps were asked about are no part of metrics over episodes, as
+        in `omnidata evaluate --limit`.
+
+        Args:
+            judged: by sample id.
+        """
+        steps = [step for step in self.source.steps if step.sample_id in judged]
+        if not steps:
+            return {}
+        own = [judged[step.sample_id] for step in steps]
+        rows = VerdictColumns(
+            np.array([OUTCOMES.index(one.outcome) for one in own], dtype=np.uint8),
+            {  # None becomes NaN
+                name: np.array([one.values[name] for one in own], dtype=np.float64)
+                for name in self.profile.values
+            },
+            whole_episodes(self.source.steps, steps),
+        )
+        found = self.profile.total(steps, rows)["overall"]
+        return {
+            name: value
+            for name, value in found.items()
+            if isinstance(value, int | float) and name not in ("steps", "rows")
+        }

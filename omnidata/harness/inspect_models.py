@@ -1,0 +1,380 @@
+"""Our models for inspect_ai: `--model omnidata/SPEC`, as `omnidata/hf:Qwen/Qwen2.5-Omni-7B`.
+
+inspect_ai's own local provider takes texts alone. A SPEC is one of `omnidata evaluate --model`, its
+options are `-M key=value`. What stands in an inspect_ai message becomes a conversation of ours
+again, media bytes as they are, and the adapter makes of it what it makes of ours.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from anyio import CapacityLimiter, Event, fail_after, to_thread
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageUser,
+    Content,
+    ContentAudio,
+    ContentImage,
+    ContentText,
+    ContentVideo,
+    GenerateConfig,
+    ModelAPI,
+    ModelOutput,
+    ModelUsage,
+    RetryDecision,
+    StopReason,
+    modelapi,
+)
+from inspect_ai.tool import ToolChoice, ToolInfo
+
+from omnidata.adapters import get_adapter
+from omnidata.adapters.render import RenderedMessage, RenderedPart
+from omnidata.errors import CallError, MediaError, OmnidataError, UsageError
+from omnidata.media import InMemoryMedia
+from omnidata.run.adapter_contract import awaited, check_adapter, checked_answers, rendered, slip
+from omnidata.run.cost import Tokens
+from omnidata.run.inspect_log import KEY
+from omnidata.types import (
+    Adapter,
+    Completion,
+    Conversation,
+    GenerationParams,
+    Message,
+    Modality,
+    Part,
+    Prepared,
+    Request,
+)
+
+NAME: Final = "omnidata"
+"""Of the provider, as in `--model omnidata/SPEC`."""
+_REASONS: Final[Mapping[str, StopReason]] = {
+    "ok": "stop",
+    "truncated": "max_tokens",
+    "refused": "content_filter",
+}
+_FORMATS: Final[Mapping[str, Any]] = {
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+    "video/mp4": "mp4",
+    "video/mpeg": "mpeg",
+    "video/quicktime": "mov",
+}
+"""What inspect_ai calls the formats of sounds and clips that it takes."""
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """Say an error of ours as inspect_ai says what a user has to mend: without a traceback."""
+    try:
+        yield
+    except OmnidataError as error:
+        raise PrerequisiteError(str(error).replace("[", "\\[")) from error
+
+
+def texts_of(value: Any) -> Sequence[str]:
+    """What a user may have written of a value that inspect_ai has read as YAML.
+
+    Examples:
+        >>> texts_of(8), texts_of(False), texts_of(["I", "A"]), texts_of("gold")
+        (['8'], ['false', 'off', 'no'], ['I,A'], ['gold'])
+    """
+    if isinstance(value, bool):
+        return ["true", "on", "yes"] if value else ["false", "off", "no"]
+    if isinstance(value, list | tuple):
+        return [",".join(map(str, value))]
+    return ["" if value is None else str(value)]
+
+
+def messages_of(
+    messages: Sequence[RenderedMessage], about: Mapping[str, Any], originals: Conversation
+) -> list[ChatMessage]:
+    """Messages of ours as inspect_ai's.
+
+    Args:
+        messages: with their media in the form in which they are sent.
+        about: what the metadata of each says to our own models.
+        originals: what they were rendered from, whose parts have roles; empty where none of our
+            models reads the messages.
+
+    Raises:
+        UsageError: a clip is of a format that inspect_ai does not send.
+    """
+    kinds = {"system": ChatMessageSystem, "user": ChatMessageUser}
+    made: list[ChatMessage] = []
+    for number, message in enumerate(messages):
+        told = [
+            {"role": part.role, **({"size": list(part.size)} if part.size else {})}
+            for part in (originals[number].parts if originals else ())
+        ]
+        metadata = {KEY: {**about, "parts": told}} if told else None
+        content = [_content(part) for part in message.parts]
+        kind = kinds.get(message.role, ChatMessageAssistant)
+        made.append(kind(content=content, metadata=metadata))
+    return made
+
+
+def _content(part: RenderedPart) -> Content:
+    if part.kind == "text":
+        return ContentText(text=part.text)
+    encoded = base64.b64encode(part.data).decode()
+    if part.kind == "image":
+        return ContentImage(image=f"data:{part.mime};base64,{encoded}")
+    format = _FORMATS.get(part.mime)
+    if format is None or part.kind not in ("audio", "video"):
+        raise UsageError(
+            f"inspect_ai sends no {part.kind} of the type {part.mime or part.text!r:.80}",
+            expected="clips that are mp4, mpeg or mov",
+            remedy="-T clips=frames sends pictures of them",
+        )
+    if part.kind == "audio":
+        mime = "audio/mpeg" if format == "mp3" else "audio/wav"
+        return ContentAudio(audio=f"data:{mime};base64,{encoded}", format=format)
+    return ContentVideo(video=f"data:{part.mime};base64,{encoded}", format=format)
+
+
+def conversation_of(messages: Sequence[ChatMessage]) -> Conversation:
+    """Messages of inspect_ai as ours.
+
+    Raises:
+        UsageError: one has what our models are not told, as the result of a tool.
+    """
+    made = []
+    for message in messages:
+        if message.role == "tool":
+            raise UsageError(
+                "our models have no tools",
+                where="a message of a tool",
+                expected="messages of the system, the user and the assistant",
+            )
+        content = message.content
+        parts = [ContentText(text=content)] if isinstance(content, str) else content
+        told = _own(message).get("parts")
+        roles = told if isinstance(told, list) and len(told) == len(parts) else [{}] * len(parts)
+        made.append(Message(message.role, tuple(map(_part, parts, roles))))
+    return tuple(made)
+
+
+def _own(message: ChatMessage) -> Mapping[str, Any]:
+    found = (message.metadata or {}).get(KEY)
+    return found if isinstance(found, dict) else {}
+
+
+def _part(content: Content, told: Mapping[str, Any]) -> Part:
+    if isinstance(content, ContentText):
+        return Part("text", content.text, role=told.get("role", ""))
+    kind: Modality
+    if isinstance(content, ContentImage):
+        kind, uri = "image", content.image
+    elif isinstance(content, ContentAudio):
+        kind, uri = "audio", content.audio
+    elif isinstance(content, ContentVideo):
+        kind, uri = "video", content.video
+    else:
+        raise UsageError(
+            f"our models are not told a part of the type {content.type}",
+            expected="texts, pictures, sounds and clips",
+        )
+    head, comma, encoded = uri.partition(",")
+    if not (comma and head.startswith("data:") and head.endswith(";base64")):
+        raise UsageError(
+            f"a medium is no data URI: {uri!r:.80}", expected="the bytes of media in messages"
+        )
+    role = told.get("role") or kind
+    size = told.get("size")
+    held = InMemoryMedia(kind, Path(), role, content=base64.b64decode(encoded))
+    return Part(kind, media=held, role=role, size=tuple(size) if size else None)
+
+
+class _Waiting:
+    """A request that waits for its batch."""
+
+    def __init__(self, prepared: Prepared, params: GenerationParams) -> None:
+        self.prepared, self.params = prepared, params
+        self.taken = False
+        self.changed = Event()
+        self.answer: Completion | Exception | None = None
+
+
+class OmnidataModel(ModelAPI):
+    """A model of ours.
+
+    Requests that wait for the model at the same time go to it as one batch, as many as it takes.
+
+    Args:
+        model_name: the SPEC.
+        base_url: the server's address, in place of the preset's.
+        api_key: none is taken: keys are read from the environment, as in `omnidata evaluate`.
+        config: how to decode; what it leaves open is the model's own.
+        options: as given with `-M key=value`.
+
+    Raises:
+        PrerequisiteError: nothing has that SPEC, or it cannot be made.
+    """
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008  as inspect_ai's own have it
+        **options: Any,
+    ) -> None:
+        super().__init__(model_name, base_url, api_key, [], config)
+        given = {name: texts_of(value)[0] for name, value in options.items()}
+        with refused():
+            self._adapter: Adapter = get_adapter(
+                model_name, None, (), options=given, base_url=base_url
+            )
+            check_adapter(self._adapter)
+        self._slots = CapacityLimiter(self._adapter.concurrency)
+        self._waiting: deque[_Waiting] = deque()
+
+    def max_connections(self) -> int:
+        """As many as are under way in `omnidata evaluate`."""
+        return self._adapter.concurrency * self._adapter.max_batch
+
+    def should_retry(self, ex: Exception) -> RetryDecision:
+        """As the adapter says it of its error."""
+        if not isinstance(ex, CallError) or not ex.transient or ex.hopeless:
+            return RetryDecision.no()
+        decide = RetryDecision.rate_limit if ex.throttled else RetryDecision.transient
+        return decide(ex.retry_after)
+
+    async def aclose(self) -> None:
+        """Give connections back."""
+        await self._adapter.close()
+
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> ModelOutput:
+        """Answer, in one attempt.
+
+        Raises:
+            CallError: no answer came.
+            UsageError: the model cannot take the messages.
+        """
+        if tools:
+            raise UsageError(
+                "our models have no tools",
+                where=f"--model {NAME}/{self.model_name}",
+                expected="a task that gives none",
+            )
+        told = next((own for own in map(_own, input) if own), {})
+        own = self._adapter.params
+        params = GenerationParams(
+            temperature=own.temperature if config.temperature is None else config.temperature,
+            max_new_tokens=own.max_new_tokens if config.max_tokens is None else config.max_tokens,
+            seed=own.seed if config.seed is None else config.seed,
+            stop=tuple(config.stop_seqs or ()),
+            special_tokens=told.get("special_tokens") is True,
+        )
+        request = Request(str(told.get("sample_id", "")), conversation_of(input))
+        try:
+            prepared = await to_thread.run_sync(rendered, None, self._adapter, request)
+        except MediaError as error:
+            return self._output("", "unknown", {"delivery": "media_error", "error": str(error)})
+        completion = await self._answered(_Waiting(prepared, params))
+        if completion.delivery == "media_error":
+            return self._output(
+                "", "unknown", {"delivery": "media_error", "error": completion.error}
+            )
+        reason = _REASONS.get(completion.delivery)
+        if reason is None:
+            raise CallError(completion.error, transient=False)
+        receipt = {**prepared.receipt, **completion.receipt}
+        output = self._output(completion.text, reason, {"receipt": receipt})
+        output.error = completion.error or None
+        tokens = Tokens.of(completion.usage)
+        output.usage = ModelUsage(
+            input_tokens=tokens.input - tokens.cached,
+            input_tokens_cache_read=tokens.cached,
+            output_tokens=tokens.output,
+            total_tokens=tokens.total,
+        )
+        return output
+
+    def _output(self, text: str, reason: StopReason, own: Mapping[str, Any]) -> ModelOutput:
+        message = ChatMessageAssistant(content=text, source="generate")
+        return ModelOutput(
+            model=self.model_name,
+            choices=[ChatCompletionChoice(message=message, stop_reason=reason)],
+            usage=ModelUsage(),
+            metadata={KEY: dict(own)},
+        )
+
+    async def _answered(self, waiting: _Waiting) -> Completion:
+        """The answer to a request, which goes to the model with others that wait.
+
+        Whoever gets one of the model's slots asks for all; the others find their answers there.
+        """
+        self._waiting.append(waiting)
+        while waiting.answer is None:
+            async with self._slots:
+                if not waiting.taken and waiting.answer is None:
+                    await self._ask(waiting)
+                    continue
+            await waiting.changed.wait()
+            waiting.changed = Event()
+        if isinstance(waiting.answer, Exception):
+            raise waiting.answer
+        return waiting.answer
+
+    async def _ask(self, first: _Waiting) -> None:
+        """Ask for a request, and for others that are decoded alike."""
+        self._waiting.remove(first)
+        alike = [other for other in self._waiting if other.params == first.params]
+        batch = [first, *alike[: self._adapter.max_batch - 1]]
+        for one in batch:
+            one.taken = True
+        for one in batch[1:]:
+            self._waiting.remove(one)
+        try:
+            answers: Sequence[Completion | Exception] = await self._generated(batch)
+        except CallError as error:
+            answers = [error] * len(batch)
+        except BaseException:  # the sample that asked has ended; the others wait for the next one
+            for one in batch[1:]:
+                one.taken = False
+                self._waiting.append(one)
+                one.changed.set()
+            raise
+        for one, answer in zip(batch, answers, strict=True):
+            one.answer = answer
+            one.changed.set()
+
+    async def _generated(self, batch: Sequence[_Waiting]) -> Sequence[Completion | Exception]:
+        adapter = self._adapter
+        prepared = [one.prepared for one in batch]
+        try:
+            with fail_after(adapter.timeout_s):
+                found = await awaited(adapter.generate(prepared, batch[0].params))
+            return checked_answers(found, len(batch))
+        except TimeoutError:
+            raise CallError(f"no answer within {adapter.timeout_s} s") from None
+        except OmnidataError:
+            raise
+        except Exception as error:
+            raise slip(adapter, error, "generate") from error
+
+
+@modelapi(name=NAME)
+def omnidata() -> type[ModelAPI]:
+    """The provider, by which inspect_ai finds the class."""
+    return OmnidataModel

@@ -1,0 +1,292 @@
+"""Every task as a task of inspect_ai: `inspect eval omnidata/NAME -T data=DATA --model MODEL`.
+
+inspect_ai imports this module, through an entry point of its own group, and nothing else of ours
+does. What a step asks, how an answer is judged and how verdicts are totalled is the task's own, so
+that the numbers of a log are those of `omnidata evaluate` on the same answers.
+
+* The media of a step are read when it is asked about, so that no more are in memory than are under
+  way.
+* A step without an answer is scored as failed, which is wrong, and never left out of a mean.
+* `totals` gives the metrics of the profile, over steps and over episodes; beside them each value
+  of a verdict has its mean, with a standard error over what belongs together. Two standard errors
+  of one value would have the same name in a log, which keeps the first alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+from anyio import to_thread
+from inspect_ai import Epochs, Task, task
+from inspect_ai._util.registry import registry_info
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ChatMessage, GenerateConfig, get_model
+from inspect_ai.scorer import (
+    Metric,
+    SampleScore,
+    Score,
+    Scorer,
+    Target,
+    mean,
+    metric,
+    scorer,
+    stderr,
+)
+from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
+
+from omnidata import registry
+from omnidata.adapters.media_budget import Capabilities
+from omnidata.adapters.render import render
+from omnidata.errors import MediaError, UsageError
+from omnidata.harness.bench import Bench, Judged
+from omnidata.harness.inspect_models import OmnidataModel, messages_of, refused, texts_of
+from omnidata.run.inspect_log import KEY, delivered, receipt_of
+from omnidata.tasks import get_task
+from omnidata.types import (
+    GenerationParams,
+    Step,
+)
+from omnidata.types import Task as Benchmark
+
+Clips = Literal["whole", "frames"]
+_WHOLE: Final = ("google", "mockllm")
+"""Providers of inspect_ai that take clips; others are shown pictures of them."""
+_GROUP: Final = "group"
+"""The metadata of a sample that says what belongs together: `Step.group`."""
+
+
+_Key = tuple[str, str, str | None, tuple[tuple[str, str], ...]]
+_loaded: dict[_Key, Bench] = {}
+"""Of the tasks of this process, the last of each kind: who makes a task loads its data anew."""
+
+
+def _bench(
+    name: str, data: str, profile: str | None, options: Mapping[str, str], *, anew: bool = False
+) -> Bench:
+    key = name, data, profile, tuple(sorted(options.items()))
+    if anew or key not in _loaded:
+        with refused():
+            _loaded[key] = Bench.load(name, data, profile, options)
+    return _loaded[key]
+
+
+def _options(name: str, given: Mapping[str, Any]) -> dict[str, str]:
+    """The task's options as texts: of `off`, which YAML takes for False, the value that there is.
+
+    Examples:
+        >>> _options("idm-multiple", {"gemini_limit": False})
+        {'gemini_limit': 'off'}
+    """
+    allowed = get_task(name).allowed
+    made = {}
+    for option, value in given.items():
+        texts, values = texts_of(value), allowed.get(option, ())
+        made[option] = next((text for text in texts if text in values), texts[0])
+    return made
+
+
+def inspect_task(
+    name: str,
+    data: str,
+    profile: str | None = None,
+    clips: Clips | None = None,
+    **options: Any,
+) -> Task:
+    """A registered task as one of inspect_ai.
+
+    Args:
+        name: as in `omnidata evaluate NAME`.
+        data: as in `omnidata evaluate NAME DATA`.
+        profile: the scoring rules; the task's default if None.
+        clips: "whole" sends clips as files, "frames" four pictures of each; None does what the
+            provider takes. Our own models are always given the files.
+        options: the task's, as given with `-T key=value`.
+
+    Raises:
+        PrerequisiteError: no such task, option, profile or data.
+    """
+    with refused():
+        said = _options(name, options)
+    bench = _bench(name, data, profile, said, anew=True)
+    found, judge = bench.task, bench.profile
+    kept: dict[str, Any] = {"task": name, "data": data, "profile": profile, "options": said}
+    usual = GenerationParams()
+    return Task(
+        name=name,
+        dataset=MemoryDataset(
+            [_sample(found, step) for step in bench.source.steps], name=name, location=data
+        ),
+        setup=prompt(**kept, clips=clips),
+        solver=generate(),
+        scorer=verdicts(**kept),
+        metrics=[
+            totals(**kept),
+            {value: [mean(), stderr(cluster=_GROUP)] for value in judge.values},
+        ],
+        config=GenerateConfig(
+            temperature=usual.temperature,
+            max_tokens=usual.max_new_tokens,
+            stop_seqs=list(found.stop) or None,
+        ),
+        epochs=Epochs(1),
+        score_on_error=True,
+        version=found.prompt_hash[:12],
+        metadata={
+            KEY: {
+                "task": name,
+                "options": dict(found.options),
+                "profile": judge.name,
+                "prompt_hash": found.prompt_hash,
+                "dataset_fingerprint": bench.source.fingerprint,
+            }
+        },
+    )
+
+
+def _sample(task: Benchmark, step: Step) -> Sample:
+    right = task.target(step)
+    return Sample(
+        id=step.sample_id,
+        input=step.instruction or step.sample_id,  # `prompt` puts the messages in its place
+        target=right.text if right else "",
+        metadata={
+            **step.tags,
+            _GROUP: step.group,
+            "episode": step.episode,
+            "step_index": step.step_index,
+            "num_steps": step.num_steps,
+        },
+    )
+
+
+@solver
+def prompt(
+    task: str,
+    data: str,
+    profile: str | None,
+    options: dict[str, str],
+    clips: Clips | None = None,
+) -> Solver:
+    """Put the task's prompt for the step in the place of the input, with its media.
+
+    A step whose media cannot be read is not asked about, and scored as failed.
+    """
+    bench = _bench(task, data, profile, options)
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        if state.epoch > 1:
+            raise UsageError(
+                "a step is asked once: episodes are not averages of their steps",
+                where=f"--epochs, epoch {state.epoch}",
+                expected="--epochs 1",
+                remedy="run it again into another log, and compare the two",
+            )
+        api = get_model().api
+        ours = isinstance(api, OmnidataModel)
+        step = bench.steps[str(state.sample_id)]
+        provider = registry_info(api).name.rpartition("/")[2]
+        whole = ours or clips == "whole" or (clips is None and provider in _WHOLE)
+        try:
+            state.messages, receipt = await to_thread.run_sync(
+                _messages, bench.task, step, whole, ours
+            )
+            state.store.set(KEY, {"receipt": receipt})
+        except MediaError as error:
+            state.store.set(KEY, {"delivery": "media_error", "error": str(error)})
+            state.completed = True
+        return state
+
+    return solve
+
+
+def _messages(
+    task: Benchmark, step: Step, whole: bool, ours: bool
+) -> tuple[list[ChatMessage], Mapping[str, Any]]:
+    """The prompt for a step, and what its receipt says.
+
+    Raises:
+        MediaError: a medium cannot be read.
+        UsageError: the prompt, or the task, needs what only our own models do.
+    """
+    conversation = task.prompt(step, [])
+    begun = conversation[-1].role == "assistant"
+    if not ours and (begun or task.special_tokens):
+        raise UsageError(
+            "the answer begins in the prompt, or is made of special tokens",
+            where=f"-T {' -T '.join(f'{key}={value}' for key, value in task.options.items())}",
+            expected="--model omnidata/SPEC: inspect_ai's own models are not told so",
+        )
+    about = {"sample_id": step.sample_id, "special_tokens": task.special_tokens}
+    if ours:  # the adapter makes pictures smaller itself, and says so in its receipt
+        unsized = tuple(
+            replace(turn, parts=tuple(replace(part, size=None) for part in turn.parts))
+            for turn in conversation
+        )
+        messages, receipt = render(unsized, Capabilities(video="native"))
+        return messages_of(messages, about, conversation), receipt
+    messages, receipt = render(conversation, Capabilities(video="native" if whole else "frames"))
+    return messages_of(messages, {}, ()), receipt
+
+
+@scorer(metrics=[mean()])  # `inspect_task` says others
+def verdicts(task: str, data: str, profile: str | None, options: dict[str, str]) -> Scorer:
+    """Judge an answer by a profile of the task."""
+    bench = _bench(task, data, profile, options)
+
+    async def score(state: TaskState, target: Target) -> Score:
+        step = bench.steps[str(state.sample_id)]
+        kept = dict(state.store.items())
+        if state.epoch > 1:
+            return Score.unscored(explanation="a step is asked once: --epochs 1")
+        delivery, error = delivered(state.output, kept)
+        receipt = receipt_of(state.output, kept)
+        verdict = bench.judge(step, state.output.completion, delivery, receipt)
+        values = zip(bench.profile.values, verdict.values, strict=True)
+        return Score(
+            value={name: math.nan if value is None else float(value) for name, value in values},
+            answer=state.output.completion,
+            explanation=error or verdict.reason or None,
+            metadata={"outcome": verdict.outcome, "parsed": verdict.parsed},
+        )
+
+    return score
+
+
+@metric
+def totals(task: str, data: str, profile: str | None, options: dict[str, str]) -> Metric:
+    """The metrics of the profile over the steps that were asked: over steps, and over episodes."""
+    bench = _bench(task, data, profile, options)
+
+    # inspect_ai hands over scores without the ids of their samples unless it is told so here.
+    def total(scores: list[SampleScore]) -> Mapping[str, float]:
+        return bench.overall(
+            {
+                str(one.sample_id): Judged(
+                    (one.score.metadata or {})["outcome"], one.score.as_dict()
+                )
+                for one in scores
+            }
+        )
+
+    # inspect_ai looks at the annotation itself, which is a text in this module.
+    total.__annotations__["scores"] = list[SampleScore]
+    return total
+
+
+def _register(name: str) -> None:
+    """Offer a task of ours under its name."""
+
+    def factory(
+        data: str, profile: str | None = None, clips: Clips | None = None, **options: Any
+    ) -> Task:
+        return inspect_task(name, data, profile, clips, **options)
+
+    factory.__name__ = name
+    task(name=name)(factory)
+
+
+for _name in registry.names():
+    _register(_name)

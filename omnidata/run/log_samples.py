@@ -1,0 +1,337 @@
+"""What logs of other harnesses say of a sample, each in its own form.
+
+lmms-eval, and the OmniGUI release, which is a fork of it, write one JSON line per sample. Versions
+differ in what they keep: the row (`doc`) or only its number (`doc_id`); the metric values, which
+may be objects that name the step; the answer in `filtered_resps`, in `resps`, or both.
+
+clawgui-eval writes the sample with the answer under `<model>_infer` (its `predictions.jsonl`, whose
+published files are raw answers of agents: `--dialect` reads them).
+
+VLMEvalKit writes a table: the columns of its copy of the data, without the pictures, and
+`prediction`, in which a failure stands as a text. It falls back to pickle where it cannot write the
+form that was asked for; a pickle is never opened.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from omnidata.errors import PlatformError, PredictionError
+from omnidata.files import LINE, STREAMED, WHOLE, open_file, read_file
+from omnidata.jsontext import as_name
+from omnidata.predictions import Prediction, numbered_lines
+from omnidata.tasks.log_rows import Leaves, leaves, plain
+from omnidata.types import Delivery
+
+INDEX: Final = ("step_index", "step_id")
+LMMS_FAILED: Final = "[LMMS_EVAL_REQUEST_FAILED"  # where an answer would stand, after all retries
+_OWN: Final = ("doc", "input", "arguments", "target", "token_counts")
+"""Keys of a sample of lmms-eval that are no metrics."""
+_LINES: Final = "a log of samples, one JSON object per line"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A line of a log: an answer, and what is said of the row that was asked about.
+
+    Attributes:
+        number: of the row in the harness's data, as the log has it.
+        row: the row, or what the log keeps of it; empty where it keeps nothing.
+        records: what metrics keep of it, beside their own values.
+        prompts: what was asked.
+        target: the right answer as the harness has it, as a text.
+        answer: the model's text.
+        where: file and line.
+        error: why no answer came; empty where one did.
+        delivery: how it came, or in which way none did; by default "api_error" where there is an
+            error.
+        receipt: what the model got, where the log says it.
+        picture: the file that was shown, in whatever column the log has it; empty where it does not
+            say.
+    """
+
+    number: Any
+    row: Mapping[str, Any]
+    records: Sequence[Mapping[str, Any]]
+    prompts: Sequence[str]
+    target: str
+    answer: str
+    where: str
+    error: str = ""
+    delivery: Delivery = "ok"
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+    picture: str = ""
+
+    @property
+    def said(self) -> list[Leaves]:
+        """The columns of the row and of each record."""
+        return [leaves(self.row), *map(leaves, self.records)]
+
+    @property
+    def named(self) -> tuple[str | None, Any] | None:
+        """The episode and the step that the row or else a record names; None where none does."""
+        for columns in self.said:
+            for episode in columns.get("episode_id", ()):
+                steps = [plain(step) for key in INDEX for step in columns.get(key, ())]
+                return as_name(episode), steps[0] if steps else None
+        return None
+
+    def prediction(self, sample_id: str) -> Prediction:
+        """The answer as that to a step."""
+        failed = self.error or self.delivery != "ok"
+        return Prediction(
+            sample_id=sample_id,
+            output="" if failed else self.answer,
+            delivery="api_error" if failed and self.delivery == "ok" else self.delivery,
+            error=self.error,
+            receipt=dict(self.receipt),
+        )
+
+
+# lmms-eval.
+
+
+def lmms_samples(path: Path) -> Iterator[Sample]:
+    """The samples of a log of lmms-eval.
+
+    Raises:
+        PredictionError: a line cannot be read.
+    """
+    for number, line in numbered_lines(path, expected=_LINES):
+        yield _sample(line, f"{path}:{number}")
+
+
+def claw_samples(path: Path) -> Iterator[Sample]:
+    """The samples of a log of clawgui-eval.
+
+    Raises:
+        PredictionError: a line cannot be read.
+    """
+    for number, line in numbered_lines(path, expected=_LINES):
+        yield _claw_sample(line, f"{path}:{number}")
+
+
+def _object(line: bytes, where: str, expected: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise PredictionError(
+            f"invalid JSON: {error}", where=where, expected="one JSON object per line"
+        ) from None
+    if not isinstance(found, dict):
+        raise PredictionError(
+            f"the line is a JSON {type(found).__name__}", where=where, expected=expected
+        )
+    return found
+
+
+_INFERRED: Final = "_infer"
+
+
+def _claw_sample(line: bytes, where: str) -> Sample:
+    """A line of clawgui-eval: the row, its instruction as `question`, its box as `answer`."""
+    expected = "an object with question, image and <model>_infer"
+    found = _object(line, where, expected)
+    answers = [value for key, value in found.items() if key.endswith(_INFERRED)]
+    if len(answers) != 1:
+        raise PredictionError(
+            f"the line has {len(answers)} keys that end in {_INFERRED}",
+            where=where,
+            expected=expected,
+            remedy="score the predictions of one model, as clawgui-eval writes them",
+        )
+    text = answers[0] if isinstance(answers[0], str) else json.dumps(answers[0])
+    row = {"instruction": found.get("question"), "image": found.get("image")}
+    error = found.get("error")
+    return Sample(
+        None, row, [], [], json.dumps(found.get("answer")), text, where, str(error) if error else ""
+    )
+
+
+def _sample(line: bytes, where: str) -> Sample:
+    found = _object(line, where, "an object with doc_id and filtered_resps")
+    row, target, text = found.get("doc"), found.get("target"), _answer(found, where)
+    return Sample(
+        found.get("doc_id"),
+        row if isinstance(row, dict) else {},
+        [value for key, value in found.items() if key not in _OWN and isinstance(value, dict)],
+        list(_strings([found.get("input"), found.get("arguments")])),
+        target if isinstance(target, str) else json.dumps(target) if target else "",
+        text,
+        where,
+        text if text.startswith(LMMS_FAILED) else "",
+    )
+
+
+def _answer(sample: Mapping[str, Any], where: str) -> str:
+    for key in ("filtered_resps", "resps"):
+        value = sample.get(key)
+        while isinstance(value, list) and value:
+            value = value[0]
+        if isinstance(value, str):
+            return value
+        if value not in (None, []):
+            raise PredictionError(
+                f"the answer is a {type(value).__name__}",
+                where=where,
+                expected="filtered_resps or resps with a text",
+            )
+    return ""
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """The texts of a prompt, however it is nested."""
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str):
+            yield found
+        elif isinstance(found, dict):
+            waiting += found.values()
+        elif isinstance(found, list):
+            waiting += found
+
+
+# VLMEvalKit.
+
+_KIT_FAILED: Final = ("Failed to obtain answer", "Error: Failed to parse the response")
+"""How answers begin that are none (VLMEvalKit, vlmeval/smp/file.py and vlmeval/api)."""
+_CELL: Final = 32_767
+"""Characters that a cell of a spreadsheet holds; the rest is lost."""
+_OK: Final[Delivery] = "ok"
+_CUT: Final[Delivery] = "truncated"
+_BESIDE: Final = frozenset(
+    {"index", "prediction", "thinking", "extra_records", "image", "image_url", "hit", "log"}
+)
+"""Columns that are none of the row: the number in the harness's own copy, and what it adds."""
+_PICTURE: Final = "image_path"
+_TABLE: Final = "a table of predictions as VLMEvalKit writes it: .tsv, .json or .xlsx"
+
+
+def kit_samples(path: Path) -> Iterator[Sample]:
+    """The samples of a table of predictions of VLMEvalKit.
+
+    Raises:
+        PlatformError: a spreadsheet, and openpyxl is not installed.
+        PredictionError: the table cannot be read, or has no predictions.
+    """
+    read = _TABLES.get(path.suffix.lower())
+    if read is None:
+        pickled = path.suffix.lower() == ".pkl"
+        raise PredictionError(
+            "a pickle is never opened: it may run any code" if pickled else "the table has no form",
+            where=str(path),
+            expected=_TABLE,
+            remedy="let it write another one: PRED_FORMAT=tsv" if pickled else "",
+        )
+    for number, row in enumerate(read(path), 1):
+        where = f"{path}:{number}"
+        if "prediction" not in row:
+            raise PredictionError("the row has no prediction", where=where, expected=_TABLE)
+        yield _kit_sample(row, where, cut=path.suffix.lower() == ".xlsx")
+
+
+def _kit_sample(row: Mapping[str, Any], where: str, *, cut: bool) -> Sample:
+    given = row["prediction"]
+    text = given if isinstance(given, str) else "" if _is_empty(given) else json.dumps(given)
+    own = {
+        str(key): _listed(value)
+        for key, value in row.items()
+        if key not in _BESIDE and not _is_empty(value)
+    }
+    if "instruction" not in own and "question" in own:
+        own["instruction"] = own["question"]
+    error, delivery = "", _OK
+    if text.lstrip().startswith(_KIT_FAILED):
+        error = text
+    elif cut and len(text) >= _CELL:
+        error, delivery = f"the answer ends where a cell does, at {_CELL:,} characters", _CUT
+    shown = own.get(_PICTURE, "")
+    picture = shown if isinstance(shown, str) else ""
+    return Sample(None, own, [], [], "", text, where, error, delivery, picture=picture)
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a cell is empty, which pandas writes as NaN into JSON."""
+    return value is None or value == "" or value != value
+
+
+def _listed(value: Any) -> Any:
+    """A list that a cell writes as a text."""
+    if isinstance(value, str) and value.startswith("["):
+        try:
+            found = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        return found if isinstance(found, list) else value
+    return value
+
+
+def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    csv.field_size_limit(min(LINE, sys.maxsize))
+    try:
+        with (
+            open_file(path, STREAMED) as file,
+            io.TextIOWrapper(file, encoding="utf-8", newline="") as text,
+        ):
+            for row in csv.DictReader(text, delimiter="\t"):
+                if None in row:
+                    raise csv.Error("a row has more cells than the head")
+                yield row
+    except (csv.Error, UnicodeDecodeError, OSError) as error:
+        raise _unreadable(path, error) from None
+
+
+def _json_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        rows = json.loads(read_file(path, WHOLE))
+    except (ValueError, RecursionError, OSError) as error:
+        raise _unreadable(path, error) from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise PredictionError("the file is no list of rows", where=str(path), expected=_TABLE)
+    yield from rows
+
+
+def _xlsx_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise PlatformError(
+            f"openpyxl cannot be imported ({error})",
+            where=str(path),
+            expected="the extra `vlmevalkit`, which reads spreadsheets",
+            remedy='pip install "omnidata[vlmevalkit]", or let it write PRED_FORMAT=tsv',
+        ) from None
+    try:
+        with open_file(path, WHOLE) as file:
+            with zipfile.ZipFile(file) as archive:
+                size = sum(member.file_size for member in archive.infolist())
+            if size > 4 * WHOLE:
+                raise zipfile.BadZipFile(f"it unpacks to {size:,} bytes")
+            file.seek(0)
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            rows = book.worksheets[0].iter_rows(values_only=True)
+            head = [str(name) for name in next(rows, ())]
+            for row in rows:
+                yield dict(zip(head, row, strict=False))
+    except (OSError, KeyError, ValueError, IndexError, TypeError, zipfile.BadZipFile) as error:
+        raise _unreadable(path, error) from None
+
+
+_TABLES: Final = {".tsv": _tsv_rows, ".json": _json_rows, ".xlsx": _xlsx_rows}
+
+
+def _unreadable(path: Path, error: Exception) -> PredictionError:
+    return PredictionError(
+        f"the table cannot be read ({type(error).__name__}: {error})",
+        where=str(path),
+        expected=_TABLE,
+    )
