@@ -417,7 +417,8 @@ class OnCluster:
         """
         self._ray = stack.enter_context(connected(self._cluster))
         self._gate: Any = None
-        self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job)
+        mirrored = bool(self._job.data.url)
+        self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job, mirrored=mirrored)
         stack.callback(lambda: self._crew.close())
         about: About = self._crew.first(one_of_each_kind(steps))
         self._at_once = about.at_once

@@ -311,7 +311,7 @@ def test_what_another_engine_left_has_to_be_lines(tmp_path: Path) -> None:
 @pytest.mark.full("10 seconds of a machine that comes late")
 def test_less_room_than_asked_for_is_enough_to_go_on(tmp_path: Path, machines: Any) -> None:
     data = make_data(tmp_path, 40)
-    many = Cluster(machines.address, workers=9, wait_s=2)  # of which four have room
+    many = Cluster(machines.address, workers=9, wait_s=8)  # of which four have room
     with running(ChatCompletions(), lambda _: Fault(delay_s=0.2)) as server:
         ask(data, tmp_path / "run", served(server), many, concurrency=1)
         assert server.count == 40

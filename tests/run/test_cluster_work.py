@@ -5,7 +5,6 @@ from __future__ import annotations
 import filecmp
 import os
 import signal
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -89,25 +88,17 @@ def test_episodes_and_tasks_have_the_same_bytes_whoever_made_them(
 def test_workers_that_are_killed_cost_their_parts_and_not_the_job(
     tmp_path: Path, cluster: Cluster
 ) -> None:
-    over = threading.Event()
-    killed = 0
+    killed: list[int] = []
 
-    def kill() -> None:
-        nonlocal killed
-        while not over.wait(1.5):
-            for worker in calling_workers()[:1]:
-                os.kill(worker, signal.SIGKILL)
-                killed += 1
+    def kill(done: int, total: int) -> None:
+        # After every part that was made; three that die without one end the work, as they should.
+        if done and len(killed) < 5:
+            killed.extend(calling_workers()[:1])
+            os.kill(killed[-1], signal.SIGKILL)
 
-    hand = threading.Thread(target=kill)
-    hand.start()
-    try:
-        make_episodes(tmp_path / "there", TINY, episodes=1600, cluster=cluster)
-    finally:
-        over.set()
-        hand.join()
-    assert killed
-    make_episodes(tmp_path / "here", TINY, episodes=1600)
+    make_episodes(tmp_path / "there", TINY, episodes=400, cluster=cluster, progress=kill)
+    assert len(killed) == 5
+    make_episodes(tmp_path / "here", TINY, episodes=400)
     assert same(tmp_path / "here", tmp_path / "there")
 
 

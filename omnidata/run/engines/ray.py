@@ -176,12 +176,15 @@ class Crew:
         kind: the class that each is one of; it has the async methods `here`, which tells the
             machine, and `open`, the first call.
         arguments: of its constructor.
+        mirrored: whether workers read data on a store, through mirrors of their own.
 
     Attributes:
         workers: all that have not died, also those that are still opening.
     """
 
-    def __init__(self, ray: Any, cluster: Cluster, kind: type, *arguments: Any) -> None:
+    def __init__(
+        self, ray: Any, cluster: Cluster, kind: type, *arguments: Any, mirrored: bool = False
+    ) -> None:
         self._ray, self._cluster = ray, cluster
         self._kind = ray.remote(kind).options(
             num_cpus=cluster.cpus_per_worker,
@@ -189,7 +192,7 @@ class Crew:
             max_restarts=0,  # a row that kills its worker would do so for ever
             max_task_retries=0,
             max_concurrency=16,
-            runtime_env={"env_vars": _environment()},
+            runtime_env={"env_vars": _environment(mirrored=mirrored)},
         )
         self._arguments = [ray.put(argument) for argument in arguments]
         self._hired = self._futile = 0
@@ -494,9 +497,10 @@ def each(
         RunError: the cluster is at fault, or a machine does not see a path.
     """
     with connected(cluster) as ray:
-        crew = Crew(ray, cluster, Caller, function, limit_s)
+        places = [*map(Place.of, sees)]
+        mirrored = any(place.url for place in places)
+        crew = Crew(ray, cluster, Caller, function, limit_s, mirrored=mirrored)
         try:
-            places = [*map(Place.of, sees)]
             crew.first(places)
             yield from _Calls(crew, cluster, items, limit_s).answers(places)
         finally:
@@ -649,10 +653,12 @@ def check_seen(places: Iterable[Place]) -> None:
             )
 
 
-def _environment() -> dict[str, str]:
+def _environment(*, mirrored: bool) -> dict[str, str]:
     """What workers are to have in their environment: limits that were raised, and the cache."""
     ours = {name: value for name, value in os.environ.items() if name.startswith("OMNIDATA_")}
-    return ours | {mirror.CACHE_VARIABLE: os.path.abspath(mirror.cache_folder())}  # noqa: PTH100  links stay
+    if mirrored:  # paths of media are the driver's
+        ours[mirror.CACHE_VARIABLE] = os.path.realpath(mirror.cache_folder())
+    return ours
 
 
 def _reason(error: BaseException) -> str:
