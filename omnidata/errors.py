@@ -57,6 +57,13 @@ class DataError(OmnidataError):
     """A dataset cannot be read as the named benchmark."""
 
 
+class StoreError(OmnidataError):
+    """A store of objects gives no answer, or an object is no longer what its listing said.
+
+    It is no `DataError`: who goes on without a file that is broken would go on with other data.
+    """
+
+
 class UnusableRowError(ValueError):
     """A row of a repository that is no step of its benchmark; it becomes a finding."""
 

@@ -28,12 +28,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from filelock import FileLock, Timeout
 
-from omnidata.errors import DataError, UsageError
+from omnidata.errors import DataError, StoreError, UsageError
 from omnidata.object_stores import (
     Address,
     Listing,
     StoredObject,
-    StoreError,
     address,
     listing,
     local_path,
@@ -50,7 +49,7 @@ BYTES_VARIABLE: Final = "OMNIDATA_CACHE_BYTES"
 MOST_BYTES: Final = 50 * 1000**3
 """Bytes that the cache holds unless told otherwise."""
 
-_BLOCK: Final = 1024**2
+_BLOCK: Final = 256 * 1024
 _AT_ONCE: Final = 16 * 1024**2  # bytes of one request, which are in memory as a whole
 _IN_USE_S: Final = 60.0
 _LOCKS: Final = 1024  # files; objects that share one wait for each other, no more
@@ -243,12 +242,16 @@ class _Cache:
 
 
 _held = threading.local()
+_used: list[str] = []
+"""The folders of mirrors that this process has opened: their files are no others' when it turns to
+another cache."""
 _left: list[Any] = []
 """Databases that a parent process opened: a child neither uses nor closes them."""
 
 
-def _cache() -> _Cache:
-    stores = _stores()
+def _cache(stores: str) -> _Cache:
+    if stores not in _used:
+        _used.append(stores)
     caches: dict[tuple[int, str], _Cache] = vars(_held).setdefault("caches", {})
     key = os.getpid(), stores
     if key not in caches:
@@ -289,7 +292,7 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
 
 def _brought_up_to_date(place: Address, found: Listing) -> Path:
     """The folder of a mirror, whose files are those of the listing."""
-    cache = _cache()
+    cache = _cache(_stores())
     digest = sha256(place.url.encode("utf-8", "surrogatepass")).hexdigest()[:20]
     root = cache.stores / digest / (place.path.rpartition("/")[2] or "data")
     with cache.mirror_lock(root):
@@ -392,7 +395,12 @@ def _no_room(path: Path, error: OSError) -> StoreError:
 
 def is_mirrored(path: str | Path) -> bool:
     """Whether a path lies in a folder that stands for data on a store."""
-    return os.fspath(path).startswith(_stores())
+    return bool(_holder(os.fspath(path)))
+
+
+def _holder(path: str) -> str:
+    """The folder of mirrors that a path lies in; empty where it lies in none."""
+    return next((stores for stores in (_stores(), *_used) if path.startswith(stores)), "")
 
 
 def fill(path: Path, start: int = 0, end: int | None = None) -> None:
@@ -406,9 +414,9 @@ def fill(path: Path, start: int = 0, end: int | None = None) -> None:
     Raises:
         StoreError: the store does not give them, or the cache cannot keep them.
     """
-    if not is_mirrored(path):
+    if not (stores := _holder(os.fspath(path))):
         return
-    cache = _cache()
+    cache = _cache(stores)
     known = cache.known(os.fspath(path))
     stop = known.about.size if end is None else end
     if not known.missing(start, stop):
@@ -551,11 +559,11 @@ def shown(path: str | Path) -> str:
 
 def told(text: str) -> str:
     """A text in which URLs stand in place of the files of mirrors that stand for them."""
-    stores = _stores()
-    if stores not in text:
-        return text
-    first, *parts = text.split(stores)
-    return first + "".join(_url_of(part, stores) for part in parts)
+    for stores in {_stores(), *_used}:
+        if stores in text:
+            first, *parts = text.split(stores)
+            text = first + "".join(_url_of(part, stores) for part in parts)
+    return text
 
 
 def _url_of(part: str, stores: str) -> str:
@@ -567,4 +575,4 @@ def _url_of(part: str, stores: str) -> str:
 
 def _urls(stores: str) -> Mapping[str, str]:
     """The URLs of the cache by their folders."""
-    return dict(_cache().base.execute("SELECT folder, url FROM mirrors"))
+    return dict(_cache(stores).base.execute("SELECT folder, url FROM mirrors"))

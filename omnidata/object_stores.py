@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
-from omnidata.errors import DataError, OmnidataError, PlatformError, UsageError, meant
+from omnidata.errors import DataError, OmnidataError, PlatformError, StoreError, UsageError, meant
 
 _STORES: Final[Mapping[str, tuple[str, str]]] = {
     "s3": ("s3fs", "omnidata[s3]"),
@@ -59,10 +59,6 @@ _NO_ACCESS: Final = (
 """Classes of errors of the stores' own packages that no second request mends."""
 
 Result = TypeVar("Result")
-
-
-class StoreError(DataError):
-    """A store gives no answer, or an object is no longer what its listing said."""
 
 
 @dataclass(frozen=True, slots=True)

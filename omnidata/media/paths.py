@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from omnidata import mirror
-from omnidata.errors import FileError, MediaError, MediaFault, MissingMediaError
+from omnidata.errors import FileError, MediaError, MediaFault, MissingMediaError, StoreError
 from omnidata.files import bounds, check_file, inside, naming, real
-from omnidata.object_stores import StoreError
 from omnidata.types import ByteRange, MediaRef, Modality, ParquetLocation, VideoSegment
 
 _DIGITS = (32, 64)
@@ -159,6 +158,8 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
             what = "its folder is none that was named with the dataset"
             raise _refused(what, path, budget, naming([real(ref.root)])) from None
         raise _refused(error.what, path, budget, error.remedy) from None
+    except StoreError as error:
+        raise not_given(error) from None
     except OSError:
         raise MissingMediaError(
             f"{ref.kind} is missing",

@@ -19,7 +19,7 @@ from threading import Lock
 from typing import IO, TYPE_CHECKING
 
 from omnidata import mirror
-from omnidata.errors import MediaError, MediaFault
+from omnidata.errors import MediaError, MediaFault, StoreError
 from omnidata.files import ANY, check_file, open_parts
 from omnidata.media.beginning import beginning
 from omnidata.media.containers import open_container, read_cut
@@ -27,7 +27,6 @@ from omnidata.media.encoding import png
 from omnidata.media.parquet_pages import fetch_chunk, look, open_parquet
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, not_given, place, resolve
 from omnidata.media.picture_file import read_marked
-from omnidata.object_stores import StoreError
 from omnidata.types import ByteRange, MediaRef, ParquetLocation, VideoSegment
 
 if TYPE_CHECKING:
