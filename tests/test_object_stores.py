@@ -9,14 +9,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from omnidata import load_dataset, media, mirror
 from omnidata.cli import main
 from omnidata.errors import DataError, MediaError, PlatformError, StoreError, UsageError
-from omnidata.files import staying_in
 from omnidata.object_stores import address, check_names
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
@@ -186,9 +185,12 @@ def noise(path: Path, side: int = 400) -> None:
 
 def screens(folder: Path, steps: int, side: int = 400) -> Path:
     """Data of so many steps of an episode, each with a screenshot alone."""
-    sizes = {"image_width": side, "image_height": side, "audio_path": "", "video_path": ""}
-    shot = {"result_touch_xy": "[[10,10],[20,20]]"}
-    app = write_app(folder / "TED", [row(step=number, **sizes, **shot) for number in range(steps)])
+    changes: dict[str, Any] = {
+        **dict.fromkeys(("image_width", "image_height"), side),
+        **dict.fromkeys(("audio_path", "video_path"), ""),
+        "result_touch_xy": "[[10,10],[20,20]]",
+    }
+    app = write_app(folder / "TED", [row(step=number, **changes) for number in range(steps)])
     for number in range(steps):
         noise(app / "media" / "T1" / f"{number + 1}.png", side)
     return folder
@@ -215,6 +217,7 @@ def test_cells_of_a_repository_are_read_by_ranges(
         assert media.read_bytes(ref) == media.read_bytes(own)
         assert 0 < store.fetched(shard.name) - before < size / 5
     assert store.fetched(shard.name) > 0
+    assert ref
     assert media.place(ref).startswith("s3://bucket/repository/data/")
     table = load_dataset("omnigui", "s3://bucket/repository", split="test", cache_dir=tmp_path)
     assert len(table) == 24
@@ -362,16 +365,24 @@ def test_annotations_that_a_store_does_not_give_end_the_work(
         TASK.load(uploaded)  # type: ignore[arg-type]
 
 
-def test_media_needed_to_load_are_no_lost_steps(store: S3Server, tmp_path: Path) -> None:
-    store.put("lone/a.png", b"x")
-    store.fails = lambda key: key.endswith(".png")
-    root = mirror.local("s3://bucket/lone")
-    ref = MediaRef("image", root, "a.png")
-    with pytest.raises(MediaError) as failed:
-        media.resolve(ref)
-    assert failed.value.fault == "unreachable"
-    with staying_in(root), pytest.raises(StoreError):
-        media.resolve(ref)
+def test_nothing_lasting_is_made_without_media_that_a_store_does_not_give(
+    store: S3Server, uploaded: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.fails = lambda key: key.endswith(".wav")
+    exclude = tmp_path / "bad.txt"
+    out = tmp_path / "out"
+    for verb in (
+        ["validate", "omnigui", uploaded, "--quarantine", str(exclude), "--workers", "2"],
+        ["convert", "omnigui", uploaded, "--out", str(out), "--workers", "2"],
+        ["export", "omnigui", uploaded, "--out", str(out), "--format", "trl"],
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(verb)
+        assert ended.value.code == 2
+        told = capsys.readouterr().err
+        assert "StoreError: s3://bucket/omnigui/" in told, told
+    assert not exclude.exists()
+    assert not out.exists() or not list(out.glob("*"))
 
 
 @pytest.mark.parametrize(

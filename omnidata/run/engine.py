@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from omnidata.actions import Action
-from omnidata.errors import AdapterError, CallError, MediaError, PluginError
+from omnidata.errors import AdapterError, CallError, MediaError, PluginError, StoreError
 from omnidata.run.adapter_contract import awaited, checked_answers, rendered, slip
 from omnidata.run.cache import ResponseCache, key
 from omnidata.run.cost import Limits
@@ -183,7 +183,7 @@ class Engine:
             made = rendered(self._task, self._adapter, asked)
             if self._takes:
                 self._shown[step.sample_id] = stamps(made.request.conversation, self._takes)
-        except MediaError as error:
+        except (MediaError, StoreError) as error:
             return Completion(
                 delivery="media_error", error=f"{step.sample_id}: {error}", attempts=0
             )
