@@ -167,6 +167,27 @@ def address(text: str | Path) -> Address | None:
     return Address(scheme, path)
 
 
+def refuse_url(path: Path, where: str) -> None:
+    """Refuse a URL in the place of a path of this machine.
+
+    Args:
+        path: as it was named.
+        where: what it was named for.
+
+    Raises:
+        UsageError: it is a URL.
+    """
+    if local_path(path) or (place := address(path)) is None:
+        return
+    raise UsageError(
+        "this has to lie on a disk",
+        where=f"{where} {place.url}",
+        expected="a path: files that are written line by line, locked, moved and gone on with need "
+        "a POSIX file system",
+        remedy="write here, and copy what was made (docs/object_stores.md)",
+    )
+
+
 def listing(place: Address) -> Listing:
     """All objects below an address; an object itself is listed under the empty name.
 

@@ -141,8 +141,9 @@ def test_verbs_take_urls_and_name_them(
 ) -> None:
     store.put("broken/Chirp/localization.jsonl", b"{not json}\n")
     with pytest.raises(SystemExit) as done:
-        main(["validate", "omnigui", uploaded, "--workers", "1"])
+        main(["info", uploaded, "--json"])
     assert done.value.code == 0, capsys.readouterr().err
+    assert json.loads(capsys.readouterr().out)
     with pytest.raises(SystemExit) as done:
         main(["info", "omnigui", "s3://bucket/broken", "--cache-dir", str(tmp_path / "other")])
     assert done.value.code == 2
@@ -151,6 +152,53 @@ def test_verbs_take_urls_and_name_them(
     assert str(tmp_path) not in told
     assert (tmp_path / "other" / "stores.db").is_file()
     assert os.environ["OMNIDATA_CACHE"] == str(tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "evaluate omnigui {data} --model baseline:center --out s3://bucket/run",
+        "convert omnigui {data} s3://bucket/out",
+    ],
+)
+def test_what_is_written_lies_on_a_disk(
+    verb: str,
+    store: S3Server,
+    few: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as refused:
+        main(verb.format(data=few).split())
+    assert refused.value.code == 2
+    assert "this has to lie on a disk" in capsys.readouterr().err
+    assert not list(tmp_path.glob("s3*"))
+
+
+def test_media_on_a_store_are_not_linked(
+    store: S3Server, uploaded: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(["convert", "omnigui", uploaded, str(tmp_path / "out"), "--link"])
+    assert refused.value.code == 2
+    assert "cannot be linked" in capsys.readouterr().err
+
+
+def test_tables_of_a_store_hold_the_media_themselves(
+    store: S3Server, uploaded: str, few: Path, tmp_path: Path
+) -> None:
+    there = load_dataset("omnigui", uploaded, split="test", cache_dir=tmp_path / "a")
+    here = load_dataset("omnigui", few, split="test", cache_dir=tmp_path / "b")
+    assert there["sample_id"] == here["sample_id"]
+    from datasets import Image
+
+    ours, own = (
+        table.cast_column("screenshot", Image(decode=False))[0]["screenshot"]
+        for table in (there, here)
+    )
+    assert ours["bytes"] == Path(own["path"]).read_bytes()
 
 
 def test_a_url_with_credentials_is_refused_and_not_repeated(store: S3Server) -> None:

@@ -17,6 +17,7 @@ from typing import IO, Any, Self
 from omnidata import predictions
 from omnidata.errors import RunError
 from omnidata.jsontext import encode
+from omnidata.object_stores import refuse_url
 from omnidata.predictions import Prediction
 from omnidata.run.run_files import changes, described, read_info, without_secrets
 from omnidata.storage import (
@@ -48,6 +49,7 @@ class RunFolder:
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+        refuse_url(path, "run folder")
         self.path = path
         self.settings: Mapping[str, Any] = without_secrets(settings)
         self.predictions = path / "predictions.jsonl"
