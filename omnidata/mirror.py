@@ -84,8 +84,8 @@ def cache_folder() -> Path:
     given = os.environ.get(CACHE_VARIABLE)
     if given:
         return Path(given)
-    above = os.environ.get("XDG_CACHE_HOME")
-    return (Path(above) if above else Path.home() / ".cache") / "omnidata"
+    above = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    return Path(above) / "omnidata"  # without a home, below a folder called ~
 
 
 def most_bytes() -> int:
@@ -109,11 +109,11 @@ def most_bytes() -> int:
 def _stores() -> str:
     """The real path of the folder that all mirrors lie in, with a slash at its end."""
     names = (CACHE_VARIABLE, "XDG_CACHE_HOME", "HOME")
-    return _real_stores(tuple(os.environ.get(name, "") for name in names), Path.cwd().as_posix())
+    return _real_stores(tuple(os.environ.get(name, "") for name in names))
 
 
 @lru_cache(maxsize=8)
-def _real_stores(environment: tuple[str, ...], folder: str) -> str:
+def _real_stores(environment: tuple[str, ...]) -> str:
     return os.path.join(os.path.realpath(cache_folder()), "stores", "")  # noqa: PTH118
 
 
@@ -172,11 +172,15 @@ class _Cache:
     def __init__(self, stores: str) -> None:
         self.stores = Path(stores)
         self._locks = self.stores.parent / "locks"
+        self._process = os.getpid()
         try:
-            for folder in (self._locks, self.stores):
+            for folder in (self._locks, self.stores, self.stores.parent / "new"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.base = sqlite3.connect(
-                self.stores.parent / "stores.db", timeout=60, isolation_level=None
+                self.stores.parent / "stores.db",
+                timeout=60,
+                isolation_level=None,
+                check_same_thread=False,  # it may be another that forgets a thread's
             )
             self.base.execute("PRAGMA journal_mode=WAL")
             self.base.execute("PRAGMA synchronous=NORMAL")
@@ -188,6 +192,10 @@ class _Cache:
                 expected="a folder on a disk of this machine that may be written",
                 remedy=f"name another one with --cache-dir, or in {CACHE_VARIABLE}",
             ) from None
+
+    def __del__(self) -> None:
+        if hasattr(self, "base") and self._process == os.getpid():
+            self.base.close()
 
     @contextmanager
     def change(self) -> Iterator[None]:
@@ -235,8 +243,7 @@ class _Cache:
                 remedy=f"remove {self.stores / digest}, and give the command again",
             )
         identity, url, base, name, size, version, mtime_ns, blocks, used = row
-        place = address(url)
-        assert place
+        place = Address(*url.split("://", 1))
         about = StoredObject(size, version, mtime_ns)
         return _Known(identity, place, base, name, Path(path), about, blocks, used)
 
@@ -316,7 +323,7 @@ def _brought_up_to_date(place: Address, found: Listing) -> Path:
         for name, about in found.objects.items():
             key, then = before.get(name, (0, None))
             if then is None:
-                _place_holder(root / name, about)
+                _place_holder(cache, root / name, about)
                 new[name] = about
             elif (then.size, then.version) != (about.size, about.version):
                 _renew(cache, root / name, key, about)
@@ -356,7 +363,7 @@ def _renew(cache: _Cache, path: Path, key: int, about: StoredObject) -> None:
                 "WHERE id = ?",
                 (about.size, about.version, about.mtime_ns, key),
             )
-        _place_holder(path, about)
+        _place_holder(cache, path, about)
 
 
 def _is_as_left(path: Path, about: StoredObject) -> bool:
@@ -367,12 +374,12 @@ def _is_as_left(path: Path, about: StoredObject) -> bool:
     return (found.st_size, found.st_mtime_ns) == (about.size, about.mtime_ns)
 
 
-def _place_holder(path: Path, about: StoredObject) -> None:
+def _place_holder(cache: _Cache, path: Path, about: StoredObject) -> None:
     """A new file of that size and time, without content; who has the old one open keeps it."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = path.with_name(f".{os.getpid()}-{threading.get_ident()}.new")
+    new = cache.stores.parent / "new" / f"{os.getpid()}-{threading.get_ident()}"
     try:
-        with new.open("xb") as file:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with new.open("wb") as file:
             file.truncate(about.size)
         os.utime(new, ns=(about.mtime_ns, about.mtime_ns))
         new.replace(path)
@@ -403,13 +410,14 @@ def _holder(path: str) -> str:
     return next((stores for stores in (_stores(), *_used) if path.startswith(stores)), "")
 
 
-def fill(path: Path, start: int = 0, end: int | None = None) -> None:
+def fill(path: Path, start: int = 0, end: int | None = None, *, ahead: int = 0) -> None:
     """See that a file of a mirror has its content; nothing happens to any other file.
 
     Args:
         path: the file.
         start: the first byte that is needed.
         end: the one after the last; None for the file's end.
+        ahead: how many are fetched after those, if any of those has to be.
 
     Raises:
         StoreError: the store does not give them, or the cache cannot keep them.
@@ -421,15 +429,20 @@ def fill(path: Path, start: int = 0, end: int | None = None) -> None:
     stop = known.about.size if end is None else end
     if not known.missing(start, stop):
         return
-    if (most := most_bytes()) < min(stop, known.about.size) - start:
+    most = most_bytes()
+    if most < min(stop, known.about.size) - start:
         raise StoreError(
             f"{known.about.size} bytes are more than the cache may hold",
             where=shown(path),
             expected=f"at most {most} bytes at once",
             remedy="allow more with --cache-bytes",
         )
+    if stop + ahead - start <= most:
+        stop = min(stop + ahead, known.about.size)
     with cache.lock(known.id):
         known = cache.known(os.fspath(path))
+        if known.blocks is None and not _is_as_left(path, known.about):
+            _place_holder(cache, path, known.about)  # whoever began to was killed
         for begin, finish in known.missing(start, stop):
             content = read(known.place, known.base, known.name, known.about, begin, finish)
             _make_room(cache, len(content), most, known.id)
@@ -446,7 +459,7 @@ def _write(known: _Known, begin: int, content: bytes) -> None:
             while view:
                 done = os.pwrite(descriptor, view, begin)
                 view, begin = view[done:], begin + done
-            os.fdatasync(descriptor)
+            os.fsync(descriptor)
             os.utime(descriptor, ns=(known.about.mtime_ns, known.about.mtime_ns))
         finally:
             os.close(descriptor)
@@ -493,7 +506,7 @@ def _make_room(cache: _Cache, needed: int, most: int, own: int) -> None:
                 ).rowcount
             if given_up:
                 root = cache.stores / folder / (url.rpartition("/")[2] or "data")
-                _place_holder(root / name, StoredObject(size, version, mtime_ns))
+                _place_holder(cache, root / name, StoredObject(size, version, mtime_ns))
                 held -= freed
 
 
@@ -508,7 +521,8 @@ class Ranged(io.RawIOBase):
         super().__init__()
         self.path = path
         self._size = path.stat().st_size
-        self._at = 0
+        self._at, self._end = 0, -1
+        self._ahead = 0
 
     def readable(self) -> bool:
         """True."""
@@ -540,11 +554,13 @@ class Ranged(io.RawIOBase):
         end = min(self._at + len(view), self._size)
         if self._at >= end:
             return 0
-        fill(self.path, self._at, end)
+        # What is read from end to end comes in ever fewer requests.
+        self._ahead = min(2 * self._ahead + _BLOCK, _AT_ONCE) if self._at == self._end else 0
+        fill(self.path, self._at, end, ahead=self._ahead)
         with self.path.open("rb") as file:
             file.seek(self._at)
             count = file.readinto(view[: end - self._at])
-        self._at += count
+        self._at = self._end = self._at + count
         return count
 
 

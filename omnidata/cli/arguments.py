@@ -306,7 +306,7 @@ def _in_environment(variable: str) -> Callable[[typer.Context, Any], Any]:
     def put(context: typer.Context, value: Any) -> Any:
         if value is not None:
             before = os.environ.get(variable)
-            os.environ[variable] = str(value)
+            os.environ[variable] = str(value.absolute() if isinstance(value, Path) else value)
             context.call_on_close(lambda: _restore(variable, before))
         return value
 
