@@ -13,9 +13,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 Severity = Literal["error", "warning"]
-MediaFault = Literal[
-    "missing", "empty", "refused", "changed", "truncated", "unreadable", "unreachable"
-]
+MediaFault = Literal["missing", "empty", "refused", "changed", "truncated", "unreadable"]
 
 
 class OmnidataError(Exception):
@@ -57,6 +55,14 @@ class DataError(OmnidataError):
     """A dataset cannot be read as the named benchmark."""
 
 
+class StoreError(OmnidataError):
+    """A store of objects gives no answer, or an object is no longer what its listing said.
+
+    It is neither a `DataError` nor a `MediaError`: whoever goes on without what is broken would go
+    on without what is whole.
+    """
+
+
 class UnusableRowError(ValueError):
     """A row of a repository that is no step of its benchmark; it becomes a finding."""
 
@@ -79,8 +85,7 @@ class MediaError(OmnidataError):
     Args:
         what, where, expected, remedy: as in every error.
         fault: the kind of it; "refused" is what omnidata does not open: what lies outside the
-            folder, is no regular file, or exceeds a limit; "unreachable" is what a store does not
-            give now.
+            folder, is no regular file, or exceeds a limit.
     """
 
     fault: MediaFault = "unreadable"

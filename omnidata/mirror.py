@@ -28,12 +28,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from filelock import FileLock, Timeout
 
-from omnidata.errors import DataError, UsageError
+from omnidata.errors import DataError, StoreError, UsageError
 from omnidata.object_stores import (
     Address,
     Listing,
     StoredObject,
-    StoreError,
     address,
     listing,
     local_path,
@@ -51,7 +50,7 @@ MOST_BYTES: Final = 50 * 1000**3
 """Bytes that the cache holds unless told otherwise."""
 
 _MARK: Final = f"{os.sep}stores{os.sep}"
-_BLOCK: Final = 1024**2
+_BLOCK: Final = 256 * 1024
 _AT_ONCE: Final = 16 * 1024**2  # bytes of one request, which are in memory as a whole
 _IN_USE_S: Final = 60.0
 _LOCKS: Final = 1024  # files; objects that share one wait for each other, no more
@@ -86,8 +85,8 @@ def cache_folder() -> Path:
     given = os.environ.get(CACHE_VARIABLE)
     if given:
         return Path(given)
-    above = os.environ.get("XDG_CACHE_HOME")
-    return (Path(above) if above else Path.home() / ".cache") / "omnidata"
+    above = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    return Path(above) / "omnidata"  # without a home, below a folder called ~
 
 
 def most_bytes() -> int:
@@ -111,11 +110,11 @@ def most_bytes() -> int:
 def _stores() -> str:
     """The real path of the folder that all mirrors lie in, with a slash at its end."""
     names = (CACHE_VARIABLE, "XDG_CACHE_HOME", "HOME")
-    return _real_stores(tuple(os.environ.get(name, "") for name in names), Path.cwd().as_posix())
+    return _real_stores(tuple(os.environ.get(name, "") for name in names))
 
 
 @lru_cache(maxsize=8)
-def _real_stores(environment: tuple[str, ...], folder: str) -> str:
+def _real_stores(environment: tuple[str, ...]) -> str:
     return os.path.join(os.path.realpath(cache_folder()), "stores", "")  # noqa: PTH118
 
 
@@ -174,11 +173,15 @@ class _Cache:
     def __init__(self, stores: str) -> None:
         self.stores = Path(stores)
         self._locks = self.stores.parent / "locks"
+        self._process = os.getpid()
         try:
-            for folder in (self._locks, self.stores):
+            for folder in (self._locks, self.stores, self.stores.parent / "new"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.base = sqlite3.connect(
-                self.stores.parent / "stores.db", timeout=60, isolation_level=None
+                self.stores.parent / "stores.db",
+                timeout=60,
+                isolation_level=None,
+                check_same_thread=False,  # it may be another that forgets a thread's
             )
             self.base.execute("PRAGMA journal_mode=WAL")
             self.base.execute("PRAGMA synchronous=NORMAL")
@@ -190,6 +193,10 @@ class _Cache:
                 expected="a folder on a disk of this machine that may be written",
                 remedy=f"name another one with --cache-dir, or in {CACHE_VARIABLE}",
             ) from None
+
+    def __del__(self) -> None:
+        if hasattr(self, "base") and self._process == os.getpid():
+            self.base.close()
 
     @contextmanager
     def change(self) -> Iterator[None]:
@@ -237,19 +244,22 @@ class _Cache:
                 remedy=f"remove {self.stores / digest}, and give the command again",
             )
         identity, url, base, name, size, version, mtime_ns, blocks, used = row
-        place = address(url)
-        assert place
+        place = Address(*url.split("://", 1))
         about = StoredObject(size, version, mtime_ns)
         return _Known(identity, place, base, name, Path(path), about, blocks, used)
 
 
 _held = threading.local()
+_used: list[str] = []
+"""The folders of mirrors that this process has opened: their files are no others' when it turns to
+another cache."""
 _left: list[Any] = []
 """Databases that a parent process opened: a child neither uses nor closes them."""
 
 
-def _cache() -> _Cache:
-    stores = _stores()
+def _cache(stores: str) -> _Cache:
+    if stores not in _used:
+        _used.append(stores)
     caches: dict[tuple[int, str], _Cache] = vars(_held).setdefault("caches", {})
     key = os.getpid(), stores
     if key not in caches:
@@ -290,7 +300,7 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
 
 def _brought_up_to_date(place: Address, found: Listing) -> Path:
     """The folder of a mirror, whose files are those of the listing."""
-    cache = _cache()
+    cache = _cache(_stores())
     digest = sha256(place.url.encode("utf-8", "surrogatepass")).hexdigest()[:20]
     root = cache.stores / digest / (place.path.rpartition("/")[2] or "data")
     with cache.mirror_lock(root):
@@ -314,7 +324,7 @@ def _brought_up_to_date(place: Address, found: Listing) -> Path:
         for name, about in found.objects.items():
             key, then = before.get(name, (0, None))
             if then is None:
-                _place_holder(root / name, about)
+                _place_holder(cache, root / name, about)
                 new[name] = about
             elif (then.size, then.version) != (about.size, about.version):
                 _renew(cache, root / name, key, about)
@@ -354,7 +364,7 @@ def _renew(cache: _Cache, path: Path, key: int, about: StoredObject) -> None:
                 "WHERE id = ?",
                 (about.size, about.version, about.mtime_ns, key),
             )
-        _place_holder(path, about)
+        _place_holder(cache, path, about)
 
 
 def _is_as_left(path: Path, about: StoredObject) -> bool:
@@ -365,12 +375,12 @@ def _is_as_left(path: Path, about: StoredObject) -> bool:
     return (found.st_size, found.st_mtime_ns) == (about.size, about.mtime_ns)
 
 
-def _place_holder(path: Path, about: StoredObject) -> None:
+def _place_holder(cache: _Cache, path: Path, about: StoredObject) -> None:
     """A new file of that size and time, without content; who has the old one open keeps it."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = path.with_name(f".{os.getpid()}-{threading.get_ident()}.new")
+    new = cache.stores.parent / "new" / f"{os.getpid()}-{threading.get_ident()}"
     try:
-        with new.open("xb") as file:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with new.open("wb") as file:
             file.truncate(about.size)
         os.utime(new, ns=(about.mtime_ns, about.mtime_ns))
         new.replace(path)
@@ -395,36 +405,47 @@ def is_mirrored(path: str | Path) -> bool:
     """Whether a path lies in a folder that stands for data on a store."""
     text = os.fspath(path)
     # Asked of each medium, often: a look at the text tells nearly all paths.
-    return _MARK in text and text.startswith(_stores())
+    return _MARK in text and bool(_holder(text))
 
 
-def fill(path: Path, start: int = 0, end: int | None = None) -> None:
+def _holder(path: str) -> str:
+    """The folder of mirrors that a path lies in; empty where it lies in none."""
+    return next((stores for stores in (_stores(), *_used) if path.startswith(stores)), "")
+
+
+def fill(path: Path, start: int = 0, end: int | None = None, *, ahead: int = 0) -> None:
     """See that a file of a mirror has its content; nothing happens to any other file.
 
     Args:
         path: the file.
         start: the first byte that is needed.
         end: the one after the last; None for the file's end.
+        ahead: how many are fetched after those, if any of those has to be.
 
     Raises:
         StoreError: the store does not give them, or the cache cannot keep them.
     """
-    if not is_mirrored(path):
+    if not (stores := _holder(os.fspath(path))):
         return
-    cache = _cache()
+    cache = _cache(stores)
     known = cache.known(os.fspath(path))
     stop = known.about.size if end is None else end
     if not known.missing(start, stop):
         return
-    if (most := most_bytes()) < min(stop, known.about.size) - start:
+    most = most_bytes()
+    if most < min(stop, known.about.size) - start:
         raise StoreError(
             f"{known.about.size} bytes are more than the cache may hold",
             where=shown(path),
             expected=f"at most {most} bytes at once",
             remedy="allow more with --cache-bytes",
         )
+    if stop + ahead - start <= most:
+        stop = min(stop + ahead, known.about.size)
     with cache.lock(known.id):
         known = cache.known(os.fspath(path))
+        if known.blocks is None and not _is_as_left(path, known.about):
+            _place_holder(cache, path, known.about)  # whoever began to was killed
         for begin, finish in known.missing(start, stop):
             content = read(known.place, known.base, known.name, known.about, begin, finish)
             _make_room(cache, len(content), most, known.id)
@@ -441,7 +462,7 @@ def _write(known: _Known, begin: int, content: bytes) -> None:
             while view:
                 done = os.pwrite(descriptor, view, begin)
                 view, begin = view[done:], begin + done
-            os.fdatasync(descriptor)
+            os.fsync(descriptor)
             os.utime(descriptor, ns=(known.about.mtime_ns, known.about.mtime_ns))
         finally:
             os.close(descriptor)
@@ -488,7 +509,7 @@ def _make_room(cache: _Cache, needed: int, most: int, own: int) -> None:
                 ).rowcount
             if given_up:
                 root = cache.stores / folder / (url.rpartition("/")[2] or "data")
-                _place_holder(root / name, StoredObject(size, version, mtime_ns))
+                _place_holder(cache, root / name, StoredObject(size, version, mtime_ns))
                 held -= freed
 
 
@@ -503,7 +524,8 @@ class Ranged(io.RawIOBase):
         super().__init__()
         self.path = path
         self._size = path.stat().st_size
-        self._at = 0
+        self._at, self._end = 0, -1
+        self._ahead = 0
 
     def readable(self) -> bool:
         """True."""
@@ -535,11 +557,13 @@ class Ranged(io.RawIOBase):
         end = min(self._at + len(view), self._size)
         if self._at >= end:
             return 0
-        fill(self.path, self._at, end)
+        # What is read from end to end comes in ever fewer requests.
+        self._ahead = min(2 * self._ahead + _BLOCK, _AT_ONCE) if self._at == self._end else 0
+        fill(self.path, self._at, end, ahead=self._ahead)
         with self.path.open("rb") as file:
             file.seek(self._at)
             count = file.readinto(view[: end - self._at])
-        self._at += count
+        self._at = self._end = self._at + count
         return count
 
 
@@ -556,17 +580,18 @@ def source(path: str | Path) -> str:
     """The URL of the data that a path's mirror stands for; empty for a path that lies in none."""
     if not is_mirrored(path):
         return ""
-    stores = _stores()
-    return _urls(stores).get(os.fspath(path).removeprefix(stores).partition("/")[0], "")
+    text = os.fspath(path)
+    stores = _holder(text)
+    return _urls(stores).get(text.removeprefix(stores).partition("/")[0], "")
 
 
 def told(text: str) -> str:
     """A text in which URLs stand in place of the files of mirrors that stand for them."""
-    stores = _stores()
-    if stores not in text:
-        return text
-    first, *parts = text.split(stores)
-    return first + "".join(_url_of(part, stores) for part in parts)
+    for stores in {_stores(), *_used}:
+        if stores in text:
+            first, *parts = text.split(stores)
+            text = first + "".join(_url_of(part, stores) for part in parts)
+    return text
 
 
 def _url_of(part: str, stores: str) -> str:
@@ -578,4 +603,4 @@ def _url_of(part: str, stores: str) -> str:
 
 def _urls(stores: str) -> Mapping[str, str]:
     """The URLs of the cache by their folders."""
-    return dict(_cache().base.execute("SELECT folder, url FROM mirrors"))
+    return dict(_cache(stores).base.execute("SELECT folder, url FROM mirrors"))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
-from omnidata.errors import DataError, OmnidataError, PlatformError, UsageError, meant
+from omnidata.errors import DataError, OmnidataError, PlatformError, StoreError, UsageError, meant
 
 _STORES: Final[Mapping[str, tuple[str, str]]] = {
     "s3": ("s3fs", "omnidata[s3]"),
@@ -59,10 +59,6 @@ _NO_ACCESS: Final = (
 """Classes of errors of the stores' own packages that no second request mends."""
 
 Result = TypeVar("Result")
-
-
-class StoreError(DataError):
-    """A store gives no answer, or an object is no longer what its listing said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +165,27 @@ def address(text: str | Path) -> Address | None:
             "the URL names no bucket", where=f"{scheme}://", expected=f"{scheme}://bucket/prefix"
         )
     return Address(scheme, path)
+
+
+def refuse_url(path: Path, where: str) -> None:
+    """Refuse a URL in the place of a path of this machine.
+
+    Args:
+        path: as it was named.
+        where: what it was named for.
+
+    Raises:
+        UsageError: it is a URL.
+    """
+    if local_path(path) or (place := address(path)) is None:
+        return
+    raise UsageError(
+        "this has to lie on a disk",
+        where=f"{where} {place.url}",
+        expected="a path: files that are written line by line, locked, moved and gone on with need "
+        "a POSIX file system",
+        remedy="write here, and copy what was made (docs/object_stores.md)",
+    )
 
 
 def listing(place: Address) -> Listing:

@@ -334,7 +334,7 @@ def _in_environment(variable: str) -> Callable[[typer.Context, Any], Any]:
     def put(context: typer.Context, value: Any) -> Any:
         if value is not None:
             before = os.environ.get(variable)
-            os.environ[variable] = str(value)
+            os.environ[variable] = str(value.absolute() if isinstance(value, Path) else value)
             context.call_on_close(lambda: _restore(variable, before))
         return value
 
@@ -380,9 +380,14 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
 
     def call(media_root: list[Path], **given: Any) -> None:
         from omnidata.files import following
+        from omnidata.object_stores import refuse_url
 
         for name in _CACHE:
             del given[name]  # in the environment by now
+        for name, value in given.items():  # DATA is a path by now
+            for path in value if isinstance(value, list) else [value]:
+                if isinstance(path, Path):
+                    refuse_url(path, name.replace("_", "-"))
         with following(media_root):
             if media_root:
                 told = ", ".join(str(root.resolve()) for root in media_root)

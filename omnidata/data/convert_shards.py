@@ -82,7 +82,7 @@ def look(ref: MediaRef) -> Facts:
     """Decode a medium from end to end; what is wrong with it is in the result.
 
     Raises:
-        MediaError: a store does not give it now.
+        StoreError: a store does not give it.
     """
     path = media.linkable(ref)
     if path is None and ref.inline is None and ref.cell is None and not media.is_mirrored(ref):
@@ -92,8 +92,6 @@ def look(ref: MediaRef) -> Facts:
     except MissingMediaError as error:
         return Facts("missing", path, problem=f"{error.what}: {ref.path}")
     except MediaError as error:
-        if error.fault == "unreachable":
-            raise
         return Facts("corrupt", path, problem=f"{error.what}: {ref.path}")
     if ref.kind == "image":
         assert found.width
@@ -148,9 +146,7 @@ def _content(ref: MediaRef) -> bytes | None:
     """The bytes; None for what is too large or may not be read."""
     try:
         return media.read_bytes(ref)
-    except MediaError as error:
-        if error.fault == "unreachable":
-            raise
+    except MediaError:
         return None
 
 

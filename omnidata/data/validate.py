@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 from omnidata import registry
-from omnidata.errors import Finding, MediaError, MediaFault, Severity, counted
+from omnidata.errors import Finding, MediaError, MediaFault, Severity, StoreError, counted
 from omnidata.loaders.files import refuse_closed
 from omnidata.loaders.instructions import foreign
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
@@ -126,6 +126,8 @@ def _examined(budget: Budget, ref: MediaRef) -> Outcome:
         return examine(ref, budget=budget)
     except MediaError as error:
         return Fault(error.fault, f"{error.what}: {error.where}", error.expected)
+    except StoreError:
+        raise
     except Exception as error:  # whatever hostile bytes make a library raise, memory included
         what = f"it cannot be decoded ({type(error).__name__}): {ref.root / ref.path}"
         return Fault("unreadable", what, f"a whole {ref.kind} file")

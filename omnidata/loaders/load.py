@@ -15,6 +15,7 @@ from omnidata.errors import (
     Finding,
     MediaError,
     OmnidataError,
+    StoreError,
     UnusableRowError,
     counted,
 )
@@ -259,6 +260,8 @@ def task_for(data: Path, wanted: Callable[[Task], bool], does: str) -> str:
 def _recognises(data: Path, task: str) -> bool:
     try:
         return bool(registry.get_task(task).detect(data))
+    except StoreError:
+        raise
     except (OmnidataError, OSError):  # a broken plug-in has no say about data of others
         return False
 

@@ -15,11 +15,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnidata.errors import DataError
+from omnidata.errors import DataError, StoreError
 from omnidata.files import ANY, check_file, open_parts
 from omnidata.loaders.files import Look, chosen, walk
 from omnidata.media.parquet_pages import Pages, look, open_parquet
-from omnidata.object_stores import StoreError
 from omnidata.types import MediaRef, ParquetLocation
 
 if TYPE_CHECKING:

@@ -21,7 +21,14 @@ from typing import Any
 import numpy as np
 
 from omnidata import mirror, registry
-from omnidata.errors import DataError, FileError, Finding, MediaError, UnusableRowError
+from omnidata.errors import (
+    DataError,
+    FileError,
+    Finding,
+    MediaError,
+    StoreError,
+    UnusableRowError,
+)
 from omnidata.files import bounds, inside, naming, read_file, real, remember_bounds, staying_in
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.parquet import check, leaves, rows
@@ -440,7 +447,7 @@ def _whole(path: Path) -> Iterator[None]:
     """Name the shard in whatever goes wrong when it is read."""
     try:
         yield
-    except DataError:
+    except (DataError, StoreError):
         raise
     except Exception as error:  # hostile bytes make Arrow raise whatever it likes
         raise _broken(path, f"the shard cannot be read ({type(error).__name__}: {error})") from None

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnidata.errors import MediaError, MediaFault
+from omnidata.errors import MediaError, MediaFault, StoreError
 from omnidata.media.encoding import encode_mp4, png
 from omnidata.media.paths import Budget, around, place, resolve
 from omnidata.types import MediaRef, Modality, VideoSegment
@@ -58,7 +58,7 @@ def open_container(source: Path | bytes, ref: MediaRef, budget: Budget) -> Itera
             stream, "r", options=_options(ref, budget), metadata_errors="ignore"
         ) as container:
             yield container
-    except MediaError:
+    except (MediaError, StoreError):
         raise
     except Exception as error:
         # Not a list of types on purpose: hostile bytes make decoders raise whatever they like.

@@ -13,8 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from omnidata import mirror
 from omnidata.errors import FileError, MediaError, MediaFault, MissingMediaError
-from omnidata.files import bounds, check_file, inside, naming, real
-from omnidata.object_stores import StoreError
+from omnidata.files import check_file, inside, naming, real
 from omnidata.types import ByteRange, MediaRef, Modality, ParquetLocation, VideoSegment
 
 _DIGITS = (32, 64)
@@ -138,9 +137,9 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
 
     Raises:
         MediaError: it is missing, outside the dataset's folder, not a regular file, or too large;
-            it is not what it was when its hash was taken; it is a part of another file; or its
-            store gives no answer.
-        StoreError: the same while data are loaded: without what it holds the steps would be others.
+            it is not what it was when its hash was taken; or it is a part of another file.
+        StoreError: it stands for an object that its store does not give. A run asks again later;
+            whoever makes something lasting of media stops, as it would be made without this one.
     """
     if ref.cell is not None:
         raise MediaError(
@@ -169,35 +168,11 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
     if found.st_size == 0:
         raise _refused("the file is empty", path, budget, fault="empty")
     if not in_parts or ref.sha256:
-        _fetch(path)
+        mirror.fill(path)
     meant = len(ref.sha256) in _DIGITS
     if ref.sha256 and not (meant and _sha256(path).startswith(ref.sha256)):
         raise _refused("the file has changed since it was linked", path, budget, fault="changed")
     return path
-
-
-def _fetch(path: Path) -> None:
-    try:
-        mirror.fill(path)
-    except StoreError as error:
-        raise not_given(error) from None
-
-
-def not_given(error: StoreError) -> StoreError | MediaError:
-    """The error about an object that a store does not give.
-
-    While data are loaded it ends the work, as steps without what it holds would be others; later it
-    is an error about a medium, which is asked for again when a run goes on.
-    """
-    if bounds():
-        return error
-    return MediaError(
-        error.what,
-        where=error.where,
-        expected=error.expected,
-        remedy=error.remedy,
-        fault="unreachable",
-    )
 
 
 def _refused(

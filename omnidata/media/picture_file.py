@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from omnidata.actions import Screen
-from omnidata.errors import MediaError
+from omnidata.errors import MediaError, StoreError
 from omnidata.media.encoding import png
 from omnidata.media.paths import Budget, place
 from omnidata.types import MediaRef
@@ -76,7 +76,7 @@ def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator
                     )
                 file.seek(where)
             yield picture
-    except MediaError:
+    except (MediaError, StoreError):
         raise
     except Exception as error:
         # Not a list of types on purpose: hostile bytes make decoders raise whatever they like.

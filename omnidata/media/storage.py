@@ -19,15 +19,14 @@ from threading import Lock
 from typing import IO, TYPE_CHECKING
 
 from omnidata import mirror
-from omnidata.errors import MediaError, MediaFault
+from omnidata.errors import MediaError, MediaFault, StoreError
 from omnidata.files import ANY, check_file, open_parts
 from omnidata.media.beginning import beginning
 from omnidata.media.containers import open_container, read_cut
 from omnidata.media.encoding import png
 from omnidata.media.parquet_pages import fetch_chunk, look, open_parquet
-from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, not_given, place, resolve
+from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, place, resolve
 from omnidata.media.picture_file import read_marked
-from omnidata.object_stores import StoreError
 from omnidata.types import ByteRange, MediaRef, ParquetLocation, VideoSegment
 
 if TYPE_CHECKING:
@@ -202,8 +201,6 @@ def read_stretch(ref: MediaRef, cell: ByteRange, budget: Budget) -> bytes:
         raise _broken(ref, "it is empty", "empty")
     try:
         content = unpacked(shard).read(cell.offset, cell.size)
-    except StoreError as error:
-        raise not_given(error) from None
     except (OSError, EOFError, ValueError, OverflowError, zlib.error) as error:
         raise _broken(ref, f"the file around it cannot be read ({error})") from None
     if len(content) < cell.size:
@@ -355,10 +352,8 @@ def _read_cell(ref: MediaRef, cell: ParquetLocation, budget: Budget) -> bytes:
         with _reading:
             key = (shard, stamp, group, f"{cell.column}.bytes")
             value = _value(_row(key, cell.row - starts[group], 2 * budget.max_bytes), cell.item)
-    except MediaError:
+    except (MediaError, StoreError):
         raise
-    except StoreError as error:
-        raise not_given(error) from None
     except Exception as error:  # hostile bytes make Arrow raise whatever it likes
         raise _broken(ref, f"the cell cannot be read ({type(error).__name__})") from None
     if not value:

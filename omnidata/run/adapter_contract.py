@@ -17,7 +17,14 @@ import msgspec
 from msgspec import UNSET
 
 from omnidata.adapters.base import Model, untaken
-from omnidata.errors import AdapterError, CallError, MediaError, OmnidataError, UsageError
+from omnidata.errors import (
+    AdapterError,
+    CallError,
+    MediaError,
+    OmnidataError,
+    StoreError,
+    UsageError,
+)
 from omnidata.jsontext import is_integer
 from omnidata.predictions import dropped
 from omnidata.run.cost import spelt_out
@@ -203,7 +210,7 @@ def check_taken(task: Task, adapter: Adapter, steps: Sequence[Step]) -> None:
             continue
         try:
             conversation = task.prompt(step, [])
-        except MediaError:
+        except (MediaError, StoreError):
             continue  # the run says it of this step; another one has what there is to look at
         seen.add(kinds)
         _check_controls(task, adapter, conversation)
@@ -217,7 +224,7 @@ def check_taken(task: Task, adapter: Adapter, steps: Sequence[Step]) -> None:
         if untaken(conversation, adapter.accepts):
             try:
                 rendered(task, adapter, Request(step.sample_id, conversation))
-            except (MediaError, CallError):
+            except (MediaError, StoreError, CallError):
                 continue  # the run tries again, and says what is wrong with which step
 
 

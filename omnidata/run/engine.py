@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from omnidata.actions import Action
-from omnidata.errors import AdapterError, CallError, MediaError, PluginError
+from omnidata.errors import AdapterError, CallError, MediaError, PluginError, StoreError
 from omnidata.loaders.stored_steps import ids_of, taken
 from omnidata.run.adapter_contract import awaited, checked_answers, rendered, slip
 from omnidata.run.cache import ResponseCache, key
@@ -397,7 +397,7 @@ def made_ready(
         asked = Request(step.sample_id, task.prompt(step, list(past)))
         made = rendered(task, adapter, asked)
         return made, stamps(made.request.conversation, takes) if takes else {}
-    except MediaError as error:
+    except (MediaError, StoreError) as error:
         why = f"{step.sample_id}: {error}"
         return Completion(delivery="media_error", error=why, attempts=0), {}
     except CallError as error:

@@ -19,6 +19,7 @@ from omnidata import predictions
 from omnidata.errors import RunError
 from omnidata.jsontext import encode
 from omnidata.name_index import NameIndex
+from omnidata.object_stores import refuse_url
 from omnidata.predictions import Prediction
 from omnidata.run.run_files import changes, described, read_info, without_secrets
 from omnidata.storage import (
@@ -53,6 +54,7 @@ class RunFolder:
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any], *, again: bool = True) -> None:
+        refuse_url(path, "run folder")
         self.path = path
         self.settings: Mapping[str, Any] = without_secrets(settings)
         self.predictions = path / "predictions.jsonl"

@@ -167,7 +167,7 @@ def _has_changed(ref: MediaRef, then: Stamp) -> bool:
             return False
         return _digest(ref, size, mtime_ns) != then.sha256
     except MediaError as error:
-        return error.fault not in ("missing", "refused", "unreachable")
+        return error.fault not in ("missing", "refused")
     except OSError:
         return False
 

@@ -18,7 +18,7 @@ from typing import Final
 from aiohttp import hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from omnidata.errors import MediaError
+from omnidata.errors import MediaError, StoreError
 from omnidata.media import resolve
 from omnidata.types import Modality
 from omnidata.viewer.html import Pages, asset, encoded, policy
@@ -110,7 +110,7 @@ class _Site:
             ref = self._book.shelf.refs[number]
             try:
                 self._thumbs[number] = await asyncio.to_thread(thumbnail, ref)
-            except MediaError as error:
+            except (MediaError, StoreError) as error:
                 raise web.HTTPNotFound(text=error.what) from None
             while len(self._thumbs) > _KEPT:
                 self._thumbs.popitem(last=False)
@@ -126,7 +126,7 @@ class _Site:
                 )
             path = (await asyncio.to_thread(resolve, ref)).resolve()
             return await _file(request, path, ref.kind)
-        except MediaError as error:
+        except (MediaError, StoreError) as error:
             raise web.HTTPNotFound(text=error.what) from None
         except OSError:
             raise web.HTTPNotFound(text="the file cannot be read") from None

@@ -19,7 +19,7 @@ from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
-from omnidata.errors import PlatformError
+from omnidata.errors import PlatformError, StoreError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -55,13 +55,15 @@ def each(
     """Call a function on every item, in parallel; answers in the order of the items.
 
     Args:
-        function: of a module, so that another process can import it; it must not raise.
+        function: of a module, so that another process can import it; it raises nothing but
+            `StoreError`, which ends all calls.
         items: arguments, picklable.
         workers: processes, one at least.
         limit_s: seconds that one call may take; may be infinite.
 
     Raises:
         PlatformError: a process ends before it can take a call.
+        StoreError: a call raised it.
     """
     crew: list[_Worker[Item, Result]] = []
     done: dict[int, Result | Lost] = {}
@@ -84,6 +86,8 @@ def each(
                 number, answer = worker.number, worker.answer()
                 if number is None or answer is None:
                     continue
+                if isinstance(answer.value, StoreError):
+                    raise answer.value
                 lost = answer.value if isinstance(answer.value, Lost) else None
                 if lost and not lost.timed_out and not alone:
                     again.append(number)
@@ -199,4 +203,9 @@ def _work(function: Callable[[Any], Any], pipe: Connection) -> None:
     with suppress(EOFError, OSError):  # the parent is gone
         pipe.send(_READY)
         while True:
-            pipe.send(function(pipe.recv()))
+            item = pipe.recv()
+            try:
+                answer = function(item)
+            except StoreError as error:
+                answer = error
+            pipe.send(answer)

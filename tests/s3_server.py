@@ -1,0 +1,74 @@
+"""An S3 server on the loopback, moto's, which counts what it sends and fails when told to."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from moto.backends import get_backend
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+BUCKET = "bucket"
+_ACCOUNT = "123456789012"  # moto's own
+
+
+class S3Server:
+    """The server, with one bucket.
+
+    Attributes:
+        url: of the server.
+        gets: of each object that was asked for: its key, and the bytes that were sent.
+        fails: whether a request for a key is answered with an error.
+    """
+
+    def __init__(self) -> None:
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        self.gets: list[tuple[str, int]] = []
+        self.fails: Callable[[str], bool] = lambda key: False
+        self._app = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
+        self._thread = Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.port}"
+        self._store = get_backend("s3")[_ACCOUNT]["aws"]
+        self._store.create_bucket(BUCKET, "us-east-1")
+
+    def put(self, key: str, content: bytes) -> None:
+        """An object of the bucket, as if it had been sent."""
+        self._store.put_object(BUCKET, key, content)
+
+    def put_folder(self, folder: Path, prefix: str) -> None:
+        """The files below a folder."""
+        for path in folder.rglob("*"):
+            if path.is_file():
+                self.put(f"{prefix}/{path.relative_to(folder).as_posix()}", path.read_bytes())
+
+    def remove(self, key: str) -> None:
+        """No such object any more."""
+        self._store.delete_object(BUCKET, key)
+
+    def close(self) -> None:
+        """End it."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def fetched(self, ending: str = "") -> int:
+        """Bytes that were sent of objects whose keys end so."""
+        return sum(size for key, size in self.gets if key.endswith(ending))
+
+    def _answer(self, environ: dict[str, Any], start: Any) -> Iterable[bytes]:
+        key = environ["PATH_INFO"].removeprefix(f"/{BUCKET}").strip("/")
+        if self.fails(key):
+            start("500 Internal Server Error", [("Content-Length", "0")])
+            return [b""]
+        answered: Iterable[bytes] = self._app(environ, start)
+        if environ["REQUEST_METHOD"] != "GET" or not key:
+            return answered
+        content = b"".join(answered)
+        self.gets.append((key, len(content)))
+        return [content]
