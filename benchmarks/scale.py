@@ -62,11 +62,12 @@ def main() -> None:
     parser.add_argument("--stage", nargs=2, help="measure one stage here, with a server's address")
     given = parser.parse_args()
     if given.stage:
-        stage(*given.stage, given.keep, given.steps[0], given.workers)
+        name, url = given.stage
+        stage(name, url, given.keep, given.steps[0], given.workers)
         return
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # a cluster of this machine alone
-    with tempfile.TemporaryDirectory() as name, served(0.0) as url:
-        folder = given.keep or Path(name)
+    with tempfile.TemporaryDirectory() as made, served(0.0) as url:
+        folder = given.keep or Path(made)
         folder.mkdir(exist_ok=True)
         for count in given.steps:
             data = folder / f"{count}"
