@@ -66,8 +66,8 @@ def main() -> None:
         stage(name, url, given.keep, given.steps[0], given.workers)
         return
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # a cluster of this machine alone
-    with tempfile.TemporaryDirectory() as place, served(0.0) as url:
-        folder = given.keep or Path(place)
+    with tempfile.TemporaryDirectory() as made, served(0.0) as url:
+        folder = given.keep or Path(made)
         folder.mkdir(exist_ok=True)
         for count in given.steps:
             data = folder / f"{count}"

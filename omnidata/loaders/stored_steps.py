@@ -15,7 +15,7 @@ import threading
 import weakref
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from io import BytesIO
@@ -38,7 +38,7 @@ from omnidata.types import (
     VideoSegment,
 )
 
-MANY: Final = 20_000
+MANY: Final = 50_000
 """So many steps are held in memory, and no more."""
 VARIABLE: Final = "OMNIDATA_STEPS_IN_MEMORY"
 """The variable of the environment that says another number."""
@@ -123,22 +123,22 @@ def taken(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[Step]:
 class Positions:
     """Where each step is in a sequence, by its id; of several with one id the first.
 
+    Attributes:
+        get: the number of the step that has an id; None where none has.
+
     Args:
         steps: any.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        self._own: dict[str, int] = {}
-        self._stored = steps if isinstance(steps, StoredSteps) else None
-        if self._stored is None:
-            for number, step in enumerate(steps):
-                self._own.setdefault(step.sample_id, number)
-
-    def get(self, sample_id: str) -> int | None:
-        """The number; None where no step has the id."""
-        if self._stored is not None:
-            return self._stored.position(sample_id)
-        return self._own.get(sample_id)
+        self.get: Callable[[str], int | None]
+        if isinstance(steps, StoredSteps):
+            self.get, self._length = steps.position, len(steps) - len(steps.repeated)
+            return
+        own: dict[str, int] = {}
+        for number, step in enumerate(steps):
+            own.setdefault(step.sample_id, number)
+        self.get, self._length = own.get, len(own)
 
     def __getitem__(self, sample_id: str) -> int:
         number = self.get(sample_id)
@@ -151,9 +151,7 @@ class Positions:
 
     def __len__(self) -> int:
         """How many ids there are."""
-        if self._stored is not None:
-            return len(self._stored) - len(self._stored.repeated)
-        return len(self._own)
+        return self._length
 
 
 class RowIds(Sequence[str | None]):

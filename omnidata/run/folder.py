@@ -123,7 +123,7 @@ class RunFolder:
 
     def _read_done(self) -> None:
         """What is final; failures that are to be asked again move to `attempts.jsonl`."""
-        if not self.done.read(again=self._again):
+        if not self.done.read(failed=not self._again) or not self._again:
             return
 
         def lines(*, failed: bool) -> Iterator[bytes]:
@@ -137,7 +137,7 @@ class RunFolder:
             os.fsync(file.fileno())
         with atomic_write(self.predictions) as new:
             new.writelines(lines(failed=False))
-        self.done.read(again=True)
+        self.done.read()
 
     def reopen(self, sample_ids: frozenset[str]) -> None:
         """Forget final lines that are to be asked again; they stay as attempts."""
@@ -153,7 +153,7 @@ class RunFolder:
         with wrap_os_error(self.path), atomic_write(self.predictions) as new:
             new.writelines(kept)
         self._lines = Journal(self.predictions)
-        self.done.read(again=self._again)
+        self.done.read(failed=not self._again)
 
     def lines(self) -> Iterator[Prediction]:
         """The final lines, in the order in which they came.
@@ -241,38 +241,41 @@ class Answers(Mapping[str, Completion]):
         self._starts = array("q")
         self._deliveries = bytearray()
 
-    def read(self, *, again: bool) -> bool:
+    def read(self, *, failed: bool = False) -> bool:
         """Look through the file, from its beginning; what was known before is forgotten.
 
         Args:
-            again: pass over transient failures, whose steps are to be asked again.
+            failed: know the lines of transient failures as well.
 
         Returns:
-            Whether any was passed over.
+            Whether there are any.
 
         Raises:
             PredictionError: as `omnidata.predictions.read_final`.
         """
         self._forget()
-        failed = False
+        found = False
         for start, line in predictions.placed_final(self._path):
-            if again and line.delivery in TRANSIENT:
-                failed = True
-            else:
+            transient = line.delivery in TRANSIENT
+            found = found or transient
+            if failed or not transient:
                 self.note(line.sample_id, start, line.delivery)
-        return failed
+        return found
 
     def note(self, sample_id: str, start: int, delivery: Delivery) -> None:
-        """Know a line.
+        """Know a line, in the place of an earlier one of its step.
 
         Args:
-            sample_id: of its step, which has no other line.
+            sample_id: of the step.
             start: where it begins, in bytes.
             delivery: of the answer.
         """
-        self._names.add(sample_id)
-        self._starts.append(start)
-        self._deliveries.append(_DELIVERIES.index(delivery))
+        number, code = self._names.add(sample_id), _DELIVERIES.index(delivery)
+        if number < len(self._starts):
+            self._starts[number], self._deliveries[number] = start, code
+        else:
+            self._starts.append(start)
+            self._deliveries.append(code)
 
     @property
     def answered(self) -> int:
@@ -281,13 +284,21 @@ class Answers(Mapping[str, Completion]):
         return len(self) - sum(map(self._deliveries.count, failed))
 
     def __getitem__(self, sample_id: str) -> Completion:
+        return self.line(sample_id).completion()
+
+    def line(self, sample_id: str) -> Prediction:
+        """The line of a step, as it is written.
+
+        Raises:
+            KeyError: it has none.
+        """
         number = self._names.get(sample_id)
         if number is None:
             raise KeyError(sample_id)
         if self._file is None:
             self._file = open_own(self._path, "rb")
         self._file.seek(self._starts[number])
-        return predictions.decode(self._file.readline(), self._path).completion()
+        return predictions.decode(self._file.readline(), self._path)
 
     def __contains__(self, sample_id: object) -> bool:
         return sample_id in self._names

@@ -11,8 +11,9 @@ from omnidata import predictions
 from omnidata.errors import PredictionError, RunError, UsageError, counted
 from omnidata.files import LINE
 from omnidata.jsontext import encode
+from omnidata.loaders.stored_steps import Positions, ids_of
 from omnidata.mirror import shown
-from omnidata.predictions import Prediction
+from omnidata.run.folder import Answers
 from omnidata.run.run_files import (
     FACTS,
     changes,
@@ -58,19 +59,27 @@ def merge(
     judge = get_profile(task, profile)
     source = task.load(_place(data, runs[0], infos[0]), check_media=False)
     steps = recorded_steps(whole, source, runs[0])
-    answers: dict[str, Prediction] = {}
-    for run, info in zip(runs, infos, strict=True):
-        answers |= _answers(run, recorded_steps(info, source, run))
+    answers = [
+        _answers(run, recorded_steps(info, source, run))
+        for run, info in zip(runs, infos, strict=True)
+    ]
     unfinished = out.with_name(f".{out.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # what an interrupted call left
     unfinished.mkdir(parents=True)
     try:
-        ordered = [answers[step.sample_id] for step in steps]
-        with atomic_write(unfinished / "predictions.jsonl") as file:
-            file.writelines(encode(line) + b"\n" for line in ordered)
+        lines = unfinished / "predictions.jsonl"
+        with atomic_write(lines) as file:
+            for name in ids_of(steps):
+                part = next(part for part in answers if name in part)
+                file.write(encode(part.line(name)) + b"\n")
         _join_attempts(runs, unfinished / "attempts.jsonl")
         results = score(
-            task, judge, steps, ordered, whole=whole_episodes(source.steps, steps), out=unfinished
+            task,
+            judge,
+            steps,
+            predictions.read(lines, of_run=True),
+            whole=whole_episodes(source.steps, steps),
+            out=unfinished,
         )
         write_json(unfinished / "run.json", whole | _facts(infos, runs, source, len(steps)))
         if out.exists():
@@ -79,6 +88,9 @@ def merge(
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
+    finally:
+        for part in answers:
+            part.close()
     return results
 
 
@@ -155,20 +167,19 @@ def _place(data: Path | None, run: Path, info: Info) -> Path:
     return place
 
 
-def _answers(run: Path, steps: Sequence[Step]) -> dict[str, Prediction]:
+def _answers(run: Path, steps: Sequence[Step]) -> Answers:
     """The final line of every step of one part."""
     path = run / "predictions.jsonl"
-    due = {step.sample_id for step in steps}
-    found: dict[str, Prediction] = {}
-    for line in predictions.read_final(path):
-        if line.sample_id not in due:
+    due, found = Positions(steps), Answers(path)
+    found.read(failed=True)
+    for name in found:
+        if name not in due:
             raise PredictionError(
-                f"step {line.sample_id} is none of this part's",
+                f"step {name} is none of this part's",
                 where=str(path),
                 expected="one final line for each step of the part",
                 remedy="remove the line, or run the part again in another folder",
             )
-        found[line.sample_id] = line
     if len(found) < len(due):
         raise RunError(
             f"{len(due) - len(found)} of {counted(len(due), 'step')} have no line: the part is not "

@@ -6,6 +6,7 @@ At the end stand the scorers of what has no model's text.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.errors import Finding, PluginError, UsageError
-from omnidata.loaders.stored_steps import taken
+from omnidata.loaders.stored_steps import episodes_of, taken
 from omnidata.metrics import episodes
 from omnidata.metrics.intervals import Ints, named_methods
 from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known
@@ -38,41 +39,61 @@ class Runs:
 
     Attributes:
         number: int64 (N,), the run that a step is in.
-        first, last: one step per run.
+        order: int64 (N,), the number of each step in its episode.
+        first: one step per run.
+        episode, group: int64 (R,), equal for runs of one.
+        tags: of each run.
+        beyond: bool (R,), whether the number of the run's last step is none that its episode has.
     """
 
     number: Ints
+    order: Ints
     first: Sequence[Step]
-    last: Sequence[Step]
+    episode: Ints
+    group: Ints
+    tags: Sequence[Mapping[str, str]]
+    beyond: Mask
 
     @classmethod
     def of(cls, steps: Sequence[Step]) -> Runs:
-        """The runs of a sequence of steps."""
-        begins: list[int] = []
-        tags, episode = None, None
+        """The runs of a sequence of steps, which is gone through once."""
+        begins, order, groups = array("q"), array("q"), array("q")
+        beyond = bytearray()
+        tags: list[Mapping[str, str]] = []
+        named: dict[str, int] = {}
+        own, episode = None, None
         for number, step in enumerate(steps):
-            if step.tags is not tags or step.episode != episode:
-                tags, episode = step.tags, step.episode
+            order.append(step.step_index)
+            if step.tags is not own or step.episode != episode:
+                own, episode = step.tags, step.episode
                 begins.append(number)
-        ends = np.array([*begins[1:], len(steps)] if begins else [], np.int64)
-        lengths = ends - np.array(begins, np.int64)
+                tags.append(own)
+                groups.append(named.setdefault(step.group, len(named)))
+                beyond.append(False)
+            beyond[-1] = step.step_index >= step.num_steps
+        starts = np.array(begins, np.int64)
+        first = taken(steps, starts)
         return cls(
-            np.repeat(np.arange(len(begins)), lengths),
-            taken(steps, begins),
-            taken(steps, ends - 1),
+            np.repeat(np.arange(len(starts)), np.diff(starts, append=len(steps))),
+            np.array(order, np.int64),
+            first,
+            episodes_of(first),
+            np.array(groups, np.int64),
+            tags,
+            np.frombuffer(beyond, np.bool_),
         )
 
     def incomplete(
         self, judged: npt.NDArray[np.bool_], stated_length: Callable[[Step], int | None]
     ) -> int:
         """Episodes of which the data lacks steps, or of which a step is left out."""
-        cut = set(np.unique(self.number[~judged]).tolist())
-        for number, (first, last) in enumerate(zip(self.first, self.last, strict=True)):
+        cut = self.beyond.copy()
+        cut[self.number[~judged]] = True
+        for number, first in enumerate(self.first):
             stated = stated_length(first)
-            lacks = stated is not None and stated > first.num_steps
-            if lacks or last.step_index >= last.num_steps:
-                cut.add(number)
-        return len({self.first[n].episode for n in cut})
+            if stated is not None and stated > first.num_steps:
+                cut[number] = True
+        return len(np.unique(self.episode[cut]))
 
 
 def numbered(keys: Iterable[Hashable]) -> Ints:
@@ -198,7 +219,7 @@ class EpisodeProfile(ABC):
 
     def _episodes(self, steps: Sequence[Step], runs: Runs) -> Ints:
         """A code per episode, (N,)."""
-        return numbered(step.episode for step in runs.first)[runs.number]
+        return runs.episode[runs.number]
 
     def verdicts(
         self, steps: Sequence[Step], rows: VerdictColumns, runs: Runs
@@ -210,17 +231,16 @@ class EpisodeProfile(ABC):
             rows: the verdicts, aligned with the steps.
             runs: of the steps.
         """
-        order = np.fromiter((step.step_index for step in steps), np.int64, len(steps))
         type_match, exact_match, format_ok = (
             np.nan_to_num(rows.values[name if name in self.values else self._right])
             for name in VALUES
         )
         episode = self._episodes(steps, runs)
-        group = numbered(step.group for step in runs.first)[runs.number]
+        group = runs.group[runs.number]
         shared = group.max(initial=0) < episode.max(initial=0)
         return episodes.StepVerdicts(
             episode,
-            order,
+            runs.order,
             type_match,
             exact_match,
             format_ok,
@@ -242,7 +262,7 @@ class EpisodeProfile(ABC):
         overall = self._named(episodes.table(kept))
         by = {}
         for tag, names_first in self.by.items():
-            labels, names = episodes.codes([step.tags.get(tag) for step in runs.first], names_first)
+            labels, names = episodes.codes([tags.get(tag) for tags in runs.tags], names_first)
             groups = episodes.by_group(kept, labels[runs.number][judged], names)
             if groups:
                 by[tag] = {name: self._named(group) for name, group in groups.items()}
