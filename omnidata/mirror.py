@@ -53,6 +53,7 @@ _MARK: Final = f"{os.sep}stores{os.sep}"
 _BLOCK: Final = 256 * 1024
 _AT_ONCE: Final = 16 * 1024**2  # bytes of one request, which are in memory as a whole
 _IN_USE_S: Final = 60.0
+_WRITTEN_S: Final = 300.0  # systems write to the disk within less
 _LOCKS: Final = 1024  # files; objects that share one wait for each other, no more
 _KEPT_PART: Final = 0.9  # of the limit, when room is made
 _SCHEMA: Final = """
@@ -67,6 +68,8 @@ CREATE TABLE IF NOT EXISTS objects (
 CREATE INDEX IF NOT EXISTS by_use ON objects (used) WHERE bytes > 0;
 CREATE TABLE IF NOT EXISTS total (id INTEGER PRIMARY KEY CHECK (id = 1), bytes INTEGER);
 INSERT OR IGNORE INTO total VALUES (1, 0);
+CREATE TABLE IF NOT EXISTS boot (id INTEGER PRIMARY KEY CHECK (id = 1), name TEXT);
+INSERT OR IGNORE INTO boot VALUES (1, '');
 CREATE TRIGGER IF NOT EXISTS changed AFTER UPDATE OF bytes ON objects BEGIN
     UPDATE total SET bytes = bytes + new.bytes - old.bytes;
 END;
@@ -116,6 +119,15 @@ def _stores() -> str:
 @lru_cache(maxsize=8)
 def _real_stores(environment: tuple[str, ...]) -> str:
     return os.path.join(os.path.realpath(cache_folder()), "stores", "")  # noqa: PTH118
+
+
+@lru_cache(maxsize=1)
+def _boot() -> str:
+    """What is different each time that the machine starts; empty where nobody says it."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
+    except OSError:
+        return ""
 
 
 # What is known of the objects.
@@ -186,6 +198,7 @@ class _Cache:
             self.base.execute("PRAGMA journal_mode=WAL")
             self.base.execute("PRAGMA synchronous=NORMAL")
             self.base.executescript(_SCHEMA)
+            self._look_at_boot()
         except (OSError, sqlite3.Error) as error:
             raise DataError(
                 f"nothing can be kept in the folder of the cache ({error})",
@@ -193,6 +206,21 @@ class _Cache:
                 expected="a folder on a disk of this machine that may be written",
                 remedy=f"name another one with --cache-dir, or in {CACHE_VARIABLE}",
             ) from None
+
+    def _look_at_boot(self) -> None:
+        """Forget what may have been on its way to the disk when the machine went down.
+
+        To wait for the disk after each object takes as long as to fetch it from one nearby.
+        """
+        if self.base.execute("SELECT name FROM boot").fetchone() == (_boot(),):
+            return
+        with self.change():
+            self.base.execute(
+                "UPDATE objects SET blocks = NULL, bytes = 0 "
+                "WHERE bytes > 0 AND used > (SELECT MAX(used) FROM objects) - ?",
+                (_WRITTEN_S,),
+            )
+            self.base.execute("UPDATE boot SET name = ?", (_boot(),))
 
     def __del__(self) -> None:
         if hasattr(self, "base") and self._process == os.getpid():
@@ -454,7 +482,7 @@ def fill(path: Path, start: int = 0, end: int | None = None, *, ahead: int = 0) 
 
 
 def _write(known: _Known, begin: int, content: bytes) -> None:
-    """Put bytes into the file; they are on the disk before anybody hears of them."""
+    """Put bytes into the file, before anybody hears of them."""
     try:
         descriptor = os.open(known.path, os.O_WRONLY | os.O_NOFOLLOW)
         try:
@@ -462,7 +490,8 @@ def _write(known: _Known, begin: int, content: bytes) -> None:
             while view:
                 done = os.pwrite(descriptor, view, begin)
                 view, begin = view[done:], begin + done
-            os.fsync(descriptor)
+            if not _boot():
+                os.fsync(descriptor)
             os.utime(descriptor, ns=(known.about.mtime_ns, known.about.mtime_ns))
         finally:
             os.close(descriptor)

@@ -343,7 +343,9 @@ def read(place: Address, base: str, name: str, about: StoredObject, start: int, 
     def fetched() -> bytes:
         if place.scheme in ("s3", "s3a"):
             return _read_s3(store, path, about, start, end)
-        content: bytes = store.cat_file(path, start=start, end=end)
+        # The Hub's reads megabytes ahead unless told not to.
+        options = {"cache_type": "none"} if place.scheme == "hf" else {}
+        content: bytes = store.cat_file(path, start=start, end=end, **options)
         # What names a commit of the Hub cannot change.
         if place.scheme != "hf":
             store.invalidate_cache()

@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 from omnidata.actions import Action
 from omnidata.errors import OmnidataError, UsageError, meant
 from omnidata.files import staying_in
+from omnidata.mirror import local
 from omnidata.plugins import Blame, Kind, Result, origin_of, versions_of
 from omnidata.types import LoadedDataset, Message, Step, Target, Task
 
@@ -223,18 +224,21 @@ class PluginTask:
 
     def load(self, data: Path, **options: Any) -> LoadedDataset:
         """Read the dataset's annotations, and nothing outside the data."""
+        data = local(data)
         with self.reading(data, self.task.name):
             found: LoadedDataset = self.blame.call(self.task.load, str(data), data, **options)
         return found
 
     def detect(self, data: Path) -> bool | None:
         """Whether rows of the task are there."""
+        data = local(data)
         with staying_in(data):
             found: bool | None = self.blame.call(self.task.detect, str(data), data)
         return found
 
     def fingerprint(self, data: Path) -> str:
         """SHA-256 over the annotations."""
+        data = local(data)
         with self.reading(data, self.task.name):
             found: str = self.blame.call(self.task.fingerprint, str(data), data)
         return found

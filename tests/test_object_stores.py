@@ -305,6 +305,31 @@ def test_what_was_used_longest_ago_goes_first_and_comes_again(
         mirror.fill(mirror.local("s3://bucket/many") / "TED/media/T1/1.png")
 
 
+def test_what_may_not_have_reached_the_disk_is_fetched_again_after_a_power_cut(
+    store: S3Server, tmp_path: Path
+) -> None:
+    import sqlite3
+
+    store.put("cut/early", b"1" * 1000)
+    store.put("cut/late", b"2" * 1000)
+    root = mirror.local("s3://bucket/cut")
+    mirror.fill(root / "early")
+    age(tmp_path)
+    mirror.fill(root / "late")
+    with sqlite3.connect(tmp_path / "cache" / "stores.db") as base:
+        base.execute("UPDATE boot SET name = 'another'")
+    base.close()
+    (root / "late").write_bytes(bytes(1000))
+    store.gets.clear()
+    code = (
+        "from omnidata import mirror; from pathlib import Path\n"
+        f"for name in ('early', 'late'): mirror.fill(Path({str(root)!r}) / name)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert [key for key, _ in store.gets] == ["cut/late"]
+    assert (root / "late").read_bytes() == b"2" * 1000
+
+
 def test_processes_share_a_cache(store: S3Server, tmp_path: Path) -> None:
     store.put_folder(screens(tmp_path / "data", 12), "shared")
     code = (
