@@ -18,7 +18,7 @@ from omnidata.errors import DataError, OmnidataError, UsageError, counted, meant
 if TYPE_CHECKING:
     from omnidata.run.cluster import Recipe
     from omnidata.run.cost import Limits
-    from omnidata.types import Adapter, Step, Task
+    from omnidata.types import Adapter, LoadedDataset, Step, Task
 
 
 def _held(context: typer.Context, place: Path | None) -> Path | None:
@@ -109,6 +109,38 @@ class Asking:
         from omnidata.run.cluster import Recipe
 
         return Recipe(spec, self.options, self.base_url, self.key_file, self.models)
+
+
+def asked_about(
+    task: str,
+    task_options: Sequence[str],
+    data: Path,
+    model: str,
+    asking: Asking,
+    *,
+    strict: bool,
+) -> tuple[Task, LoadedDataset]:
+    """The benchmark with its options and its data, of which the findings are printed.
+
+    Args:
+        task: its name.
+        task_options: as given with `-T`; what is left out may follow from the model.
+        data: the dataset's folder or file.
+        model: the SPEC of the model that is to be asked.
+        asking: how it is asked.
+        strict: whether findings are an error.
+    """
+    from omnidata.tasks import get_task, options_for
+    from omnidata.tasks.base import parse
+    from omnidata.tasks.common_options import load_to_ask
+
+    options, said = options_for(task, parse(task_options, "-T"), model, models=asking.models)
+    if said:
+        terminal.note(said)
+    benchmark = get_task(task, options)
+    source = load_to_ask(benchmark, data, check_media=True, strict=strict)
+    terminal.print_findings(source)
+    return benchmark, source
 
 
 _WAY: dict[str, Any] = {

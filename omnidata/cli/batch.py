@@ -10,7 +10,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, prices_only, reading_data
+from omnidata.cli.arguments import Asking, asked_about, prices_only, reading_data
 from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -88,9 +88,7 @@ def write(
     """
     from omnidata.run.batch import write as run
     from omnidata.run.selection import read_exclude
-    from omnidata.tasks import get_task, options_for
     from omnidata.tasks.base import parse
-    from omnidata.tasks.common_options import load_to_ask
 
     folder = out or place
     if folder is None or (out and place):
@@ -99,12 +97,7 @@ def write(
             where="--out",
             expected="omnidata batch write TASK DATA --model SPEC --out RUN",
         )
-    options, said = options_for(task, parse(task_options, "-T"), model, models=asking.models)
-    if said:
-        terminal.note(said)
-    benchmark = get_task(task, options)
-    source = load_to_ask(benchmark, data, check_media=True, strict=strict)
-    terminal.print_findings(source)
+    benchmark, source = asked_about(task, task_options, data, model, asking, strict=strict)
     with terminal.resumable(), terminal.progress(model) as progress:
         written = run(
             benchmark,

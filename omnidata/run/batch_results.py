@@ -29,6 +29,7 @@ from omnidata.run.run_files import (
     changes,
     described,
     read_info,
+    recorded_data,
     recorded_steps,
     recorded_task,
 )
@@ -121,7 +122,7 @@ def read(
     info = read_info(out)
     task = recorded_task(info, run=out)
     judge = get_profile(task, profile)
-    source = task.load(_place(data, info, out), check_media=False)
+    source = task.load(recorded_data(info, out, data), check_media=False)
     steps = recorded_steps(info, source, out)
     adapter = _model(manifest, info, task, steps, out)
     asked = {line.custom_id: line for line in folder.asked()}
@@ -176,18 +177,6 @@ def read(
             remedy="mend the reason, then `omnidata batch write ... --only missing`",
         )
     return task, found
-
-
-def _place(data: Path | None, info: Mapping[str, Any], out: Path) -> Path:
-    place = data or (Path(info["data"]) if info.get("data") else None)
-    if place is None:
-        raise RunError(
-            "the run does not say where its data are",
-            where=str(out),
-            expected="`data` in run.json",
-            remedy="name the dataset: --data",
-        )
-    return place
 
 
 def made_again(manifest: Manifest) -> Recipe:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from base64 import b64decode
 from collections import Counter
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnidata.adapters.batch_forms import ANTHROPIC, GEMINI, OPENAI, BatchForm
@@ -422,15 +423,23 @@ def test_any_row_is_an_answer_a_failure_or_none(form: BatchForm, row: dict[str, 
         assert isinstance(json.loads(returned.body), dict)
 
 
+@pytest.fixture(scope="module")
+def four(source: LoadedDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of four steps that were written."""
+    run = tmp_path_factory.mktemp("four") / "run"
+    write(TASK, source, VLLM, run, limit=4)
+    return run
+
+
 @given(
     texts=st.lists(st.text(), min_size=1, max_size=4),
     order=st.permutations([0, 1, 2, 3, 1, 2]),
     cut=st.integers(0, 6),
     statuses=st.lists(st.sampled_from([200, 400, 500]), min_size=4, max_size=4),
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_rows_in_any_order_and_any_files_give_the_same_lines(
-    source: LoadedDataset,
+    four: Path,
     tmp_path_factory: pytest.TempPathFactory,
     texts: list[str],
     order: list[int],
@@ -438,8 +447,7 @@ def test_rows_in_any_order_and_any_files_give_the_same_lines(
     statuses: list[int],
 ) -> None:
     folder = tmp_path_factory.mktemp("any")
-    run = folder / "run"
-    write(TASK, source, VLLM, run, limit=4)
+    run = Path(shutil.copytree(four, folder / "run"))
     rows = [
         {**row, "response": said(texts[number % len(texts)])}
         if status == 200
