@@ -143,7 +143,7 @@ def asked_about(
     return benchmark, source
 
 
-_WAY: dict[str, Any] = {
+WAY: dict[str, Any] = {
     "model_options": Annotated[
         list[str],
         repeatable("A model option, e.g. layout=release (repeatable).", "-M", metavar="KEY=VALUE"),
@@ -192,7 +192,7 @@ _DEFAULTS = {
 """Of options that have another default than None; an empty one is made by the option itself."""
 
 
-def _with_options(
+def with_options(
     verb: Callable[..., None],
     call: Callable[..., None],
     options: dict[str, Any],
@@ -238,11 +238,11 @@ def _asking(limits: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callab
             from omnidata.tasks.base import parse
 
             said = Limits(**{_FIELDS.get(name, name): given.pop(name) for name in limits})
-            way = {name: given.pop(name) for name in _WAY}
+            way = {name: given.pop(name) for name in WAY}
             options = parse(way.pop("model_options"), "-M")
             verb(**given, asking=Asking(options, limits=said, **way))
 
-        return _with_options(verb, call, {**_WAY, **limits}, instead_of="asking")
+        return with_options(verb, call, {**WAY, **limits}, instead_of="asking")
 
     return decorate
 
@@ -331,7 +331,7 @@ def on_engine(verb: Callable[..., None]) -> Callable[..., None]:
             )
         verb(**given, cluster=Cluster(**said) if gpus or engine == "ray" else None)
 
-    return _with_options(verb, call, _ENGINE, instead_of="cluster")
+    return with_options(verb, call, _ENGINE, instead_of="cluster")
 
 
 _PER_WORKER = ("cpus_per_worker", "gpus_per_worker")
@@ -365,7 +365,7 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
                 terminal.note(f"files outside the data may be opened below {told}")
             verb(**given)
 
-    return _with_options(verb, call, {"media_root": _ROOTS})
+    return with_options(verb, call, {"media_root": _ROOTS})
 
 
 # The benchmark that data are rows of, where the user does not name it.

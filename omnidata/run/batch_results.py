@@ -17,7 +17,7 @@ from omnidata.adapters.http import fault, parsed
 from omnidata.errors import CallError, PredictionError, RunError, UnansweredError, counted
 from omnidata.predictions import numbered_lines
 from omnidata.run.adapter_contract import decoding
-from omnidata.run.batch import batch_model
+from omnidata.run.batch import batch_model, check_light
 from omnidata.run.batch_folder import Asked, BatchFolder, Got, Manifest
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Budget, Limits
@@ -179,12 +179,6 @@ def read(
     return task, found
 
 
-def made_again(manifest: Manifest) -> Recipe:
-    """How to make the model of a batch."""
-    models = Path(manifest.models) if manifest.models else None
-    return Recipe(manifest.spec, manifest.options, manifest.base_url, None, models)
-
-
 def _model(
     manifest: Manifest, info: Mapping[str, Any], task: Task, steps: Sequence[Step], out: Path
 ) -> BatchModel:
@@ -193,7 +187,10 @@ def _model(
     Raises:
         RunError: its settings are others now.
     """
-    adapter = batch_model(made_again(manifest).make(task, steps, asks=False))
+    check_light(manifest.spec)
+    models = Path(manifest.models) if manifest.models else None
+    recipe = Recipe(manifest.spec, manifest.options, manifest.base_url, None, models)
+    adapter = batch_model(recipe.make(task, steps, asks=False))
     if found := changes(info.get("model_settings") or {}, adapter.settings):
         raise RunError(
             f"the model {adapter.name} has other settings now: {described(found)}",
