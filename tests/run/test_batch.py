@@ -246,8 +246,10 @@ def test_an_interrupted_call_goes_on_after_its_last_whole_file(
     files = sorted((run / "batch").glob("requests-*.jsonl"))
     kept = {file: file.stat().st_mtime_ns for file in files}
     assert 1 <= len(files) <= 3
-    with (run / "batch" / "ids.jsonl").open("ab") as file:
-        file.write(b'{"custom_id": "torn')
+    ids = run / "batch" / "ids.jsonl"
+    lines = ids.read_bytes()
+    early = lines.replace(files[-1].name.encode(), b"requests-00009.jsonl").splitlines(True)[-1]
+    ids.write_bytes(lines + early + b'{"custom_id": "torn')  # as a kill before the file is whole
     written = write(TASK, source, VLLM, run, limit=7, max_requests=2)
     assert written.new == 7 - 2 * len(files)
     assert sum(file.requests for file in written.files) == 7
@@ -467,3 +469,13 @@ def test_rows_in_any_order_and_any_files_give_the_same_lines(
         texts[number % len(texts)] if status == 200 else ""
         for number, status in enumerate(statuses)
     ]
+
+
+def test_a_secret_in_an_address_is_in_no_file(source: LoadedDataset, tmp_path: Path) -> None:
+    secret, run = "0f3a9c1b7d5e2468", tmp_path / "run"
+    gateway = Recipe("openai:m", {}, f"http://127.0.0.1:9/t/{secret}/v1")
+    write(TASK, source, gateway, run, limit=1)
+    assert write(TASK, source, gateway, run, limit=1).new == 0
+    read(run, [write_rows(tmp_path / "r.jsonl", [*answers(run).values()])])
+    for path in run.rglob("*"):
+        assert path.is_dir() or secret.encode() not in path.read_bytes(), path
