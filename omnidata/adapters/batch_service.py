@@ -11,6 +11,7 @@ from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal
+from urllib.parse import quote
 
 from omnidata.adapters.api import BatchModel
 from omnidata.adapters.http import MAX_ERROR_BYTES, broken, fault
@@ -95,23 +96,31 @@ class BatchService(ABC):
         """Close the connections."""
 
 
+def check_served(form: str) -> None:
+    """Refuse files that no provider takes over HTTP.
+
+    Args:
+        form: the name of their form.
+
+    Raises:
+        UsageError: they are such files.
+    """
+    if form not in _SERVICES:
+        raise UsageError(
+            "there is no service to submit to: `vllm run-batch` reads the files itself",
+            where=f"a batch of the form {form}",
+            expected="a batch of OpenAI, Gemini or Anthropic",
+            remedy="run it on the files, then `omnidata batch read RUN RESULTS`",
+        )
+
+
 def service(model: BatchModel, form: str) -> BatchService:
     """The batch API that takes files of a form.
 
     Args:
         model: whose requests they hold, with the provider's address and key.
         form: the name of the form.
-
-    Raises:
-        UsageError: there is none over HTTP.
     """
-    if form not in _SERVICES:
-        raise UsageError(
-            "there is no service to submit to: `vllm run-batch` reads the files itself",
-            where=f"--model {model.name}",
-            expected="a batch of OpenAI, Gemini or Anthropic",
-            remedy="run it on the files, then `omnidata batch read RUN RESULTS`",
-        )
     return _SERVICES[form](model)
 
 
@@ -281,7 +290,7 @@ class AnthropicBatches(_FamilyService):
 
         with self.calling():
             response = self.client.get(
-                f"/v1/messages/batches/{job}/results",
+                f"/v1/messages/batches/{quote(job, safe='')}/results",
                 cast_to=httpx2.Response,
                 stream=True,
                 stream_cls=self.sdk.Stream[Any],

@@ -19,7 +19,7 @@ from omnidata.errors import DataError, OmnidataError, UsageError, counted, meant
 if TYPE_CHECKING:
     from omnidata.run.cluster import Recipe
     from omnidata.run.cost import Limits
-    from omnidata.types import Adapter, Step, Task
+    from omnidata.types import Adapter, LoadedDataset, Step, Task
 
 
 def _held(context: typer.Context, place: Path | None) -> Path | None:
@@ -115,7 +115,39 @@ class Asking:
         return Recipe(spec, self.options, self.base_url, self.key_file, self.models)
 
 
-_WAY: dict[str, Any] = {
+def asked_about(
+    task: str,
+    task_options: Sequence[str],
+    data: Path,
+    model: str,
+    asking: Asking,
+    *,
+    strict: bool,
+) -> tuple[Task, LoadedDataset]:
+    """The benchmark with its options and its data, of which the findings are printed.
+
+    Args:
+        task: its name.
+        task_options: as given with `-T`; what is left out may follow from the model.
+        data: the dataset's folder or file.
+        model: the SPEC of the model that is to be asked.
+        asking: how it is asked.
+        strict: whether findings are an error.
+    """
+    from omnidata.tasks import get_task, options_for
+    from omnidata.tasks.base import parse
+    from omnidata.tasks.common_options import load_to_ask
+
+    options, said = options_for(task, parse(task_options, "-T"), model, models=asking.models)
+    if said:
+        terminal.note(said)
+    benchmark = get_task(task, options)
+    source = load_to_ask(benchmark, data, check_media=True, strict=strict)
+    terminal.print_findings(source)
+    return benchmark, source
+
+
+WAY: dict[str, Any] = {
     "model_options": Annotated[
         list[str],
         repeatable("A model option, e.g. layout=release (repeatable).", "-M", metavar="KEY=VALUE"),
@@ -164,7 +196,7 @@ _DEFAULTS = {
 """Of options that have another default than None; an empty one is made by the option itself."""
 
 
-def _with_options(
+def with_options(
     verb: Callable[..., None],
     call: Callable[..., None],
     options: dict[str, Any],
@@ -210,11 +242,11 @@ def _asking(limits: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callab
             from omnidata.tasks.base import parse
 
             said = Limits(**{_FIELDS.get(name, name): given.pop(name) for name in limits})
-            way = {name: given.pop(name) for name in _WAY}
+            way = {name: given.pop(name) for name in WAY}
             options = parse(way.pop("model_options"), "-M")
             verb(**given, asking=Asking(options, limits=said, **way))
 
-        return _with_options(verb, call, {**_WAY, **limits}, instead_of="asking")
+        return with_options(verb, call, {**WAY, **limits}, instead_of="asking")
 
     return decorate
 
@@ -309,7 +341,7 @@ def on_engine(verb: Callable[..., None]) -> Callable[..., None]:
             said["workers"] = given["workers"]
         verb(**given, cluster=Cluster(**said) if gpus or engine == "ray" else None)
 
-    return _with_options(verb, call, options, instead_of="cluster")
+    return with_options(verb, call, options, instead_of="cluster")
 
 
 _SPREADING = ("engine", "address", "cpus_per_worker")
@@ -394,7 +426,7 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
                 terminal.note(f"files outside the data may be opened below {told}")
             verb(**given)
 
-    return _with_options(verb, call, {"media_root": _ROOTS} | _CACHE)
+    return with_options(verb, call, {"media_root": _ROOTS} | _CACHE)
 
 
 # The benchmark that data are rows of, where the user does not name it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,12 +10,20 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, prices_only, reading_data
+from omnidata.cli.arguments import (
+    WAY,
+    Asking,
+    asked_about,
+    prices_only,
+    reading_data,
+    with_options,
+)
 from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from omnidata.run.batch import Written
     from omnidata.run.batch_folder import FileState
+    from omnidata.run.batch_jobs import Place
     from omnidata.run.batch_results import Read
     from omnidata.types import Task
 
@@ -88,9 +96,7 @@ def write(
     """
     from omnidata.run.batch import write as run
     from omnidata.run.selection import read_exclude
-    from omnidata.tasks import get_task, options_for
     from omnidata.tasks.base import parse
-    from omnidata.tasks.common_options import load_to_ask
 
     folder = out or place
     if folder is None or (out and place):
@@ -99,12 +105,7 @@ def write(
             where="--out",
             expected="omnidata batch write TASK DATA --model SPEC --out RUN",
         )
-    options, said = options_for(task, parse(task_options, "-T"), model, models=asking.models)
-    if said:
-        terminal.note(said)
-    benchmark = get_task(task, options)
-    source = load_to_ask(benchmark, data, check_media=True, strict=strict)
-    terminal.print_findings(source)
+    benchmark, source = asked_about(task, task_options, data, model, asking, strict=strict)
     with terminal.resumable(), terminal.progress(model) as progress:
         written = run(
             benchmark,
@@ -237,21 +238,28 @@ def print_read(found: Read, task: Task, run: Path, as_json: bool) -> None:
 
 # What the provider does with the files.
 
-_BaseUrl = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="The server, if not the one that the batch was written for."),
-]
-_KeyFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Holds the server's key, in place of the environment."),
-]
+_PLACE: Mapping[str, Any] = {name: WAY[name] for name in ("base_url", "key_file", "models")}
+
+
+def at_provider(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the options of a provider's place in place of its parameter `place`."""
+    verb.__annotations__.pop("place")
+
+    def call(**given: Any) -> None:
+        from omnidata.run.batch_jobs import Place
+
+        place = Place(**{name: given.pop(name) for name in _PLACE})
+        verb(**given, place=place)
+
+    return with_options(verb, call, dict(_PLACE), instead_of="place")
 
 
 @app.command("submit")
+@at_provider
 def submit(
     run: _Run,
-    base_url: _BaseUrl = None,
-    key_file: _KeyFile = None,
+    *,
+    place: Place,
     as_json: args.Json = False,
 ) -> None:
     """Send a run's files of requests to OpenAI, Gemini or Anthropic.
@@ -264,16 +272,17 @@ def submit(
     from omnidata.run.batch_jobs import submit as send
 
     with terminal.resumable():
-        files = send(run, base_url=base_url, key_file=key_file, told=terminal.note)
+        files = send(run, place, told=terminal.note)
     _print_files(files, as_json)
     terminal.note(f"next: omnidata batch fetch {run} --wait")
 
 
 @app.command("status")
+@at_provider
 def status(
     run: _Run,
-    base_url: _BaseUrl = None,
-    key_file: _KeyFile = None,
+    *,
+    place: Place,
     as_json: args.Json = False,
 ) -> None:
     """Say how things stand with a run's files of requests.
@@ -284,7 +293,7 @@ def status(
     """
     from omnidata.run.batch_jobs import status as look
 
-    files = look(run, base_url=base_url, key_file=key_file)
+    files = look(run, place)
     _print_files(files, as_json)
     if any(known.state == "failed" for known in files.values()):
         raise typer.Exit(1)
@@ -292,13 +301,14 @@ def status(
 
 @app.command("fetch")
 @reading_data
+@at_provider
 def fetch(
     run: _Run,
     wait: Annotated[
         bool, typer.Option("--wait", help="Look again, ever more seldom, until all has ended.")
     ] = False,
-    base_url: _BaseUrl = None,
-    key_file: _KeyFile = None,
+    *,
+    place: Place,
     data: Annotated[
         Path | None, args.data_option("The dataset, if it is not where the run had it.")
     ] = None,
@@ -321,9 +331,7 @@ def fetch(
         def told(files: Mapping[str, FileState]) -> None:
             progress(sum(known.fetched for known in files.values()), len(files))
 
-        files, results, lost = bring(
-            run, base_url=base_url, key_file=key_file, wait=wait, told=told
-        )
+        files, results, lost = bring(run, place, wait=wait, told=told)
     for name, known in files.items():
         if not known.fetched or known.state != "done":
             terminal.note(" ".join(filter(None, (f"{name}: {known.state}", known.said))))

@@ -11,7 +11,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, asks, on_engine, reading_data
+from omnidata.cli.arguments import Asking, asked_about, asks, on_engine, reading_data
 
 if TYPE_CHECKING:
     from omnidata.run.engines.ray import Cluster
@@ -52,17 +52,10 @@ def evaluate(
     """
     from omnidata.run.evaluate import evaluate as run
     from omnidata.run.selection import parse_shard, read_exclude
-    from omnidata.tasks import get_task, options_for
     from omnidata.tasks.base import parse
-    from omnidata.tasks.common_options import load_to_ask
 
     part = parse_shard(shard) if shard else None
-    options, said = options_for(task, parse(task_options, "-T"), model, models=asking.models)
-    if said:
-        terminal.note(said)
-    benchmark = get_task(task, options)
-    source = load_to_ask(benchmark, data, check_media=True, strict=strict)
-    terminal.print_findings(source)
+    benchmark, source = asked_about(task, task_options, data, model, asking, strict=strict)
     excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
     if dry_run:
         from omnidata.cli.runs import print_preview

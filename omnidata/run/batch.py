@@ -131,8 +131,7 @@ def write(
             remedy="leave it out, or ask live: omnidata evaluate",
         )
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
-    if not is_light(model.spec):  # and weights would be loaded for nothing
-        raise _unbatched(model.spec)
+    check_light(model.spec)
     adapter = batch_model(model.make(task, source.steps, asks=False))
     form = adapter.batch
     _check_url(adapter)
@@ -189,6 +188,16 @@ def write(
         media=manifest.rounds[-1].media if manifest.rounds else "",
         estimate=estimate,
     )
+
+
+def check_light(spec: str) -> None:
+    """Refuse a model that has no batches before its weights are loaded, or its code is run.
+
+    Raises:
+        UsageError: it is local, or a plug-in's.
+    """
+    if not is_light(spec):
+        raise _unbatched(spec)
 
 
 def batch_model(adapter: Adapter) -> BatchModel:

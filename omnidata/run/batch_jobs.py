@@ -12,21 +12,22 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from omnidata.adapters.api import BatchModel
-from omnidata.adapters.batch_service import BatchService, Job, service
+from omnidata.adapters.batch_service import BatchService, Job, check_served, service
 from omnidata.adapters.render import RenderedPart
-from omnidata.errors import CallError, RunError
+from omnidata.errors import CallError, RunError, UsageError
 from omnidata.run.adapter_contract import decoding
-from omnidata.run.batch import UPLOADED, batch_model
-from omnidata.run.batch_folder import BatchFolder, FileState, RequestFile, Upload
-from omnidata.run.batch_results import made_again
+from omnidata.run.batch import UPLOADED, batch_model, check_light
+from omnidata.run.batch_folder import BatchFolder, FileState, Manifest, RequestFile, Upload
 from omnidata.run.cluster import Recipe
 from omnidata.run.run_files import read_info, recorded_task
 from omnidata.storage import atomic_write, open_own, take_lock, wrap_os_error, write_json
+from omnidata.types import Task
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 15.0, 300.0
 _KEPT_S = 40 * 3600
@@ -36,12 +37,28 @@ _AT_ONCE = 8
 _BLOCK = 1 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a provider is, as the user says it.
+
+    Attributes:
+        base_url: the server's address; None for the model's usual one.
+        key_file: holds the server's key, in place of the environment.
+        models: the file that has the model, where no built-in row is it.
+    """
+
+    base_url: str | None = None
+    key_file: Path | None = None
+    models: Path | None = None
+
+
+USUAL = Place()
+
+
 class _Open:
     """A batch under its lock, with its model and its provider."""
 
-    def __init__(
-        self, out: Path, stack: ExitStack, base_url: str | None, key_file: Path | None
-    ) -> None:
+    def __init__(self, out: Path, stack: ExitStack, place: Place) -> None:
         self.folder, self.manifest = BatchFolder.of(out)
         task = recorded_task(read_info(out), run=out)
         self.path = self.folder.path / "jobs.json"
@@ -57,12 +74,7 @@ class _Open:
             )
         stack.callback(lock.release)
         self.jobs = self.folder.jobs()
-        known = made_again(self.manifest)
-        recipe = Recipe(
-            known.spec, known.options, base_url or known.base_url, key_file, known.models
-        )
-        served = self.manifest.form != "vllm"
-        self.model = batch_model(recipe.make(task, (), asks=served))
+        self.model = _trusted(task, self.manifest, place)
         self.params = decoding(task, self.model, None)
         self.service = service(self.model, self.manifest.form)
         stack.callback(self.service.close)
@@ -77,25 +89,53 @@ class _Open:
         return self.jobs.files.setdefault(file.name, FileState())
 
 
+def _trusted(task: Task, manifest: Manifest, place: Place) -> BatchModel:
+    """The model with its key, which goes where the user says and not where a run folder does.
+
+    Raises:
+        UsageError: the folder alone says where that is, or there is no key.
+    """
+    check_served(manifest.form)
+    if manifest.models and place.models is None:
+        raise UsageError(
+            f"the model {manifest.spec} is a row of {manifest.models}: its address and the name of "
+            "its key are taken from no run folder",
+            where="--models",
+            expected="the file named again, if it is yours",
+            remedy=f"--models {manifest.models}",
+        )
+    check_light(manifest.spec)
+    recipe = Recipe(manifest.spec, manifest.options, place.base_url, place.key_file, place.models)
+    adapter = batch_model(recipe.make(task, ()))
+    usual = adapter.key.redact(adapter.preset.base_url) or None
+    if place.base_url is None and usual != manifest.base_url:
+        raise UsageError(
+            f"the batch was written for {manifest.base_url}, and the model's usual address is "
+            f"{usual}: a key goes to no address that a run folder alone names",
+            where="--base-url",
+            expected="the address named again, if you trust it",
+            remedy=f"--base-url {manifest.base_url}",
+        )
+    return adapter
+
+
 @contextmanager
-def _opened(out: Path, base_url: str | None, key_file: Path | None) -> Iterator[_Open]:
+def _opened(out: Path, place: Place) -> Iterator[_Open]:
     with ExitStack() as stack:
-        yield _Open(out, stack, base_url, key_file)
+        yield _Open(out, stack, place)
 
 
 def submit(
     out: Path,
+    place: Place = USUAL,
     *,
-    base_url: str | None = None,
-    key_file: Path | None = None,
     told: Callable[[str], None] = lambda line: None,
 ) -> dict[str, FileState]:
     """Send every file of the last round that was not sent, or that the provider has refused.
 
     Args:
         out: the run folder.
-        base_url: the server's address, if it is not the one that the batch was written for.
-        key_file: holds the server's key, in place of the environment.
+        place: where the provider is, and the key.
         told: is told what happens.
 
     Returns:
@@ -107,7 +147,7 @@ def submit(
         CallError: the provider did not take a file; those before it are submitted, and the same
             call goes on.
     """
-    with _opened(out, base_url, key_file) as batch:
+    with _opened(out, place) as batch:
         if not batch.manifest.rounds[-1].whole:
             raise RunError(
                 "not all requests are written",
@@ -266,15 +306,12 @@ async def _uploaded(model: BatchModel, parts: Sequence[RenderedPart]) -> dict[st
 # How things stand, and what has come.
 
 
-def status(
-    out: Path, *, base_url: str | None = None, key_file: Path | None = None
-) -> dict[str, FileState]:
+def status(out: Path, place: Place = USUAL) -> dict[str, FileState]:
     """Ask how things stand with each file that was submitted.
 
     Args:
         out: the run folder.
-        base_url: as of `submit`.
-        key_file: as of `submit`.
+        place: as of `submit`.
 
     Returns:
         What is known of each file of requests.
@@ -282,7 +319,7 @@ def status(
     Raises:
         RunError, UsageError, CallError: as of `submit`.
     """
-    with _opened(out, base_url, key_file) as batch:
+    with _opened(out, place) as batch:
         _look(batch)
         return batch.jobs.files
 
@@ -303,9 +340,8 @@ def _apply(known: FileState, job: Job) -> None:
 
 def fetch(
     out: Path,
+    place: Place = USUAL,
     *,
-    base_url: str | None = None,
-    key_file: Path | None = None,
     wait: bool = False,
     first_wait_s: float = _FIRST_WAIT_S,
     told: Callable[[dict[str, FileState]], None] = lambda files: None,
@@ -314,8 +350,7 @@ def fetch(
 
     Args:
         out: the run folder.
-        base_url: as of `submit`.
-        key_file: as of `submit`.
+        place: as of `submit`.
         wait: ask again, ever more seldom, until every job has ended.
         first_wait_s: seconds before it is asked again for the first time.
         told: is told how things stand, each time that they are looked at.
@@ -328,7 +363,7 @@ def fetch(
         RunError, UsageError, CallError: as of `submit`.
     """
     pause = first_wait_s
-    with _opened(out, base_url, key_file) as batch:
+    with _opened(out, place) as batch:
         while True:
             try:
                 _look(batch)

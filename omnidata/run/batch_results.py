@@ -17,7 +17,7 @@ from omnidata.adapters.http import fault, parsed
 from omnidata.errors import CallError, PredictionError, RunError, UnansweredError, counted
 from omnidata.predictions import numbered_lines
 from omnidata.run.adapter_contract import decoding
-from omnidata.run.batch import batch_model
+from omnidata.run.batch import batch_model, check_light
 from omnidata.run.batch_folder import Asked, BatchFolder, Got, Manifest
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Budget, Limits
@@ -29,6 +29,7 @@ from omnidata.run.run_files import (
     changes,
     described,
     read_info,
+    recorded_data,
     recorded_steps,
     recorded_task,
 )
@@ -121,7 +122,7 @@ def read(
     info = read_info(out)
     task = recorded_task(info, run=out)
     judge = get_profile(task, profile)
-    source = task.load(_place(data, info, out), check_media=False)
+    source = task.load(recorded_data(info, out, data), check_media=False)
     steps = recorded_steps(info, source, out)
     adapter = _model(manifest, info, task, steps, out)
     asked = {line.custom_id: line for line in folder.asked()}
@@ -178,24 +179,6 @@ def read(
     return task, found
 
 
-def _place(data: Path | None, info: Mapping[str, Any], out: Path) -> Path:
-    place = data or (Path(info["data"]) if info.get("data") else None)
-    if place is None:
-        raise RunError(
-            "the run does not say where its data are",
-            where=str(out),
-            expected="`data` in run.json",
-            remedy="name the dataset: --data",
-        )
-    return place
-
-
-def made_again(manifest: Manifest) -> Recipe:
-    """How to make the model of a batch."""
-    models = Path(manifest.models) if manifest.models else None
-    return Recipe(manifest.spec, manifest.options, manifest.base_url, None, models)
-
-
 def _model(
     manifest: Manifest, info: Mapping[str, Any], task: Task, steps: Sequence[Step], out: Path
 ) -> BatchModel:
@@ -204,7 +187,10 @@ def _model(
     Raises:
         RunError: its settings are others now.
     """
-    adapter = batch_model(made_again(manifest).make(task, steps, asks=False))
+    check_light(manifest.spec)
+    models = Path(manifest.models) if manifest.models else None
+    recipe = Recipe(manifest.spec, manifest.options, manifest.base_url, None, models)
+    adapter = batch_model(recipe.make(task, steps, asks=False))
     if found := changes(info.get("model_settings") or {}, adapter.settings):
         raise RunError(
             f"the model {adapter.name} has other settings now: {described(found)}",

@@ -19,6 +19,7 @@ from omnidata.run.run_files import (
     changes,
     described,
     read_info,
+    recorded_data,
     recorded_steps,
     recorded_task,
 )
@@ -57,7 +58,7 @@ def merge(
     whole: Info = {**infos[0], "shard": None}
     task = recorded_task(whole, run=runs[0])
     judge = get_profile(task, profile)
-    source = task.load(_place(data, runs[0], infos[0]), check_media=False)
+    source = task.load(recorded_data(infos[0], runs[0], data), check_media=False)
     steps = recorded_steps(whole, source, runs[0])
     answers = [
         _answers(run, recorded_steps(info, source, run))
@@ -153,18 +154,6 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
             expected="parts of one run",
             remedy="leave out what is of another run, or run that part again",
         )
-
-
-def _place(data: Path | None, run: Path, info: Info) -> Path:
-    place = data or (Path(info["data"]) if info.get("data") else None)
-    if place is None:
-        raise UsageError(
-            "the part has not come to its end and does not say where its data are",
-            where=str(run),
-            expected="a finished part",
-            remedy="repeat its command, or name the dataset: --data",
-        )
-    return place
 
 
 def _answers(run: Path, steps: Sequence[Step]) -> Answers:

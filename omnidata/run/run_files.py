@@ -412,6 +412,28 @@ def recorded_task(
         ) from None
 
 
+def recorded_data(info: Mapping[str, Any], run: Path, data: Path | None = None) -> Path:
+    """Where the data of a run lie.
+
+    Args:
+        info: the content of `run.json`.
+        run: the folder, for messages.
+        data: what the user says.
+
+    Raises:
+        UsageError: nobody says it.
+    """
+    place = data or (Path(info["data"]) if info.get("data") else None)
+    if place is None:
+        raise UsageError(
+            "the run has not come to its end and does not say where its data are",
+            where=str(run),
+            expected="a finished run",
+            remedy="repeat its command, or name the dataset: --data",
+        )
+    return place
+
+
 def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) -> Sequence[Step]:
     """The steps that the run asks about.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from base64 import b64decode
 from collections import Counter
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnidata.adapters.batch_forms import ANTHROPIC, GEMINI, OPENAI, BatchForm
@@ -245,8 +246,10 @@ def test_an_interrupted_call_goes_on_after_its_last_whole_file(
     files = sorted((run / "batch").glob("requests-*.jsonl"))
     kept = {file: file.stat().st_mtime_ns for file in files}
     assert 1 <= len(files) <= 3
-    with (run / "batch" / "ids.jsonl").open("ab") as file:
-        file.write(b'{"custom_id": "torn')
+    ids = run / "batch" / "ids.jsonl"
+    lines = ids.read_bytes()
+    early = lines.replace(files[-1].name.encode(), b"requests-00009.jsonl").splitlines(True)[-1]
+    ids.write_bytes(lines + early + b'{"custom_id": "torn')  # as a kill before the file is whole
     written = write(TASK, source, VLLM, run, limit=7, max_requests=2)
     assert written.new == 7 - 2 * len(files)
     assert sum(file.requests for file in written.files) == 7
@@ -422,15 +425,23 @@ def test_any_row_is_an_answer_a_failure_or_none(form: BatchForm, row: dict[str, 
         assert isinstance(json.loads(returned.body), dict)
 
 
+@pytest.fixture(scope="module")
+def four(source: LoadedDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of four steps that were written."""
+    run = tmp_path_factory.mktemp("four") / "run"
+    write(TASK, source, VLLM, run, limit=4)
+    return run
+
+
 @given(
     texts=st.lists(st.text(), min_size=1, max_size=4),
     order=st.permutations([0, 1, 2, 3, 1, 2]),
     cut=st.integers(0, 6),
     statuses=st.lists(st.sampled_from([200, 400, 500]), min_size=4, max_size=4),
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_rows_in_any_order_and_any_files_give_the_same_lines(
-    source: LoadedDataset,
+    four: Path,
     tmp_path_factory: pytest.TempPathFactory,
     texts: list[str],
     order: list[int],
@@ -438,8 +449,7 @@ def test_rows_in_any_order_and_any_files_give_the_same_lines(
     statuses: list[int],
 ) -> None:
     folder = tmp_path_factory.mktemp("any")
-    run = folder / "run"
-    write(TASK, source, VLLM, run, limit=4)
+    run = Path(shutil.copytree(four, folder / "run"))
     rows = [
         {**row, "response": said(texts[number % len(texts)])}
         if status == 200
@@ -459,3 +469,13 @@ def test_rows_in_any_order_and_any_files_give_the_same_lines(
         texts[number % len(texts)] if status == 200 else ""
         for number, status in enumerate(statuses)
     ]
+
+
+def test_a_secret_in_an_address_is_in_no_file(source: LoadedDataset, tmp_path: Path) -> None:
+    secret, run = "0f3a9c1b7d5e2468", tmp_path / "run"
+    gateway = Recipe("openai:m", {}, f"http://127.0.0.1:9/t/{secret}/v1")
+    write(TASK, source, gateway, run, limit=1)
+    assert write(TASK, source, gateway, run, limit=1).new == 0
+    read(run, [write_rows(tmp_path / "r.jsonl", [*answers(run).values()])])
+    for path in run.rglob("*"):
+        assert path.is_dir() or secret.encode() not in path.read_bytes(), path

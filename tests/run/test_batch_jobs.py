@@ -12,7 +12,7 @@ import pytest
 
 from omnidata.errors import CallError, RunError, UsageError
 from omnidata.run.batch import write
-from omnidata.run.batch_jobs import fetch, status, submit
+from omnidata.run.batch_jobs import Place, fetch, status, submit
 from omnidata.run.batch_results import read
 from omnidata.run.cluster import Recipe
 from omnidata.tasks import get_task
@@ -84,22 +84,22 @@ def test_files_are_sent_watched_and_fetched(
 ) -> None:
     run = written(source, tmp_path / "run", provider, limit=5, max_requests=3)
     with serving(provider) as (_, jobs, url):
-        sent = submit(run, base_url=url)
+        sent = submit(run, Place(url))
         assert [(known.state, bool(known.job)) for known in sent.values()] == [
             ("running", True)
         ] * 2
-        assert submit(run, base_url=url) == sent
+        assert submit(run, Place(url)) == sent
         as_written = [
             json.loads(line)
             for file in sorted((run / "batch").glob("requests-*"))
             for line in file.read_bytes().splitlines()
         ]
         assert [row for rows in jobs.jobs.values() for row in rows] == as_written
-        assert {known.state for known in status(run, base_url=url).values()} == {"running"}
+        assert {known.state for known in status(run, Place(url)).values()} == {"running"}
         shown: list[int] = []
         files, results, lost = fetch(
             run,
-            base_url=url,
+            Place(url),
             wait=True,
             first_wait_s=0.01,
             told=lambda files: shown.append(sum(known.fetched for known in files.values())),
@@ -107,7 +107,7 @@ def test_files_are_sent_watched_and_fetched(
         assert shown[-1] == 2
         assert len(shown) == len(_APIS[provider][2]) - 1
         looked = dict(jobs.looks)
-        again = fetch(run, base_url=url)
+        again = fetch(run, Place(url))
         assert (again, jobs.looks) == ((files, results, lost), looked)  # nothing is asked again
     assert {known.state for known in files.values()} == {"done"}
     assert not lost
@@ -124,10 +124,10 @@ def test_a_call_that_was_cut_off_submits_no_file_twice(
     run = written(source, tmp_path / "run", provider, limit=4, max_requests=2)
     with serving(provider, refuse=["lost", 500, 0]) as (_, jobs, url):
         with pytest.raises(CallError):
-            submit(run, base_url=url)  # it was made, and the answer got lost
+            submit(run, Place(url))  # it was made, and the answer got lost
         with pytest.raises(CallError, match="500"):
-            submit(run, base_url=url)
-        sent = submit(run, base_url=url)
+            submit(run, Place(url))
+        sent = submit(run, Place(url))
         assert len(jobs.jobs) == 2
     assert [known.state for known in sent.values()] == ["running"] * 2
 
@@ -138,9 +138,9 @@ def test_a_call_that_was_cut_off_asks_the_user_where_jobs_have_no_names(
     run = written(source, tmp_path / "run", "anthropic", limit=2)
     with serving("anthropic", refuse=["lost"]) as (_, jobs, url):
         with pytest.raises(CallError):
-            submit(run, base_url=url)
+            submit(run, Place(url))
         with pytest.raises(RunError, match="nobody knows whether"):
-            submit(run, base_url=url)
+            submit(run, Place(url))
         assert len(jobs.jobs) == 1
 
 
@@ -150,10 +150,10 @@ def test_a_provider_that_has_no_room_is_asked_again_without_another_upload(
     run = written(source, tmp_path / "run", "openai", limit=2)
     with serving("openai", refuse=[429, 400, 0]) as (_, jobs, url):
         with pytest.raises(CallError, match="429"):
-            submit(run, base_url=url)
+            submit(run, Place(url))
         with pytest.raises(CallError, match="400"):
-            submit(run, base_url=url)
-        submit(run, base_url=url)
+            submit(run, Place(url))
+        submit(run, Place(url))
         assert (len(jobs.jobs), len(jobs.files)) == (1, 2)
 
 
@@ -162,16 +162,16 @@ def test_a_file_that_is_refused_as_a_whole_can_be_sent_again(
 ) -> None:
     run = written(source, tmp_path / "run", "openai", limit=2)
     with serving("openai", states=("failed",)) as (_, jobs, url):
-        submit(run, base_url=url)
-        files, results, lost = fetch(run, base_url=url)
+        submit(run, Place(url))
+        files, results, lost = fetch(run, Place(url))
         [known] = files.values()
         assert (known.state, known.said, results, lost) == ("failed", "the file is no good", [], {})
         jobs.states = ("completed",)
         jobs.looks.clear()
-        submit(run, base_url=url)
+        submit(run, Place(url))
         labels = {about["metadata"]["omnidata"] for about in jobs.about.values()}
         assert len(labels) == 2
-        _, results, _ = fetch(run, base_url=url)
+        _, results, _ = fetch(run, Place(url))
     assert read(run, results)[1].answered == 2
 
 
@@ -187,8 +187,8 @@ def test_what_an_expired_job_did_not_run_has_expired(source: LoadedDataset, tmp_
         return expired if row["custom_id"] == names[1] else None
 
     with serving("openai", states=("expired",), answer=half) as (_, _jobs, url):
-        submit(run, base_url=url)
-        _, results, lost = fetch(run, base_url=url)
+        submit(run, Place(url))
+        _, results, lost = fetch(run, Place(url))
     assert len(results) == 2
     _, found = read(run, results, lost=lost)
     assert (found.answered, found.failed, found.missing) == (1, {"expired": 2}, 0)
@@ -202,7 +202,7 @@ def test_media_are_uploaded_once_and_requests_name_where(
     run, media = tmp_path / "run", tmp_path / "media"
     write(task, source, recipe, run, limit=6, max_requests=3, media=media)
     with serving("gemini") as (server, jobs, url):
-        submit(run, base_url=url)
+        submit(run, Place(url))
         files = server._wire.files  # type: ignore[attr-defined]
         mimes = [mime for _, mime in files.kept.values()]
         held = {data for data, mime in files.kept.values() if mime != "application/jsonl"}
@@ -236,7 +236,7 @@ def test_a_file_that_was_changed_is_not_sent(source: LoadedDataset, tmp_path: Pa
         serving("openai") as (_, jobs, url),
         pytest.raises(RunError, match="not as it was written"),
     ):
-        submit(run, base_url=url)
+        submit(run, Place(url))
     assert not jobs.files
 
 
@@ -246,13 +246,30 @@ def test_no_round_is_begun_while_files_are_at_the_provider(
     run = written(source, tmp_path / "run", "openai", limit=4, max_requests=2)
     with serving("openai", refuse=[0, 429, 0], states=("completed",)) as (_, jobs, url):
         with pytest.raises(CallError, match="429"):
-            submit(run, base_url=url)  # one file is there, the other is not
+            submit(run, Place(url))  # one file is there, the other is not
         with pytest.raises(RunError, match="would be asked twice"):
             written(source, run, "openai", limit=4, only_missing=True)
-        read(run, fetch(run, base_url=url)[1])
+        read(run, fetch(run, Place(url))[1])
         written(source, run, "openai", limit=4, only_missing=True)
-        sent = submit(run, base_url=url)
+        sent = submit(run, Place(url))
         assert [len(rows) for rows in jobs.jobs.values()] == [2, 2]
         assert "requests-00003.jsonl" in sent  # what the second file asked is in the third
-        _, found = read(run, fetch(run, base_url=url)[1])
+        _, found = read(run, fetch(run, Place(url))[1])
     assert (found.answered, found.kept, found.missing) == (2, 2, 0)
+
+
+def test_a_key_goes_to_no_address_that_a_run_folder_alone_names(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run = written(source, tmp_path / "run", "openai", limit=1)
+    path = run / "batch" / "manifest.json"
+    mine = json.loads(path.read_text())
+    with serving("openai") as (server, jobs, url):
+        for said, option in (({"base_url": url}, "--base-url"), ({"models": "x.toml"}, "--models")):
+            path.write_text(json.dumps({**mine, **said}))
+            for verb in (submit, status, fetch):
+                with pytest.raises(UsageError, match=r"no address|no run folder") as error:
+                    verb(run)
+                assert error.value.remedy.startswith(option)
+        assert not jobs.files
+        assert not server.count
