@@ -29,7 +29,8 @@ class Answering(Lmms):  # type: ignore[misc]
 
     def __init__(self, said: dict[str, str], *, simple: bool) -> None:
         super().__init__()
-        self.said, self.asked = said, []
+        self.said = said
+        self.asked: list[Any] = []
         type(self).is_simple = simple
 
     def generate_until(self, requests: Any) -> list[str]:
