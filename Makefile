@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start hundreds of processes: where nothing keeps the bytecode, each compiles all it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo docs check test test-full lint format clean
+.PHONY: help demo docs check test test-full lint format dist clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make test-full  the same with long fuzzing, training, many kills, all that is slow"
 	@echo "make docs       build the site of the documentation"
 	@echo "make format     format the code"
+	@echo "make dist       build sdist and wheel, and try them in empty environments"
 	@echo "make clean      remove .venv and what the tools left"
 
 $(VENV)/base.stamp: pyproject.toml constraints.txt
@@ -66,5 +67,8 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+dist:
+	sh tests/release.sh dist
+
 clean:
-	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) dist site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

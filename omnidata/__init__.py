@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from omnidata.errors import OmnidataError
     from omnidata.files import following
     from omnidata.loaders.builders import load_dataset, register
+    from omnidata.loaders.decoding import decode
     from omnidata.run.evaluate import evaluate
     from omnidata.run.scoring import score
     from omnidata.tasks import get_task
@@ -25,6 +26,7 @@ __all__ = [
     "Action",
     "OmnidataError",
     "Step",
+    "decode",
     "evaluate",
     "following",
     "get_task",
@@ -37,6 +39,7 @@ _HOMES = {
     "Action": "omnidata.actions",
     "OmnidataError": "omnidata.errors",
     "Step": "omnidata.types",
+    "decode": "omnidata.loaders.decoding",
     "evaluate": "omnidata.run.evaluate",
     "following": "omnidata.files",
     "get_task": "omnidata.tasks",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -59,7 +61,10 @@ def test_the_module_runs_as_the_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "omnidata", "--version"], capture_output=True, text=True, check=True
     )
-    assert done.stdout.startswith("omnidata ")
+    assert re.fullmatch(
+        rf"omnidata {re.escape(version('omnidata'))}( \(commit [0-9a-f]{{12}}(-dirty)?\))?\n",
+        done.stdout,
+    )
 
 
 def test_the_public_names_exist_and_are_all() -> None:
@@ -101,9 +106,15 @@ def test_sdist_and_wheel_hold_the_package_and_no_colliding_name(tmp_path: Path) 
     assert {top for top in tops if not top.endswith(".dist-info")} == {"omnidata"}
     assert {path.name for path in unpacked.iterdir()} == {
         "LICENSE", "PKG-INFO", "README.md", "omnidata", "pyproject.toml", "tests", ".gitignore",
+        "hatch_build.py",
     }  # fmt: skip
     inside = {str(path.relative_to(ROOT)) for path in (ROOT / "omnidata").rglob("*")
               if path.is_file() and "__pycache__" not in path.parts}  # fmt: skip
     assert inside <= set(names)
-    for needed in ("py.typed", "tasks/omnigui/prompts/omnigui_v2.txt", "tasks/omnigui/apps.json"):
+    for needed in (
+        "COMMIT",
+        "py.typed",
+        "tasks/omnigui/prompts/omnigui_v2.txt",
+        "tasks/omnigui/apps.json",
+    ):
         assert f"omnidata/{needed}" in names

@@ -7,10 +7,12 @@ findings, 2 bad usage or bad input, 130 interrupted.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import typer
@@ -101,8 +103,26 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
     if version:
         from importlib.metadata import version as installed
 
-        typer.echo(f"omnidata {installed('omnidata')}")
+        commit = _commit()
+        typer.echo(f"omnidata {installed('omnidata')}" + (f" (commit {commit})" if commit else ""))
         raise typer.Exit
+
+
+def _commit() -> str:
+    """What the package was built from, or the checkout that it lies in; empty if nobody knows."""
+    package = Path(__file__).parents[1]
+    if (package / "COMMIT").is_file():
+        return (package / "COMMIT").read_text("ascii").strip()
+    if not (package.parent / ".git").exists():
+        return ""
+    describe = ("git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    try:
+        found = subprocess.run(
+            describe, cwd=package.parent, capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.SubprocessError):  # there is no git
+        return ""
+    return found.stdout.strip()
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:

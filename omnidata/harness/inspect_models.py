@@ -7,6 +7,7 @@ again, media bytes as they are, and the adapter makes of it what it makes of our
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from omnidata.adapters import get_adapter
+from omnidata.adapters import get_adapter, is_light
 from omnidata.adapters.render import RenderedMessage, RenderedPart
 from omnidata.errors import CallError, MediaError, OmnidataError, UsageError
 from omnidata.media import InMemoryMedia
@@ -116,7 +117,11 @@ def messages_of(
     made: list[ChatMessage] = []
     for number, message in enumerate(messages):
         told = [
-            {"role": part.role, **({"size": list(part.size)} if part.size else {})}
+            {
+                "role": part.role,
+                **({"size": list(part.size)} if part.size else {}),
+                **({"about": dict(part.about)} if part.about else {}),
+            }
             for part in (originals[number].parts if originals else ())
         ]
         metadata = {KEY: {**about, "parts": told}} if told else None
@@ -174,7 +179,8 @@ def _own(message: ChatMessage) -> Mapping[str, Any]:
 
 def _part(content: Content, told: Mapping[str, Any]) -> Part:
     if isinstance(content, ContentText):
-        return Part("text", content.text, role=told.get("role", ""))
+        about = told.get("about") or {}
+        return Part("text", content.text, role=told.get("role", ""), about=about)
     kind: Modality
     if isinstance(content, ContentImage):
         kind, uri = "image", content.image
@@ -233,14 +239,28 @@ class OmnidataModel(ModelAPI):
         **options: Any,
     ) -> None:
         super().__init__(model_name, base_url, api_key, [], config)
-        given = {name: texts_of(value)[0] for name, value in options.items()}
+        self._options = {name: texts_of(value)[0] for name, value in options.items()}
         with refused():
-            self._adapter: Adapter = get_adapter(
-                model_name, None, (), options=given, base_url=base_url
-            )
-            check_adapter(self._adapter)
+            self._adapter = self._made()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._slots = CapacityLimiter(self._adapter.concurrency)
         self._waiting: deque[_Waiting] = deque()
+
+    def _made(self) -> Adapter:
+        adapter = get_adapter(
+            self.model_name, None, (), options=self._options, base_url=self.base_url
+        )
+        check_adapter(adapter)
+        return adapter
+
+    def _in_this_loop(self) -> None:
+        """An adapter belongs to one event loop, and inspect_ai keeps a model for several."""
+        loop = asyncio.get_running_loop()
+        if self._loop not in (None, loop):
+            self._slots, self._waiting = CapacityLimiter(self._adapter.concurrency), deque()
+            if is_light(self.model_name):  # another has its weights, and no connections
+                self._adapter = self._made()
+        self._loop = loop
 
     def max_connections(self) -> int:
         """As many as are under way in `omnidata evaluate`."""
@@ -276,11 +296,15 @@ class OmnidataModel(ModelAPI):
                 where=f"--model {NAME}/{self.model_name}",
                 expected="a task that gives none",
             )
+        self._in_this_loop()
         told = next((own for own in map(_own, input) if own), {})
-        own = self._adapter.params
+        own, usual = self._adapter.params, GenerationParams()  # which our tasks ask others for
+        asked = config.temperature, config.max_tokens
         params = GenerationParams(
-            temperature=own.temperature if config.temperature is None else config.temperature,
-            max_new_tokens=own.max_new_tokens if config.max_tokens is None else config.max_tokens,
+            temperature=own.temperature if asked[0] in (None, usual.temperature) else asked[0],
+            max_new_tokens=own.max_new_tokens
+            if asked[1] in (None, usual.max_new_tokens)
+            else asked[1],
             seed=own.seed if config.seed is None else config.seed,
             stop=tuple(config.stop_seqs or ()),
             special_tokens=told.get("special_tokens") is True,

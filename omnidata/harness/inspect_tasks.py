@@ -260,7 +260,6 @@ def totals(task: str, data: str, profile: str | None, options: dict[str, str]) -
     """The metrics of the profile over the steps that were asked: over steps, and over episodes."""
     bench = _bench(task, data, profile, options)
 
-    # inspect_ai hands over scores without the ids of their samples unless it is told so here.
     def total(scores: list[SampleScore]) -> Mapping[str, float]:
         return bench.overall(
             {
@@ -271,7 +270,7 @@ def totals(task: str, data: str, profile: str | None, options: dict[str, str]) -
             }
         )
 
-    # inspect_ai looks at the annotation itself, which is a text in this module.
+    # By this annotation inspect_ai hands over the ids of samples too; here it is but a text.
     total.__annotations__["scores"] = list[SampleScore]
     return total
 

@@ -16,10 +16,10 @@ import hashlib
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache, wraps
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -359,6 +359,7 @@ def register() -> None:
     """
     import datasets.packaged_modules as packaged
 
+    explain_casts()
     table = getattr(packaged, "_PACKAGED_DATASETS_MODULES", None)
     extensions = getattr(packaged, "_MODULE_TO_EXTENSIONS", None)
     if not isinstance(table, dict) or not isinstance(extensions, dict):
@@ -378,6 +379,37 @@ def register() -> None:
         for optional in ("_MODULE_TO_METADATA_FILE_NAMES", "_MODULE_TO_METADATA_EXTENSIONS"):
             if isinstance(getattr(packaged, optional, None), dict):
                 getattr(packaged, optional).setdefault(name, [])
+
+
+@cache
+def explain_casts() -> None:
+    """Let `datasets` say what helps where sound or clips are cast, and torchcodec is not there.
+
+    `cast_column("audio", datasets.Audio())` decodes with torchcodec alone, and its ImportError, at
+    the first row, tells of nothing else.
+    """
+    for kind in (datasets.Audio, datasets.Video):
+        kind.decode_example = _explaining(kind.decode_example)
+
+
+def _explaining(decode_example: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(decode_example)
+    def decode(self: Any, *given: Any, **options: Any) -> Any:
+        try:
+            return decode_example(self, *given, **options)
+        except (ImportError, RuntimeError) as error:
+            if "torchcodec" not in str(error):
+                raise
+            raise PlatformError(
+                f"datasets.{type(self).__name__}() decodes with torchcodec, which does not load "
+                f"({error})",
+                where="a column that was cast",
+                expected="media that omnidata decodes, with Pillow and PyAV",
+                remedy="leave the column as it was loaded: rows.with_transform(omnidata.decode("
+                "rows)) gives arrays, omnidata.torch.StepDataset(rows) tensors",
+            ) from error
+
+    return decode
 
 
 def load_dataset(
@@ -408,6 +440,7 @@ def load_dataset(
         DataError: the data is not that benchmark, or has no such subset.
     """
     registry.get_task(task)
+    explain_casts()
     data = local(data)
     if streaming and num_proc:
         raise UsageError(

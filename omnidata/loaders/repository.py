@@ -312,11 +312,18 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
     found = datasets.load_dataset("parquet", data_files={"test": list(map(str, files))}, **options)
     far = [root for root in manifest.roots if not inside(real(Path(root)), within)]
     refusing = _Refusing(data, tuple(manifest.roles), () if manifest.embed else within, far)
-    if options.get("streaming"):
-        return found.map(refusing)
+    if options.get("streaming"):  # `map` forgets the types of columns unless it is told them
+        if isinstance(found, dict):
+            parts = {split: _mapped(part, refusing) for split, part in found.items()}
+            return datasets.IterableDatasetDict(parts)
+        return _mapped(found, refusing)
     for part in found.values() if isinstance(found, dict) else [found]:
         refusing.check(part.data)
     return found
+
+
+def _mapped(stream: Any, refusing: _Refusing) -> Any:
+    return stream.map(refusing, features=stream.features)
 
 
 def _subset(data: Path, manifest: Manifest, name: str) -> list[str]:

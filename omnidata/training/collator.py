@@ -16,6 +16,7 @@ from omnidata.adapters.hf.model import InputPipeline
 from omnidata.adapters.hf.options import parse
 from omnidata.adapters.render import Turn
 from omnidata.errors import DataError, MediaError, UsageError
+from omnidata.loaders.row_steps import RowReader
 from omnidata.training.formats import Example, as_example
 from omnidata.types import Step, Task
 
@@ -69,8 +70,9 @@ class OmniCollator:
         """One batch, padded on the right.
 
         Args:
-            items: steps, examples, or rows of `training_table`, `training_stream` and
-                `exported_table`.
+            items: steps, examples, rows of `training_table`, `training_stream` and
+                `exported_table`; or rows of a Parquet repository as `datasets` gives them, which
+                say the screens of earlier steps.
 
         Returns:
             The processor's tensors: `input_ids`, `attention_mask` and `labels`, int64 (B, tokens),
@@ -100,9 +102,7 @@ class OmniCollator:
         return int(self.processor.tokenizer.pad_token_id)
 
     def _example(self, item: Step | Example | Mapping[str, Any]) -> Example:
-        found: Step | Example = (
-            item if isinstance(item, Step | Example) else item.get("step") or item["example"]
-        )
+        found: Step | Example = item if isinstance(item, Step | Example) else self._of_row(item)
         if isinstance(found, Example):
             return found
         if self._task is None:
@@ -112,6 +112,29 @@ class OmniCollator:
                 expected="OmniCollator(path, task)",
             )
         return as_example(self._task, found, longest=self._pipeline.capabilities.image_size)
+
+    def _of_row(self, row: Mapping[str, Any]) -> Step | Example:
+        """The step or the example of a row.
+
+        Raises:
+            UsageError: the row is none, or its media are decoded.
+            DataError: it names a file that may lie anywhere.
+        """
+        held: Step | Example | None = row.get("step") or row.get("example")
+        if held is not None:
+            return held
+        roles = (self._task.roles if self._task else None) or {}
+        step = RowReader.of_row(row, roles).step(row, f"row {row.get('sample_id')}")
+        told = self._task is None or self._task.options.get("history", "gold") != "none"
+        if told and len(step.history_screens) < len(step.history):
+            raise UsageError(
+                "the row does not say the screens of earlier steps, which its prompt tells of",
+                where=step.sample_id,
+                expected="a row of a Parquet repository, which says them, or a step",
+                remedy="omnidata convert TASK DATA OUT, and load OUT; or collate steps: "
+                "task.load(DATA).steps",
+            )
+        return step
 
     def _decoded(self, example: Example) -> list[Turn[Decoded]]:
         try:

@@ -6,43 +6,27 @@ import pickle
 import sys
 import zlib
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heapreplace
 from itertools import groupby, islice
-from mimetypes import guess_type
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 
-from omnidata.errors import DataError, UsageError
-from omnidata.files import inside, named_folders, real
-from omnidata.loaders.repository import extra_features
-from omnidata.loaders.rows import OPTIONAL, Reader, features, tag_of
+from omnidata.errors import UsageError
+from omnidata.loaders.row_steps import WAY, RowReader
 from omnidata.loaders.stored_steps import StoredSteps
-from omnidata.media import InMemoryMedia
 from omnidata.training.batches import Decoding, Item, decode
-from omnidata.types import LoadedDataset, MediaRef, Modality, Step
+from omnidata.types import LoadedDataset, Step
 
 if TYPE_CHECKING:
     import datasets
 
 
 # Rows of `datasets` as steps, for whoever holds a table and no `LoadedDataset`.
-
-_WAY = 'StepDataset(omnidata.load_dataset(NAME, DATA, split="test")): docs/torch.md'
-_BESIDE_SCREENSHOTS = frozenset(
-    {
-        *("history_screenshot", "screenshot_after", "final_screenshot"),
-        *("video", "video_after", "audio"),
-    }
-)
-"""Roles of the benchmarks whose steps have a screenshot."""
-
-_KINDS: Mapping[str, Modality] = {"Image": "image", "Video": "video", "Audio": "audio"}
 
 
 class RowSteps(Sequence[Step]):
@@ -51,11 +35,7 @@ class RowSteps(Sequence[Step]):
     `datasets` decodes nothing of it: formats (`with_format("torch")`) and media columns that were
     cast (`Audio()`, which wants torchcodec) change nothing. What `select`, `filter`, `shuffle` and
     `sort` left is what there is. Rows know the screens of earlier steps only where they are of a
-    Parquet repository; `Step.history_screens` is empty elsewhere.
-
-    Rows that name files name what they like, and may be anybody's. A file is opened where it lies
-    in data that this process has loaded as a table, or in a folder that is named when the rows are
-    handed over: `with omnidata.following(["FOLDER"]): StepDataset(rows)`.
+    Parquet repository; `Step.history_screens` is empty elsewhere. Of files see `RowReader`.
 
     Args:
         rows: of `omnidata.load_dataset`, of `datasets.load_dataset` with the name of a benchmark,
@@ -66,31 +46,8 @@ class RowSteps(Sequence[Step]):
     """
 
     def __init__(self, rows: datasets.Dataset) -> None:
-        plain, more = features((), {}), extra_features()
-        columns = rows.features
-        known = {*plain, *more, *OPTIONAL}
-        own = [name for name in columns if name not in known]
-        # A column of paths alone, which a repository of links has, is a dict and says no kind.
-        self._kinds = {
-            name: _KINDS.get(type(columns[name]).__name__)
-            for name in own
-            if isinstance(columns[name], dict) or type(columns[name]).__name__ in _KINDS
-        }
-        lacking = [name for name in plain if name not in columns]
-        if not lacking and _lacks_screenshots(rows, self._kinds):
-            lacking = ["screenshot"]
-        if lacking:
-            raise UsageError(
-                f"the rows are no steps: they lack {', '.join(lacking)}",
-                where=f"a dataset with the columns {', '.join(columns)}",
-                expected=_WAY,
-                remedy="keep these columns: leave them out of remove_columns and map",
-            )
-        self._reader = Reader(
-            [tag_of(name) for name in own if getattr(columns[name], "dtype", "") == "string"]
-        )
+        self._reader = RowReader.of(rows)
         self._rows = rows.with_format("arrow")
-        self._within = named_folders()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -110,58 +67,36 @@ class RowSteps(Sequence[Step]):
         if not -len(self) <= index < len(self):
             raise IndexError(index)
         (row,) = self._rows[index % len(self) : index % len(self) + 1].to_pylist()
-        sums = {entry["role"]: entry["sha256"] for entry in row.get("media") or ()}
-        media = {
-            role: self._medium(role, kind, row[role], sums.get(role) or "")
-            for role, kind in self._kinds.items()
-        }
-        seen = row.get("history_screens") or ()
-        screens = tuple((screen["width"], screen["height"]) for screen in seen)
-        try:
-            return self._reader.step(row, media=media, history_screens=screens)
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise DataError(
-                f"the row is no step ({type(error).__name__}: {error})",
-                where=f"row {index}",
-                expected=_WAY,
-            ) from None
-
-    def _medium(
-        self, role: str, kind: Modality | None, cell: Mapping[str, Any] | None, sha256: str
-    ) -> MediaRef | None:
-        """What a media column refers to: bytes, or a file, whose name tells the kind if none is."""
-        if cell is None:
-            return None
-        if cell.get("bytes") is not None:
-            return InMemoryMedia(
-                kind or "image", Path(), cell.get("path") or role, content=cell["bytes"]
-            )
-        if not cell.get("path"):
-            return None
-        place = Path(cell["path"])
-        if not inside(real(place), self._within):
-            raise DataError(
-                "the row names a file that lies in no folder which you have named",
-                where=f"column {role}: {place}",
-                expected="rows of data that this process loads, or folders that you name",
-                remedy='with omnidata.following(["FOLDER OF THE MEDIA"]): StepDataset(rows)',
-            )
-        kind = kind or _kind(place.name)
-        return MediaRef(kind, place.parent, place.name, sha256=sha256, within=self._within)
+        return self._reader.step(row, f"row {index}")
 
 
-def _lacks_screenshots(rows: datasets.Dataset, roles: Collection[str]) -> bool:
-    """Whether the steps have screenshots that the columns with media have not.
+class StreamedSteps(Iterable[Step]):
+    """The steps that a stream of `datasets` is, made as they come.
 
-    Rows of a repository say which media a step has. Of others it is told by what is left: nothing,
-    or media that only stand beside a screenshot.
+    In DataLoader workers `datasets` itself deals the stream's shards out, so that every step comes
+    once; it has no more workers than shards. Shuffle a stream with its own `shuffle`.
+
+    Args:
+        rows: as of `RowSteps`, with `streaming=True`; one split.
+
+    Raises:
+        UsageError: rows that are no steps.
     """
-    if "screenshot" in roles:
-        return False
-    if "media" not in rows.features:
-        return _BESIDE_SCREENSHOTS.issuperset(roles)
-    first = rows.with_format("arrow")[:1].to_pylist() if len(rows) else []
-    return any(entry["role"] == "screenshot" for row in first for entry in row["media"] or ())
+
+    def __init__(self, rows: datasets.IterableDataset) -> None:
+        self._reader = RowReader.of(rows)
+        self._rows = rows.with_format("arrow")
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the order of that epoch, of a stream that is shuffled."""
+        self._rows.set_epoch(epoch)
+
+    def __iter__(self) -> Iterator[Step]:
+        number = 0
+        for table in self._rows:
+            for row in table.to_pylist():
+                yield self._reader.step(row, f"row {number}")
+                number += 1
 
 
 def steps_of(given: Any) -> Sequence[Step] | None:
@@ -177,7 +112,6 @@ def steps_of(given: Any) -> Sequence[Step] | None:
         return RowSteps(given)
     refused: Mapping[type, str] = {
         library.DatasetDict: "these are all splits",
-        library.IterableDataset: "the rows are a stream",
         library.IterableDatasetDict: "the rows are a stream of all splits",
     }
     for kind, what in refused.items():
@@ -185,11 +119,16 @@ def steps_of(given: Any) -> Sequence[Step] | None:
             raise UsageError(
                 what,
                 where=kind.__name__,
-                expected=_WAY,
-                remedy='name the split ("test"), and leave streaming=True out; '
-                "training_stream reads a repository as it comes",
+                expected=WAY,
+                remedy='name the split: split="test"',
             )
     return None
+
+
+def _is_stream(given: Any) -> bool:
+    """Whether it is a stream of `datasets`."""
+    library = sys.modules.get("datasets")
+    return library is not None and isinstance(given, library.IterableDataset)
 
 
 def check_steps(given: Any) -> None:
@@ -204,7 +143,7 @@ def check_steps(given: Any) -> None:
             "this is no sequence of steps",
             where=f"StepDataset({type(given).__name__})",
             expected="a list of steps, what a loader found, or a table",
-            remedy=_WAY,
+            remedy=WAY,
         )
     if not len(given):
         raise UsageError("there is no step", where="StepDataset", expected="at least one step")
@@ -212,17 +151,8 @@ def check_steps(given: Any) -> None:
         raise UsageError(
             "these are no steps",
             where=f"{type(given).__name__} of {type(given[0]).__name__}",
-            expected=f"steps of a loader, StepDataset(task.load(DATA)), or a table: {_WAY}",
+            expected=f"steps of a loader, StepDataset(task.load(DATA)), or a table: {WAY}",
         )
-
-
-def _kind(name: str) -> Modality:
-    """What a file holds, by its name; a picture where that does not tell."""
-    guessed = guess_type(name)[0] or ""
-    for kind in _KINDS.values():
-        if guessed.startswith(kind):
-            return kind
-    return "image"
 
 
 # Many steps in little memory, cheap to hand to worker processes.
@@ -332,13 +262,17 @@ class StepDataset(Dataset[Item]):
         steps: what a loader found, any of its steps, or a table of them: what
             `omnidata.load_dataset` and `datasets.load_dataset` give (see `RowSteps`). A sequence
             that is neither a list nor a tuple is kept as it is, and must itself be fit for
-            pickling.
+            pickling. Of a stream (`streaming=True`) this makes a `StepStream`.
         decoding: what is decoded, and how.
 
     Raises:
         UsageError: there is no step, something else than steps, or no step has a role that
             `decoding` names.
     """
+
+    def __new__(cls, steps: Any = None, decoding: Decoding = _DEFAULT) -> Any:
+        """A dataset that can be asked for any step; of a stream one that is gone through."""
+        return StepStream(steps, decoding) if _is_stream(steps) else super().__new__(cls)
 
     def __init__(
         self,
@@ -373,7 +307,7 @@ class StepStream(IterableDataset[Item]):
 
     Args:
         steps: anything that can be gone through again for every epoch, and be pickled where workers
-            are spawned.
+            are spawned; or a stream of `datasets` (see `StreamedSteps`).
         decoding: what is decoded, and how; as in `StepDataset`.
 
     Raises:
@@ -381,7 +315,11 @@ class StepStream(IterableDataset[Item]):
             rows of a table.
     """
 
-    def __init__(self, steps: Iterable[Step], decoding: Decoding = _DEFAULT) -> None:
+    def __init__(
+        self, steps: Iterable[Step] | datasets.IterableDataset, decoding: Decoding = _DEFAULT
+    ) -> None:
+        if _is_stream(steps):
+            steps = StreamedSteps(steps)
         if steps_of(steps) is not None:
             raise UsageError(
                 "rows of a table are no steps",
@@ -397,9 +335,15 @@ class StepStream(IterableDataset[Item]):
         self._steps = steps
         self.decoding = decoding
 
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the order of that epoch, of a stream that is shuffled; call it before each."""
+        if isinstance(self._steps, StreamedSteps):
+            self._steps.set_epoch(epoch)
+
     def __iter__(self) -> Iterator[Item]:
         worker = get_worker_info()
-        first, count = (worker.id, worker.num_workers) if worker else (0, 1)
+        dealt = isinstance(self._steps, StreamedSteps)  # each worker gets shards of its own
+        first, count = (worker.id, worker.num_workers) if worker and not dealt else (0, 1)
         return (decode(step, self.decoding) for step in islice(self._steps, first, None, count))
 
 

@@ -158,13 +158,15 @@ def test_chosen_rows_are_batched_by_workers(rows: Any, method: str) -> None:
 
 def test_what_are_no_rows_of_steps_is_refused_with_the_way_that_works(data: Path) -> None:
     every = omnidata.load_dataset("omnigui", data)
-    stream = omnidata.load_dataset("omnigui", data, split="test", streaming=True)
+    streams = omnidata.load_dataset("omnigui", data, streaming=True)
     rows = every["test"]
     media = ("screenshot", "history_screenshot", "video", "audio")
     plain = [name for name in rows.column_names if name not in media]
     refused: list[tuple[Any, str]] = [
         (every, "all splits"),
-        (stream, "stream"),
+        (streams, "stream of all splits"),
+        (streams["test"].map(dict), "does not know the types of its columns"),
+        (streams["test"].remove_columns("history"), "they lack history"),
         (rows.remove_columns(["history", "action"]), "they lack history, action"),
         (rows.remove_columns("screenshot"), "they lack screenshot"),
         (rows.select_columns(plain), "they lack screenshot"),
@@ -174,6 +176,5 @@ def test_what_are_no_rows_of_steps_is_refused_with_the_way_that_works(data: Path
         with pytest.raises(UsageError, match=says) as caught:
             StepDataset(given)
         assert "StepDataset(omnidata.load_dataset(" in caught.value.expected
-    for given in (rows, stream):
-        with pytest.raises(UsageError):
-            StepStream(given)
+    with pytest.raises(UsageError):
+        StepStream(rows)

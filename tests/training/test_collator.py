@@ -343,3 +343,28 @@ def test_the_training_pages_python_runs(
     (block,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
     exec(block, {})
     assert capsys.readouterr().out.count("loss ") == 2
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_rows_of_a_repository_go_to_it_as_they_are(
+    once: Once, data: Path, task: Task, steps: list[Step], tmp_path: Path, streaming: bool
+) -> None:
+    import omnidata
+    from omnidata.data.convert import convert
+
+    convert(task.load(data), tmp_path / "out", embed=True)
+    collate = collator(checkpoint(once, APART[0]), task)
+    found = datasets.load_dataset(str(tmp_path / "out"), split="test", streaming=streaming)
+    own = {step.sample_id: step for step in steps}
+    rows = [row for row in found if row["sample_id"] in own]
+    batch, wanted = collate(rows), collate([own[row["sample_id"]] for row in rows])
+    assert batch.keys() == wanted.keys()
+    assert all(torch.equal(batch[name], wanted[name]) for name in batch)
+
+    with pytest.raises(UsageError, match="decoded already"):
+        collate([{**rows[0], "screenshot": object()}])
+    with pytest.raises(UsageError, match="it lacks"):
+        collate([{"sample_id": "a"}])
+    plain = omnidata.load_dataset("omnigui", data, split="test")
+    with pytest.raises(UsageError, match="screens of earlier steps"):
+        collate([row for row in plain if row["history"]][:1])

@@ -1,0 +1,162 @@
+"""Rows of `datasets`, streamed or not, as arrays and tensors without torchcodec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import omnidata
+from omnidata.data.convert import convert
+from omnidata.errors import MediaError, PlatformError, UsageError
+from omnidata.media import image
+from omnidata.tasks.omnigui.load import load
+from omnidata.torch import Collate, Decoding, StepDataset, StepStream
+from tests.conftest import Once
+from tests.export.small import tree
+
+HOW = Decoding(num_frames=2)
+
+
+@pytest.fixture(scope="module")
+def data(once: Once) -> Path:
+    """Two episodes of an app, eight steps; nobody writes into them."""
+    return once("rows", lambda folder: tree(folder, episodes=2)) / "App"
+
+
+@pytest.fixture(scope="module")
+def embedded(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("decoded") / "out"
+    convert(load(data), out, embed=True)
+    return out
+
+
+WAYS: dict[str, Callable[[Path, Path, bool], Any]] = {
+    "omnidata": lambda data, repository, stream: omnidata.load_dataset(
+        "omnigui", data, split="test", streaming=stream
+    ),
+    "registered": lambda data, repository, stream: datasets.load_dataset(
+        "omnigui", "all", data_dir=str(data), split="test", streaming=stream
+    ),
+    "repository": lambda data, repository, stream: datasets.load_dataset(
+        str(repository), split="test", streaming=stream
+    ),
+    "repository by omnidata": lambda data, repository, stream: omnidata.load_dataset(
+        "omnigui", repository, split="test", streaming=stream
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def registered() -> None:
+    omnidata.register()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stream_gives_what_steps_give_once_in_any_worker(
+    data: Path, embedded: Path, way: str
+) -> None:
+    stream = WAYS[way](data, embedded, True)
+    found: Any = StepDataset(stream, HOW)
+    assert isinstance(found, StepStream)
+    steps = StepDataset(load(data), HOW)
+    wanted = {item.sample_id: item for item in (steps[number] for number in range(len(steps)))}
+    items = {item.sample_id: item for item in found}
+    assert items.keys() == wanted.keys()
+    for name, item in items.items():
+        assert item.action == wanted[name].action
+        assert item.history == wanted[name].history
+        for role, tensor in wanted[name].media.items():
+            own = item.media[role]
+            assert (own is tensor is None) or torch.equal(own, tensor)  # type: ignore[arg-type]
+    loader = DataLoader(found, batch_size=3, num_workers=2, collate_fn=Collate(pad=True))
+    assert sorted(name for batch in loader for name in batch.sample_id) == sorted(wanted)
+
+
+def test_a_shuffled_stream_has_another_order_in_another_epoch(data: Path) -> None:
+    stream = omnidata.load_dataset("omnigui", data, split="test", streaming=True)
+    found: Any = StepDataset(stream.shuffle(seed=1, buffer_size=8), Decoding(roles=()))
+    orders = []
+    for epoch in (0, 1, 0):
+        found.set_epoch(epoch)
+        orders.append([item.sample_id for item in found])
+    assert orders[0] == orders[2] != orders[1]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_are_decoded_when_asked_for_and_collated_with_masks(
+    data: Path, embedded: Path, way: str
+) -> None:
+    rows = WAYS[way](data, embedded, False)
+    decode = omnidata.decode(rows, size=(32, 64), num_frames=2, seconds=0.5)
+    decoded = rows.with_transform(decode)
+    loader = DataLoader(decoded, batch_size=4, num_workers=1)
+    batches = list(loader)
+    steps = {step.sample_id: step for step in load(data).steps}
+    for batch in batches:
+        count = len(batch["sample_id"])
+        assert batch["screenshot"].shape == (count, 64, 32, 3)
+        assert batch["video"].shape == (count, 2, 64, 32, 3)
+        assert batch["audio"].shape == (count, 8000)
+        for number, name in enumerate(batch["sample_id"]):
+            for role, ref in steps[name].media.items():
+                assert bool(batch[f"{role}_mask"][number]) == (ref is not None)
+                if ref is None:
+                    assert not batch[role][number].any()
+            shot = steps[name].media["screenshot"]
+            assert shot
+            assert np.array_equal(batch["screenshot"][number], image(shot, size=(32, 64)).pixels)
+            assert 0 <= batch["audio_length"][number] <= 8000
+    assert sum(len(batch["sample_id"]) for batch in batches) == len(steps)
+
+    stream = WAYS[way](data, embedded, True).map(decode, batched=True, batch_size=4)
+    first = next(iter(DataLoader(stream, batch_size=4)))
+    assert torch.equal(first["screenshot"], batches[0]["screenshot"])
+    assert first["history"] == batches[0]["history"]
+
+
+def test_media_are_left_out_and_named_when_they_do_not_exist(data: Path, tmp_path: Path) -> None:
+    rows = omnidata.load_dataset("omnigui", data, split="test")
+    row = rows.with_transform(omnidata.decode(rows, roles=["audio"]))[0]
+    assert {"screenshot", "screenshot_mask", "video"}.isdisjoint(row)
+    assert row["audio"].dtype == np.float32
+    with pytest.raises(UsageError, match='no medium "smell"'):
+        omnidata.decode(rows, roles=["smell"])
+
+
+def test_a_broken_medium_is_an_error_that_names_the_step_or_a_mask(
+    data: Path, tmp_path: Path
+) -> None:
+    import shutil
+
+    copy = tmp_path / "App"
+    shutil.copytree(data, copy)
+    rows = omnidata.load_dataset("omnigui", copy, split="test", cache_dir=tmp_path / "cache")
+    Path(rows[0]["screenshot"]["path"]).write_bytes(b"no picture")
+    decoded = rows.with_transform(omnidata.decode(rows, roles=["screenshot"], size=(8, 8)))
+    with pytest.raises(MediaError, match=rows[0]["sample_id"]):
+        decoded[0]
+    masked = omnidata.decode(rows, roles=["screenshot"], size=(8, 8), on_error="mask")
+    assert rows.with_transform(masked)[0]["screenshot_mask"] is False
+
+
+@pytest.mark.parametrize(("column", "feature"), [("audio", "Audio"), ("video", "Video")])
+def test_a_cast_that_wants_torchcodec_says_what_to_do_instead(
+    data: Path, column: str, feature: str
+) -> None:
+    pytest.importorskip("datasets")
+    if __import__("importlib.util").util.find_spec("torchcodec"):
+        pytest.skip("torchcodec is here, and decodes")
+    rows = omnidata.load_dataset("omnigui", data, split="test")
+    cast = rows.cast_column(column, getattr(datasets, feature)())
+    number = next(n for n, row in enumerate(rows) if row[column])
+    with pytest.raises(PlatformError, match=r"omnidata\.decode"):
+        cast[number]
+    # And what we make of the same rows needs no cast undone.
+    assert StepDataset(cast, HOW)[number].media[column] is not None
