@@ -24,6 +24,7 @@ from omnidata.cli import (
     doctor,
     evaluate,
     export,
+    fetch,
     info,
     items,
     report,
@@ -65,6 +66,7 @@ app = typer.Typer(
 _VERBS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
     "Start": {"demo": demo.demo, "doctor": doctor.doctor},
     "Data": {
+        "fetch": fetch.fetch,
         "info": info.info,
         "view": info.view,
         "validate": validate.validate,

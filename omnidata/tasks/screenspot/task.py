@@ -39,6 +39,7 @@ from omnidata.types import (
     Overlays,
     Profile,
     Publication,
+    Remote,
     Step,
     Target,
     Verdict,
@@ -227,17 +228,38 @@ class ScreenSpot(Benchmark):
             "https://github.com/njucckevin/SeeClick",
             "apache-2.0",
             {"form": "screenspot"},
+            Remote(
+                "hf://datasets/rootsautomation/ScreenSpot",
+                files=("*.parquet",),
+                note="a copy by others, in Parquet, whose boxes are corners from 0 to 1; the "
+                "authors' own files are at box.nju.edu.cn, which SeeClick's README links to. The "
+                "licence is that of SeeClick's code; none of this is verified",
+            ),
         ),
         Publication(
             "ScreenSpot-v2",
             "https://huggingface.co/datasets/OS-Copilot/ScreenSpot-v2",
             "apache-2.0",
             {"form": "screenspot-v2"},
+            Remote(
+                "hf://datasets/OS-Copilot/ScreenSpot-v2",
+                files=("screenspot_*_v2.json", "screenspotv2_image.zip"),
+                archives=("screenspotv2_image.zip",),
+                bytes=1_330_000_000,
+                note="the authors' files; lmms-lab/ScreenSpot-v2 and HongxinLi/ScreenSpot_v2 are "
+                "copies in Parquet",
+            ),
         ),
         Publication(
             "ScreenSpot-Pro",
             "https://huggingface.co/datasets/likaixin/ScreenSpot-Pro",
             where={"form": "screenspot-pro"},
+            remote=Remote(
+                "hf://datasets/likaixin/ScreenSpot-Pro",
+                files=("annotations/*.json", "images/*"),
+                note="the authors' files; lmms-lab/ScreenSpot-Pro is a copy in Parquet. Its card "
+                "has a licence, whose text was not seen",
+            ),
         ),
     )
     roles = loader.ROLES

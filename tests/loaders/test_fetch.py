@@ -1,0 +1,399 @@
+"""`omnidata fetch`: the data of a task, from a server that speaks the Hub's protocol."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+import threading
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnidata
+from omnidata import registry
+from omnidata.cli import main
+from omnidata.errors import DataError, UsageError
+from omnidata.loaders import archives
+from omnidata.loaders import fetch as fetching
+from omnidata.loaders.fetch import fetch, local_place, plan_fetch
+from omnidata.tasks import get_task
+from tests.cli.running import omnidata as command
+from tests.hub_server import TOKEN, Hub
+from tests.loaders.desk import screenspot, spot
+from tests.trees import row, write_app
+
+V2 = "OS-Copilot/ScreenSpot-v2"
+OMNIGUI = "OmniGUI/OmniGUI"
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """What a folder holds, by path."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for path, each in files.items():
+            archive.writestr(path, each)
+    return content.getvalue()
+
+
+def omnigui(tmp_path: Path) -> dict[str, bytes]:
+    write_app(tmp_path / "made" / "TED", [row("A"), row("A", 1)])
+    return files_of(tmp_path / "made")
+
+
+def spots(tmp_path: Path, **more: bytes) -> dict[str, bytes]:
+    """ScreenSpot-v2 as its authors publish it: rows beside a zip of pictures."""
+    name, images = "screenspot_web_v2.json", "screenspotv2_image"
+    data = screenspot(tmp_path / "made", spot(), spot(), name=name, images=images)
+    found = files_of(data)
+    pictures = {path: each for path, each in found.items() if path.startswith(images)}
+    return {name: found[name], f"{images}.zip": zipped(pictures), ".gitattributes": b"*", **more}
+
+
+def test_every_task_says_where_its_data_are_or_that_nobody_knows() -> None:
+    for name in registry.names():
+        if not registry.is_ours(name):
+            continue
+        task = registry.get_task(registry.get_task(name).asks_about or name)
+        assert bool(task.sources) != bool(task.unpublished), name
+        names = [one.name.casefold() for one in task.sources]
+        assert len(set(names)) == len(names), name
+        for one in task.sources:
+            assert bool(one.remote) != bool(one.by_hand), one
+            if one.remote:
+                assert one.remote.place.startswith(("hf://datasets/", "gs://")), one
+                assert one.remote.note or one.licence, one
+
+
+def test_what_comes_is_what_is_there_and_source_json_says_what_it_is(
+    hub: Hub, tmp_path: Path
+) -> None:
+    files = omnigui(tmp_path)
+    sha = hub.add(OMNIGUI, files | {".gitattributes": b"x"})
+    data = fetch(plan_fetch("omnigui"), tmp_path / "out")
+    assert data == tmp_path / "out" / "data"
+    assert files_of(data) == files
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["data", "source.json"]
+    told = json.loads((tmp_path / "out" / "source.json").read_text())
+    assert (told["id"], told["commit"], told["licence"]) == (f"hf://{OMNIGUI}", sha, "")
+    assert {each["path"]: each["sha256"] for each in told["files"]} == {
+        path: hashlib.sha256(content).hexdigest() for path, content in files.items()
+    }
+    assert len(get_task("omnigui").load(data).steps) == 2
+    assert not hub.tokens
+
+
+def test_a_dry_run_says_what_would_come_and_asks_for_no_content(
+    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sha = hub.add(V2, spots(tmp_path))
+    with pytest.raises(SystemExit) as end:
+        main(["fetch", "screenspot", "--source", "screenspot-v2", "--dry-run"])
+    assert end.value.code == 0
+    said = capsys.readouterr().out
+    assert f"hf://{V2}@{sha} at {hub.url}" in said
+    assert "apache-2.0, as its publisher says" in said and "files: 2, " in said
+    assert not any("/resolve/" in line for line in hub.seen)
+    assert not (tmp_path / "caches" / "omnidata").exists()
+
+
+def test_the_verb_fetches_unpacks_and_auto_is_what_it_fetched(hub: Hub, tmp_path: Path) -> None:
+    hub.add(V2, spots(tmp_path))
+    command("fetch", "screenspot", "--source", "ScreenSpot-v2", anew=True)
+    done = command("info", "screenspot", "auto", "--json", anew=True)
+    assert json.loads(done.stdout)["findings"] == []
+    assert f"hf://{V2}" in done.stderr
+    before = len(hub.seen)
+    (step,) = omnidata.load_dataset("screenspot", "auto", split="test").select([0])
+    assert step["screenshot"]["path"].endswith(".png")
+    assert len(hub.seen) == before  # nobody is asked for what is there
+    command("fetch", "screenspot", "--source", "ScreenSpot-v2", anew=True)
+    assert hub.reads("screenspotv2_image.zip") == 1
+
+
+def test_auto_fetches_what_is_small_and_says_so(hub: Hub, tmp_path: Path) -> None:
+    sha = hub.add(OMNIGUI, omnigui(tmp_path))
+    said: list[str] = []
+    place = local_place("auto", "omnigui", said.append)
+    assert len(get_task("omnigui").load(place).steps) == 2
+    assert sha in said[0] and "licence: not stated" in said[0]
+    assert local_place("auto", "omnigui-idm") == place  # which asks about the same data
+
+
+def test_only_and_revision_choose(hub: Hub, tmp_path: Path) -> None:
+    files = omnigui(tmp_path)
+    first = hub.add(OMNIGUI, files)
+    hub.repos[OMNIGUI].commit({**files, "later.json": b"[]"})
+    plan = plan_fetch("omnigui", revision=first[:40], only=["*.jsonl"])
+    assert (plan.commit, plan.left_out) == (first, len(files) - len(plan.files))
+    assert all(each.path.endswith(".jsonl") for each in plan.files)
+    with pytest.raises(DataError, match=r"no file fits[^$]*TED/"):
+        plan_fetch("omnigui", only=["*.parquet"])
+    with pytest.raises(DataError, match='no revision "nowhere"'):
+        plan_fetch("omnigui", revision="nowhere")
+
+
+def test_another_commit_replaces_what_is_there_only_if_told(hub: Hub, tmp_path: Path) -> None:
+    files = omnigui(tmp_path)
+    hub.add(OMNIGUI, files)
+    fetch(plan_fetch("omnigui"), tmp_path / "out")
+    hub.repos[OMNIGUI].commit({**files, "more.txt": b"more"})
+    with pytest.raises(UsageError, match="--overwrite"):
+        fetch(plan_fetch("omnigui"), tmp_path / "out")
+    data = fetch(plan_fetch("omnigui"), tmp_path / "out", overwrite=True)
+    assert (data / "more.txt").read_bytes() == b"more"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match="something here already"):
+        fetch(plan_fetch("omnigui"), tmp_path / "mine", overwrite=True)
+
+
+# What goes wrong on the way.
+
+
+def test_a_cut_connection_is_gone_on_with(hub: Hub, tmp_path: Path) -> None:
+    files = spots(tmp_path)
+    hub.add(V2, files)
+    hub.cuts["screenspotv2_image.zip"] = 10
+    data = fetch(plan_fetch("screenspot", source="ScreenSpot-v2"), tmp_path / "out")
+    assert not get_task("screenspot").load(data).findings
+
+
+def test_a_file_with_another_hash_is_removed_and_the_next_call_gets_it_right(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "_THREADS", 1)  # one after the other
+    files = spots(tmp_path)
+    hub.add(V2, files)
+    name = "screenspotv2_image.zip"
+    hub.altered[name] = bytes(reversed(files[name]))
+    plan = plan_fetch("screenspot", source="ScreenSpot-v2")
+    with pytest.raises(DataError, match="otherwise than the server says"):
+        fetch(plan, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    staged = tmp_path / ".out.unfinished" / "data"
+    assert [path.name for path in staged.glob("*") if path.is_file()] == ["screenspot_web_v2.json"]
+    hub.altered.clear()
+    hub.seen.clear()
+    fetch(plan, tmp_path / "out")
+    assert hub.reads("screenspot_web_v2.json") == 0  # which was whole
+    assert (tmp_path / "out" / "data" / "screenspotv2_image").is_dir()
+
+
+def test_a_hash_that_is_published_elsewhere_is_held_too(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    hub.add(OMNIGUI, omnigui(tmp_path))
+    plan = plan_fetch("omnigui")
+    remote = plan.publication.remote
+    assert remote
+    stated = replace(remote, sha256={plan.files[0].path: "0" * 64})
+    with pytest.raises(DataError, match=f"Expected: {'0' * 64}"):
+        fetch(replace(plan, publication=replace(plan.publication, remote=stated)), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("about", "token", "said"),
+    [
+        ({"gated": True}, False, "accept the licence there in a browser"),
+        ({"private": True}, False, "there is no such dataset on the Hub, or it is private"),
+        ({}, True, "2 steps"),
+    ],
+)
+def test_what_is_not_for_everyone_says_what_to_do(
+    hub: Hub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    about: dict[str, Any],
+    token: bool,
+    said: str,
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    hub.add(OMNIGUI, omnigui(tmp_path), **about)
+    with pytest.raises(SystemExit) as end:
+        main(["info", "omnigui", f"hf://{OMNIGUI}", *(["--token"] if token else [])])
+    told = capsys.readouterr()
+    assert said in " ".join((told.out + told.err).split())
+    assert end.value.code == (0 if token else 2)
+    assert set(hub.tokens) == ({f"Bearer {TOKEN}"} if token else set())
+    assert TOKEN not in told.out + told.err
+
+
+def test_a_missing_dataset_names_the_nearest(hub: Hub) -> None:
+    with pytest.raises(DataError, match=r"did you mean OmniGUI/OmniGUI\?"):
+        local_place("hf://OmniGUI/OmniGui2")
+
+
+def test_a_listed_file_that_is_not_there_is_said(hub: Hub, tmp_path: Path) -> None:
+    hub.add(OMNIGUI, omnigui(tmp_path) | {"extra.json": b"[]"})
+    hub.lost.add("extra.json")
+    with pytest.raises(DataError, match="a file that the Hub lists is not there"):
+        fetch(plan_fetch("omnigui"), tmp_path / "out")
+
+
+def test_without_room_nothing_is_asked_for(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from omnidata.loaders import hub as reading
+
+    hub.add(OMNIGUI, omnigui(tmp_path))
+    plan = plan_fetch("omnigui")
+    monkeypatch.setattr(reading, "RESERVE", 1 << 60)
+    with pytest.raises(DataError, match="there is no room"):
+        fetch(plan, tmp_path / "out")
+    assert not any("/resolve/" in line for line in hub.seen)
+
+
+def test_an_interrupted_download_leaves_what_is_whole_and_nothing_under_the_name(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = omnigui(tmp_path)
+    hub.add(OMNIGUI, files)
+    plan, told = plan_fetch("omnigui"), threading.Event()
+
+    def interrupt(done: int, total: int) -> None:
+        if done and not told.is_set():
+            told.set()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(plan, tmp_path / "out", progress=interrupt)
+    assert not (tmp_path / "out").exists()
+    assert files_of(fetch(plan, tmp_path / "out")) == files
+
+
+def test_offline_uses_what_is_there(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    hub.add(OMNIGUI, omnigui(tmp_path))
+    there = local_place(f"hf://{OMNIGUI}")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    before = len(hub.seen)
+    assert local_place(f"hf://{OMNIGUI}") == there
+    with pytest.raises(DataError, match="HF_HUB_OFFLINE=1 forbids"):
+        local_place("hf://OmniGUI/Another")
+    with pytest.raises(DataError, match="HF_HUB_OFFLINE=1 forbids"):
+        local_place("auto", "omnigui")
+    assert len(hub.seen) == before
+
+
+# hf:// in place of a folder.
+
+
+def test_a_snapshot_is_read_once_and_pinned(hub: Hub, tmp_path: Path) -> None:
+    sha = hub.add(OMNIGUI, omnigui(tmp_path))
+    said: list[str] = []
+    place = local_place(f"hf://{OMNIGUI}", "omnigui", said.append)
+    assert place.name == sha and sha in said[0]
+    source = get_task("omnigui").load(place)
+    assert len(source.steps) == 2
+    before = len(hub.seen)
+    assert local_place(f"hf://{OMNIGUI}@{sha}") == place
+    assert len(hub.seen) == before
+    assert local_place(f"hf://{OMNIGUI}@{sha}/TED") == place / "TED"
+
+
+def test_a_snapshot_that_came_otherwise_is_not_read(hub: Hub, tmp_path: Path) -> None:
+    files = omnigui(tmp_path)
+    hub.add(OMNIGUI, files)
+    name = next(iter(files))
+    hub.altered[name] = bytes(reversed(files[name]))
+    for _ in range(2):
+        with pytest.raises(DataError, match="otherwise than the server says"):
+            local_place(f"hf://{OMNIGUI}")
+    hub.altered.clear()
+    assert len(get_task("omnigui").load(local_place(f"hf://{OMNIGUI}")).steps) == 2
+
+
+@pytest.mark.parametrize("path", ["../up.json", "a/../../b", "/etc/x", "A.json", ".git/config"])
+def test_a_hostile_listing_is_refused(hub: Hub, tmp_path: Path, path: str) -> None:
+    hub.add(OMNIGUI, {"a.json": b"[]", path: b"[]"})
+    with pytest.raises(DataError):
+        plan_fetch("omnigui")
+    with pytest.raises(DataError):
+        local_place(f"hf://{OMNIGUI}")
+    assert not any("/resolve/" in line for line in hub.seen)
+
+
+# Buckets.
+
+
+def test_a_bucket_is_listed_in_pages_checked_and_gone_on_with(hub: Hub, tmp_path: Path) -> None:
+    objects = {f"android_control/part-{n}": bytes(range(200)) * (n + 1) for n in range(5)}
+    hub.buckets["gresearch"] = {**objects, "another/thing": b"x"}
+    hub.cuts["android_control/part-3"] = 100
+    data = fetch(plan_fetch("androidcontrol"), tmp_path / "out")
+    assert files_of(data) == {path.partition("/")[2]: each for path, each in objects.items()}
+    assert hub.reads("part-3") == 2
+    hub.altered["android_control/part-1"] = bytes(400)
+    with pytest.raises(DataError, match="its crc32c is"):
+        fetch(plan_fetch("androidcontrol"), tmp_path / "again")
+    with pytest.raises(UsageError, match="a bucket has no revisions"):
+        plan_fetch("androidcontrol", revision="main")
+
+
+# Archives in what is fetched.
+
+
+def tarred(change: Callable[[tarfile.TarInfo], None]) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        info = tarfile.TarInfo("a.png")
+        info.size = 3
+        change(info)
+        archive.addfile(info, io.BytesIO(b"abc"))
+    return content.getvalue()
+
+
+def test_a_hostile_archive_leaves_nothing_and_is_named(hub: Hub, tmp_path: Path) -> None:
+    files = spots(tmp_path, **{"screenspotv2_image.zip": zipped({"../../up.png": b"x"})})
+    hub.add(V2, files)
+    plan = plan_fetch("screenspot", source="ScreenSpot-v2")
+    with pytest.raises(DataError, match=r"screenspotv2_image\.zip: '\.\./\.\./up\.png'"):
+        fetch(plan, tmp_path / "out")
+    assert not (tmp_path / "out").exists() and not list(tmp_path.rglob("up.png"))
+
+
+def test_an_archive_does_not_overwrite_a_file(hub: Hub, tmp_path: Path) -> None:
+    name = "screenspot_web_v2.json"
+    files = spots(tmp_path, **{"screenspotv2_image.zip": zipped({name.upper(): b"x"})})
+    hub.add(V2, files)
+    with pytest.raises(DataError, match="is there already"):
+        fetch(plan_fetch("screenspot", source="ScreenSpot-v2"), tmp_path / "out")
+
+
+def test_an_interrupted_unpacking_begins_anew_or_goes_on(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add(V2, spots(tmp_path))
+    plan = plan_fetch("screenspot", source="ScreenSpot-v2")
+    for name in ("unpack", "_move"):
+        owner = archives if name == "unpack" else fetching
+        with monkeypatch.context() as patch:
+
+            def interrupted(*given: Any) -> int:
+                raise KeyboardInterrupt
+
+            patch.setattr(owner, name, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                fetch(plan, tmp_path / "out")
+    data = fetch(plan, tmp_path / "out")
+    assert not get_task("screenspot").load(data).findings
+    assert sorted(path.name for path in data.iterdir()) == [
+        "screenspot_web_v2.json",
+        "screenspotv2_image",
+    ]
