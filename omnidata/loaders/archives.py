@@ -8,6 +8,7 @@ of its size may sensibly hold.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -125,12 +126,16 @@ def unpack(archive: Path, folder: Path, progress: Callable[[int], None] = lambda
                         f"more than {RATIO} times as much would come of its {packed:,} bytes",
                     )
                 if member.size > shutil.disk_usage(folder).free - RESERVE:
-                    raise OSError(28, "no space is left on the disk", str(target))
+                    raise OSError(errno.ENOSPC, "no space is left on the disk", str(target))
                 target.parent.mkdir(parents=True, exist_ok=True)
                 _write(archive, member, target, progress)
                 written += member.size
     except _BROKEN as error:
         raise _refused(archive, f"it is broken ({type(error).__name__}: {error})") from None
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # a place before the archive's beginning
+            raise _refused(archive, "it is broken: it names a place that it has not") from None
+        raise
     except RuntimeError as error:  # what `zipfile` says of encrypted members
         raise _refused(archive, str(error)) from None
     return len(names)
