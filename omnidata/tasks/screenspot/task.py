@@ -220,6 +220,7 @@ class ScreenSpot(Benchmark):
     detailed_actions = False
     holds = "screenshots (ScreenSpot, -v2, -Pro); the point that an instruction means"
     files = loader.JSON_FILES
+    expects = f"{loader.COLUMNS}; or {loader.PARQUET.columns}"
     parsed_type = _Parsed
     tags = loader.TAGS
     sources = (
@@ -230,10 +231,13 @@ class ScreenSpot(Benchmark):
             {"form": "screenspot"},
             Remote(
                 "hf://datasets/rootsautomation/ScreenSpot",
+                "0be08781e2e188582f6131625ae1598d443b4d5d",
                 files=("*.parquet",),
-                note="a copy by others, in Parquet, whose boxes are corners from 0 to 1; the "
-                "authors' own files are at box.nju.edu.cn, which SeeClick's README links to. The "
-                "licence is that of SeeClick's code; none of this is verified",
+                bytes=602_316_816,
+                steps=1272,
+                note="a copy by others, in Parquet, whose card says apache-2.0; the authors' own "
+                "files are at box.nju.edu.cn, which SeeClick's README links to. The commit is "
+                "from a stored page of its history",
             ),
         ),
         Publication(
@@ -276,6 +280,14 @@ class ScreenSpot(Benchmark):
         self.prompt_hash = hash_of([self.question, self.options["language"]])
         profiles = [PointProfile("released", self._space), PointProfile("fixed", self._space)]
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
+
+    def detect(self, data: Path) -> bool:
+        """Whether released files are there, or the Hub's."""
+        return loader.files_of(data).recognises(data)
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over the rows, without pictures that lie in them."""
+        return loader.files_of(data).fingerprint(data)
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
         """Read the rows."""
