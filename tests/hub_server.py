@@ -302,7 +302,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _AnswerError(401, body={"error": "Invalid username or password."})
         if name in self.hub.repos:
             raise _AnswerError(409, body={"url": f"{self.hub.url}/datasets/{name}"})
-        self.hub.add(name, {}, private=bool(asked.get("private")))
+        self.hub.add(name, {}, private=asked.get("visibility") == "private")
         raise _AnswerError(200, body={"url": f"{self.hub.url}/datasets/{name}", "name": name})
 
     def _batch(self, asked: Mapping[str, Any]) -> None:
@@ -381,6 +381,7 @@ def serving() -> Iterator[Hub]:
 @contextmanager
 def online(hub: Hub, monkeypatch: pytest.MonkeyPatch, cache: Any) -> Iterator[Hub]:
     """Let this process and the commands that it starts use a server, and a cache of their own."""
+    import datasets
     from huggingface_hub import constants
 
     monkeypatch.setenv("HF_ENDPOINT", hub.url)
@@ -394,4 +395,6 @@ def online(hub: Hub, monkeypatch: pytest.MonkeyPatch, cache: Any) -> Iterator[Hu
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache / "hf" / "hub"))
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(cache / "hf" / "token"))
+    monkeypatch.setattr(datasets.config, "HF_ENDPOINT", hub.url)
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
     yield hub

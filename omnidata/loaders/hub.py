@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from omnidata.errors import DataError, OmnidataError, UsageError, meant
 from omnidata.loaders.archives import RESERVE
 from omnidata.media import unsafe
-from omnidata.storage import read_json, write_json
+from omnidata.storage import copy_file, read_json, write_json
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -34,6 +34,7 @@ HubNotice = Callable[[str], None]
 
 _CHUNK: Final = 1024**2
 _SHA: Final = re.compile(r"[0-9a-f]{40}")
+_NAME: Final = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _ADDRESS: Final = re.compile(
     # `Path` makes one slash of two.
     r"hf:/{1,2}(?:datasets/)?(?P<name>[\w.-]+/[\w.-]+?)(?:@(?P<revision>[^/]+))?(?:/(?P<below>.*))?"
@@ -93,6 +94,16 @@ class HubAddress:
     def __str__(self) -> str:
         below = f"/{self.below}" if self.below else ""
         return f"hf://{self.name}@{self.revision}{below}"
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is the name of a dataset: "ORG/NAME".
+
+    Examples:
+        >>> is_name("openbmb/CAGUI"), is_name("CAGUI"), is_name("a/b/c")
+        (True, False, False)
+    """
+    return _NAME.fullmatch(text) is not None
 
 
 def parse_address(text: str | Path) -> HubAddress | None:
@@ -238,6 +249,13 @@ def digest_of(path: Path, kind: str) -> str:
     return digest.hexdigest()
 
 
+def digest_of_bytes(content: bytes, kind: Literal["sha256", "git", "crc32c", ""]) -> str:
+    """The same of a content, of the kinds that the Hub has."""
+    if kind == "git":
+        return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+    return hashlib.sha256(content).hexdigest()
+
+
 def check_digest(path: Path, file: RemoteFile, where: str) -> None:
     """Remove a downloaded file that is not what the server said that it is.
 
@@ -371,6 +389,13 @@ def translated(address: HubAddress) -> Iterator[None]:
         if error.errno is None:  # of the network's
             raise _unreachable(address, error) from None
         raise
+    except RuntimeError as error:  # of an upload that failed on the way
+        raise DataError(
+            f"the Hub did not take it ({_first_line(error)})",
+            where=str(address),
+            expected=f"an upload to {endpoint()}",
+            remedy="repeat the command: what has arrived is not sent again",
+        ) from None
     except ValueError as error:
         raise _strange(address, _first_line(error)) from None
     except Exception as error:
@@ -508,6 +533,33 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
     write_json(mark, {"whole": sorted({*done, address.below})})
     write_json(refs, {**read_json(refs), address.revision: commit})
     return _below(address, Path(kept))
+
+
+def copy_of(address: HubAddress, names: Sequence[str], notice: HubNotice) -> Path:
+    """Some files of a snapshot as files of their own, in omnidata's cache: the Hub's has links.
+
+    Args:
+        address: of the dataset.
+        names: of the files; those that are not there are left out.
+        notice: as in `snapshot`.
+
+    Raises:
+        DataError: as `snapshot`, or none of them is there.
+    """
+    kept = snapshot(address, notice)
+    found = [name for name in names if (kept / name).is_file()]
+    if not found:
+        raise DataError(
+            f"it has no {' and no '.join(names)}",
+            where=str(address),
+            expected="a dataset with these files",
+            remedy=f"look at {_page(address)}",
+        )
+    folder = cache_folder() / "copies" / address.name / kept.name
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in found:
+        copy_file(kept / name, folder / name)
+    return folder
 
 
 def _escaped(path: str) -> str:
