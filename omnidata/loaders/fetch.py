@@ -578,6 +578,8 @@ def local_place(
     task: str | None = None,
     notice: Callable[[str], None] = lambda line: None,
     progress: Progress = lambda done, total: None,
+    *,
+    folder: Path = Path(),
 ) -> Path:
     """The path that a user means by DATA: a path, `hf://ORG/NAME...`, or `auto`.
 
@@ -589,6 +591,7 @@ def local_place(
         task: the benchmark, which `auto` needs.
         notice: is told in a line what comes, from where and how much.
         progress: is told the bytes that have come, and their number.
+        folder: that relative paths start from.
 
     Raises:
         UsageError: `auto` without a task, or the task has several sources.
@@ -596,13 +599,13 @@ def local_place(
     """
     if address := hub.parse_address(data):
         return hub.snapshot(address, notice)
-    if str(data) != AUTO or Path(data).exists():
-        return Path(data)
+    if str(data) != AUTO or (folder / data).exists():
+        return folder / data
     if not task:
         raise UsageError(
             "auto means the data of a task, and none is named",
             where=AUTO,
-            expected="a task before it, as in `omnidata info omnigui auto`",
+            expected="a task before it: omnidata info TASK auto",
         )
     found = in_cache(task)
     if len(found) > 1:

@@ -27,6 +27,7 @@ from tests.hub_server import TOKEN, Hub
 from tests.loaders.desk import screenspot, spot
 from tests.trees import row, write_app
 
+HUB_PAGE = Path(__file__).resolve().parents[2] / "docs" / "hub.md"
 V2 = "OS-Copilot/ScreenSpot-v2"
 OMNIGUI = "OmniGUI/OmniGUI"
 
@@ -72,6 +73,20 @@ def test_every_task_says_where_its_data_are_or_that_nobody_knows() -> None:
             if one.remote:
                 assert one.remote.place.startswith(("hf://datasets/", "gs://")), one
                 assert one.remote.note or one.licence, one
+
+
+@pytest.mark.skipif(not HUB_PAGE.is_file(), reason="needs a checkout: the sdist has no docs")
+def test_the_page_has_every_source_with_its_place_and_licence() -> None:
+    rows = [line for line in HUB_PAGE.read_text("utf-8").splitlines() if line.startswith("| `")]
+    for name in registry.benchmarks():
+        for one in registry.get_task(name).sources if registry.is_ours(name) else ():
+            place = one.remote.place.replace("hf://datasets/", "hf://") if one.remote else one.url
+            start = f"| `{name}` | {one.name} | "
+            (row,) = [row for row in rows if row.startswith(start)]
+            assert place in row
+            assert f" | {one.licence or 'none stated'} | " in row
+            if one.remote and one.remote.revision != "main":
+                assert one.remote.revision[:12] in row
 
 
 def test_what_comes_is_what_is_there_and_source_json_says_what_it_is(
