@@ -36,6 +36,8 @@ FREE: Final = 64 * 1024**2
 RESERVE: Final = 256 * 1024**2
 """Bytes of the disk that are left free."""
 
+_APPLES: Final = "__MACOSX"
+"""A folder of what macOS knows of the files, which its zips have beside them; it is left out."""
 _CHUNK: Final = 1024**2
 _LONGEST_NAME: Final = 1024
 _PLAIN: Final = (*tarfile.REGULAR_TYPES, tarfile.DIRTYPE)
@@ -119,6 +121,8 @@ def unpack(archive: Path, folder: Path, progress: Callable[[int], None] = lambda
     try:
         with _members(archive) as members:
             for member in members:
+                if PurePosixPath(member.name).parts[:1] == (_APPLES,):
+                    continue
                 target = folder / _checked(archive, member, names)
                 if written + member.size > most:
                     raise _refused(
@@ -149,6 +153,18 @@ def is_archive(path: str) -> bool:
         (True, False)
     """
     return path.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz"))
+
+
+def stem_of(name: str) -> str:
+    """The name of an archive without its endings.
+
+    Examples:
+        >>> stem_of("images.tar.gz"), stem_of("a.b.zip")
+        ('images', 'a.b')
+    """
+    path = PurePosixPath(name)
+    inner = PurePosixPath(path.stem)
+    return inner.stem if inner.suffix.lower() == ".tar" else path.stem
 
 
 def _checked(archive: Path, member: Member, names: dict[str, str]) -> Path:

@@ -1,7 +1,7 @@
 """The data of a task from where their authors publish them, as a folder that is whole or not there.
 
     FOLDER/source.json   which dataset, which commit, when, under which licence, what it was made of
-    FOLDER/data/         the files; archives are unpacked, each in the place where it lay
+    FOLDER/data/         the files; an archive is unpacked where it lay, into a folder of its name
 
 What an interrupted call has left stands in a hidden folder beside it, and the next call goes on.
 """
@@ -498,7 +498,7 @@ def _from_hub(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Count) 
 
 
 def _unpack(plan: FetchPlan, staged: Path, file: hub.RemoteFile, done: _Done) -> None:
-    """Unpack an archive in the place where it lies, and remove it.
+    """Unpack an archive into a folder of its name where it lies, and remove it.
 
     It is unpacked beside the data and moved when it is whole: an interrupted call begins it anew,
     or goes on moving.
@@ -513,8 +513,8 @@ def _unpack(plan: FetchPlan, staged: Path, file: hub.RemoteFile, done: _Done) ->
     number = [each.path for each in plan.packed].index(file.path)
     parts = staged / _PARTS / str(number)
     if done.state(file.path) != "moving":
-        if parts.exists():
-            shutil.rmtree(parts)
+        for left in staged.glob(f"{_PARTS}/{number}*"):
+            shutil.rmtree(left)
         try:
             members = archives.unpack(archive, parts)
         except OmnidataError as error:
@@ -525,6 +525,12 @@ def _unpack(plan: FetchPlan, staged: Path, file: hub.RemoteFile, done: _Done) ->
                 expected=error.expected,
                 remedy="nothing of it has been kept; tell its publisher",
             ) from None
+        name = archives.stem_of(archive.name)
+        if [path.name for path in parts.iterdir()] != [name]:  # else its own folder is in it
+            loose = parts.with_name(f"{number}.loose")
+            parts.rename(loose)
+            parts.mkdir()
+            loose.rename(parts / name)
         done.add(file, state="moving", members=members)
     _move(parts, archive.parent, plan.where)
     alongside = archives.parts_of(archive) if archive.exists() else []

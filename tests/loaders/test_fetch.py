@@ -24,7 +24,7 @@ from omnidata.loaders.fetch import fetch, local_place, plan_fetch
 from omnidata.tasks import get_task
 from tests.cli.running import omnidata as command
 from tests.hub_server import TOKEN, Hub
-from tests.loaders.desk import screenspot, spot
+from tests.loaders.desk import agentnet, screenspot, spot, trajectory
 from tests.trees import row, write_app
 
 HUB_PAGE = Path(__file__).resolve().parents[2] / "docs" / "hub.md"
@@ -384,11 +384,33 @@ def test_a_hostile_archive_leaves_nothing_and_is_named(hub: Hub, tmp_path: Path)
 
 
 def test_an_archive_does_not_overwrite_a_file(hub: Hub, tmp_path: Path) -> None:
-    name = "screenspot_web_v2.json"
-    files = spots(tmp_path, **{"screenspotv2_image.zip": zipped({name.upper(): b"x"})})
-    hub.add(V2, files)
-    with pytest.raises(DataError, match="is there already"):
-        fetch(plan_fetch("screenspot", source="ScreenSpot-v2"), tmp_path / "out")
+    row = trajectory("pyautogui.click(0.5, 0.5)")
+    files = files_of(agentnet(tmp_path / "made", row))
+    taken = {**files, "Images/t1_0.png": b"x", "images.zip": zipped({"images/a.png": b"y"})}
+    hub.add("xlangai/AgentNet", {path: taken[path] for path in taken if "images/t1" not in path})
+    with pytest.raises(DataError, match="'Images' is there already"):
+        fetch(plan_fetch("agentnet"), tmp_path / "out")
+
+
+def test_an_archive_has_a_folder_of_its_name_whether_it_is_in_it_or_not(
+    hub: Hub, tmp_path: Path
+) -> None:
+    files: dict[str, bytes] = {}
+    for name, folder in (("ubuntu_5k", ""), ("win_mac_18k", "images/")):
+        row = trajectory("pyautogui.click(0.5, 0.5)", own=name)
+        made = files_of(agentnet(tmp_path / name, row, name=f"agentnet_{name}.jsonl"))
+        pictures = {path.rpartition("/")[2]: made.pop(path) for path in [*made] if "png" in path}
+        beside = {"__MACOSX/._a": b"x"} if folder else {}
+        packed = zipped({**{folder + path: each for path, each in pictures.items()}, **beside})
+        files |= {**made, f"{name.rpartition('_')[0]}_images/images.zip": packed}
+    hub.add("xlangai/AgentNet", files)
+    data = fetch(plan_fetch("agentnet"), tmp_path / "out")
+    source = get_task("agentnet").load(data)
+    assert not source.findings and len(source.steps) == 2
+    assert {path.name for path in data.iterdir() if path.is_dir()} == {
+        "ubuntu_images",
+        "win_mac_images",
+    }
 
 
 def test_an_interrupted_unpacking_begins_anew_or_goes_on(

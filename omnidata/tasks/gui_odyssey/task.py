@@ -90,9 +90,10 @@ class GuiOdyssey(PhoneTask):
             "cc-by-4.0",
             remote=Remote(
                 "hf://datasets/OpenGVLab/GUI-Odyssey",
-                archives=("*.zip",),
-                bytes=171_000_000_000,
-                note="the first id, 171 GB; the authors recommend hflqf88888/GUIOdyssey",
+                files=("annotations/*", "splits/*", "screenshots/*"),
+                note="the first id, of 171 GB with its zips, which hold the same and are left; the "
+                "authors recommend hflqf88888/GUIOdyssey. Users tell of screenshots and "
+                "annotations that are missing here",
             ),
         ),
     )
