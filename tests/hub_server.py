@@ -72,6 +72,7 @@ class Hub:
         buckets: of a public object store, by name.
         seen: the requests, "METHOD PATH".
         tokens: what was sent as `Authorization`, of every request that had it.
+        ranges: what was asked for of files, in part.
         cuts: path -> bytes after which the connection is cut, once.
         altered: path -> what is served in place of the file; the listing stays as it was.
         lost: paths that are listed and not there.
@@ -85,6 +86,7 @@ class Hub:
     buckets: dict[str, dict[str, bytes]] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)
     tokens: list[str] = field(default_factory=list)
+    ranges: list[str] = field(default_factory=list)
     cuts: dict[str, int] = field(default_factory=dict)
     altered: dict[str, bytes] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
@@ -269,6 +271,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {**headers, "Accept-Ranges": "bytes"}
         status = 200
         if asked := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or ""):
+            self.hub.ranges.append(asked[0])
             start, size = int(asked[1]), len(content)
             if start >= size and size:
                 raise _AnswerError(416)

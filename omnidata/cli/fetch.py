@@ -10,7 +10,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.errors import UsageError
+from omnidata.errors import OmnidataError, UsageError
 
 
 def fetch(
@@ -45,7 +45,8 @@ def fetch(
     First it says what would come, from where, how many bytes and under which licence. The folder
     appears when it is whole: OUT/data with the files and OUT/source.json with the commit, the
     licence and the hashes. The same command goes on with an interrupted download. Nothing is sent
-    but what reading needs: no token, unless --token is given.
+    but what reading needs: no token, unless --token is given. Exit code 1 means that all came, but
+    not as many steps as its publisher says.
 
     Example: omnidata fetch omnigui --dry-run
 
@@ -69,15 +70,15 @@ def fetch(
         folder = out or fetched_folder(plan.task, plan.publication.name)
         with terminal.resumable(), terminal.bytes_progress("fetching") as progress:
             data = run(plan, folder, overwrite=overwrite, progress=progress)
-    stated = plan.publication.remote.steps if plan.publication.remote and not only else 0
-    if stated:
-        _count(task, data, stated)
     if as_json:
         terminal.print_json({"out": str(folder), DATA: str(data), **read_json(folder / SOURCE)})
-        return
-    place = "auto" if out is None else str(folder)
-    terminal.say(f"{data}: {plan.where}")
-    terminal.say(f"look at it with: omnidata info {task} {place}")
+    else:
+        place = "auto" if out is None else str(folder)
+        terminal.say(f"{data}: {plan.where}")
+        terminal.say(f"look at it with: omnidata info {task} {place}")
+    stated = plan.publication.remote.steps if plan.publication.remote else 0
+    if stated and not only and not _has(task, data, stated):
+        raise typer.Exit(1)
 
 
 def _ask(size: int) -> None:
@@ -97,12 +98,17 @@ def _ask(size: int) -> None:
     )
 
 
-def _count(task: str, data: Path, stated: int) -> None:
-    """Say whether there are as many steps as the publisher says."""
+def _has(task: str, data: Path, stated: int) -> bool:
+    """Whether there are as many steps as the publisher says; both are told."""
     from omnidata.tasks import get_task
 
-    found = len(get_task(task).load(data, check_media=False).steps)
+    try:
+        found = len(get_task(task).load(data, check_media=False).steps)
+    except OmnidataError as error:
+        terminal.note(f"the files are there, and no data: {error}")
+        return False
     if found == stated:
         terminal.note(f"{found:,} steps, as many as its publisher says")
     else:
         terminal.note(f"there are {found:,} steps, and its publisher says {stated:,}")
+    return found == stated

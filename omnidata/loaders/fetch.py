@@ -305,7 +305,7 @@ def fetch(
         _download(plan, data, done, progress)
         for archive in plan.packed:
             _unpack(plan, staging.path, archive, done)
-        remains = data / ".cache"  # what `huggingface_hub` writes down to go on
+        remains = data / ".cache"  # what `hf_hub_download` writes down
         if remains.is_dir():
             shutil.rmtree(remains)
         about = {
@@ -469,6 +469,13 @@ def _from_bucket(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Coun
 
 
 def _from_hub(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Count) -> None:
+    """Download a file; what an interrupted call has left is gone on with.
+
+    `hf_hub_download` begins each call anew, with a file of another name.
+    """
+    from huggingface_hub import constants, hf_hub_url
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # but told of
     from tqdm import tqdm
 
     class Bar(tqdm):  # type: ignore[misc]  # it has no types
@@ -482,16 +489,25 @@ def _from_hub(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Count) 
             count.add(int(n or 0))
             return None
 
-    address = hub.HubAddress(plan.place.removeprefix("hf://"), plan.commit)
-    with hub.translated(address):
-        hub.api().hf_hub_download(
-            address.name,
-            file.path,
-            repo_type="dataset",
-            revision=plan.commit,
-            local_dir=data,
-            tqdm_class=Bar,
-        )
+    name, api = plan.place.removeprefix("hf://"), hub.api()
+    about: dict[str, Any] = {"repo_type": "dataset", "revision": plan.commit}
+    target = data / file.path
+    part = target.with_name(f".{target.name}.part")
+    with hub.translated(hub.HubAddress(name, plan.commit)):
+        if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:  # which comes by the Hub's own protocol
+            api.hf_hub_download(name, file.path, local_dir=data, tqdm_class=Bar, **about)
+            return
+        with part.open("ab") as out:
+            count.add(out.tell())
+            http_get(
+                hf_hub_url(name, file.path, endpoint=hub.endpoint(), **about),
+                out,
+                resume_size=out.tell(),
+                headers={**build_hf_headers(token=api.token), "Accept-Encoding": "identity"},
+                expected_size=file.size,
+                tqdm_class=Bar,
+            )
+    part.replace(target)
 
 
 # Archives.

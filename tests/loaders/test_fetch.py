@@ -289,6 +289,36 @@ def test_an_interrupted_download_leaves_what_is_whole_and_nothing_under_the_name
     assert files_of(fetch(plan, tmp_path / "out")) == files
 
 
+def test_the_next_call_goes_on_where_a_file_was_cut(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1000)
+    content = bytes(range(256)) * 40
+    hub.add(OMNIGUI, {"large.zip": content})
+    plan = plan_fetch("omnigui")
+
+    def interrupt(done: int, total: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    hub.cuts["large.zip"] = 5000
+    with pytest.raises(KeyboardInterrupt):
+        fetch(plan, tmp_path / "out", progress=interrupt)
+    (part,) = (tmp_path / ".out.unfinished" / "data").iterdir()
+    assert content.startswith(part.read_bytes())
+    assert fetch(plan, tmp_path / "out").joinpath("large.zip").read_bytes() == content
+    assert hub.ranges[-1].startswith("bytes=") and hub.ranges[-1] != "bytes=0-"
+
+
+def test_other_counts_than_the_publishers_are_said(hub: Hub, tmp_path: Path) -> None:
+    hub.add("agent-studio/CriticBench", {"data/a.parquet": b"no Parquet"})
+    done = command("fetch", "criticbench", tmp_path / "out", code=1, anew=True)
+    assert "the files are there, and no data" in done.stderr
+    assert (tmp_path / "out" / "source.json").is_file()
+
+
 def test_offline_uses_what_is_there(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
