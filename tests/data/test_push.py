@@ -256,7 +256,9 @@ def test_a_run_goes_without_media_and_without_folders_of_this_machine(
     assert push_run(run, RUN).sent == {}
 
 
-def test_somebody_elses_run_is_verified(hub: Hub, run: Path, tmp_path: Path) -> None:
+def test_somebody_elses_run_is_verified(
+    hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     push_run(run, RUN)
     done = command("score", f"hf://{RUN}", anew=True)
     assert "the published results are those of the published answers" in done.stderr
@@ -264,17 +266,24 @@ def test_somebody_elses_run_is_verified(hub: Hub, run: Path, tmp_path: Path) -> 
     results["overall"] = dict.fromkeys(results["overall"], 0.5)
     told = {"results.json": json.dumps(results).encode()}
     hub.repos[RUN].commit({**hub.repos[RUN].files, **told})
-    done = command("score", f"hf://{RUN}", code=1, anew=True)
-    assert "0.5 is said, 1.0 is found" in done.stderr
+    with pytest.raises(SystemExit) as end:
+        main(["score", f"hf://{RUN}"])
+    assert end.value.code == 1
+    assert "0.5 is said, 1.0 is found" in capsys.readouterr().err
 
 
-def test_a_hostile_run_opens_nothing_here(hub: Hub, run: Path, tmp_path: Path) -> None:
+def test_a_hostile_run_opens_nothing_here(
+    hub: Hub, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     push_run(run, RUN)
     info = json.loads(hub.repos[RUN].files["run.json"])
     info["data"] = str(tmp_path / "here")
     hub.repos[RUN].commit({**hub.repos[RUN].files, "run.json": json.dumps(info).encode()})
-    done = command("score", f"hf://{RUN}", code=2, anew=True)
-    assert "its data: auto" in done.stderr and "--source" in done.stderr
+    with pytest.raises(SystemExit) as end:
+        main(["score", f"hf://{RUN}"])
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert "its data: auto" in told and "--source" in told
 
 
 def test_a_folder_with_a_link_is_no_run(hub: Hub, run: Path, tmp_path: Path) -> None:

@@ -111,9 +111,7 @@ def test_a_dry_run_says_what_would_come_and_asks_for_no_content(
     hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sha = hub.add(V2, spots(tmp_path))
-    with pytest.raises(SystemExit) as end:
-        main(["fetch", "screenspot", "--source", "screenspot-v2", "--dry-run"])
-    assert end.value.code == 0
+    verb("fetch", "screenspot", "--source", "screenspot-v2", "--dry-run")
     said = capsys.readouterr().out
     assert f"hf://{V2}@{sha} at {hub.url}" in said
     assert "apache-2.0, as its publisher says" in said and "files: 2, " in said
@@ -121,17 +119,27 @@ def test_a_dry_run_says_what_would_come_and_asks_for_no_content(
     assert not (tmp_path / "caches" / "omnidata").exists()
 
 
-def test_the_verb_fetches_unpacks_and_auto_is_what_it_fetched(hub: Hub, tmp_path: Path) -> None:
+def verb(*arguments: str | Path, code: int = 0) -> None:
+    """Run a command in this process."""
+    with pytest.raises(SystemExit) as end:
+        main([*map(str, arguments)])
+    assert end.value.code == code
+
+
+def test_the_verb_fetches_unpacks_and_auto_is_what_it_fetched(
+    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     hub.add(V2, spots(tmp_path))
     command("fetch", "screenspot", "--source", "ScreenSpot-v2", anew=True)
-    done = command("info", "screenspot", "auto", "--json", anew=True)
-    assert json.loads(done.stdout)["findings"] == []
-    assert f"hf://{V2}" in done.stderr
+    verb("info", "screenspot", "auto", "--json")
+    told = capsys.readouterr()
+    assert json.loads(told.out)["findings"] == []
+    assert f"hf://{V2}" in told.err
     before = len(hub.seen)
     (step,) = omnidata.load_dataset("screenspot", "auto", split="test").select([0])
     assert step["screenshot"]["path"].endswith(".png")
     assert len(hub.seen) == before  # nobody is asked for what is there
-    command("fetch", "screenspot", "--source", "ScreenSpot-v2", anew=True)
+    verb("fetch", "screenspot", "--source", "ScreenSpot-v2")
     assert hub.reads("screenspotv2_image.zip") == 1
 
 
@@ -237,11 +245,10 @@ def test_what_is_not_for_everyone_says_what_to_do(
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     hub.add(OMNIGUI, omnigui(tmp_path), **about)
-    with pytest.raises(SystemExit) as end:
-        main(["info", "omnigui", f"hf://{OMNIGUI}", *(["--token"] if token else [])])
+    flags = ["--token"] if token else []
+    verb("info", "omnigui", f"hf://{OMNIGUI}", *flags, code=0 if token else 2)
     told = capsys.readouterr()
     assert said in " ".join((told.out + told.err).split())
-    assert end.value.code == (0 if token else 2)
     assert set(hub.tokens) == ({f"Bearer {TOKEN}"} if token else set())
     assert TOKEN not in told.out + told.err
 
@@ -312,10 +319,12 @@ def test_the_next_call_goes_on_where_a_file_was_cut(
     assert hub.ranges[-1].startswith("bytes=") and hub.ranges[-1] != "bytes=0-"
 
 
-def test_other_counts_than_the_publishers_are_said(hub: Hub, tmp_path: Path) -> None:
+def test_other_counts_than_the_publishers_are_said(
+    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     hub.add("agent-studio/CriticBench", {"data/a.parquet": b"no Parquet"})
-    done = command("fetch", "criticbench", tmp_path / "out", code=1, anew=True)
-    assert "the files are there, and no data" in done.stderr
+    verb("fetch", "criticbench", tmp_path / "out", code=1)
+    assert "the files are there, and no data" in capsys.readouterr().err
     assert (tmp_path / "out" / "source.json").is_file()
 
 
