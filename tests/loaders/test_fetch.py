@@ -12,15 +12,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import omnidata
 from omnidata import registry
 from omnidata.cli import main
-from omnidata.errors import DataError, UsageError
+from omnidata.data.convert import convert
+from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.loaders import archives
 from omnidata.loaders import fetch as fetching
 from omnidata.loaders.fetch import fetch, local_place, plan_fetch
+from omnidata.media import read_bytes
 from omnidata.tasks import get_task
 from tests.cli.running import omnidata as command
 from tests.hub_server import TOKEN, Hub
@@ -473,3 +477,34 @@ def test_an_interrupted_unpacking_begins_anew_or_goes_on(
         "screenspot_web_v2.json",
         "screenspotv2_image",
     ]
+
+
+def test_a_repository_whose_rows_name_files_opens_none_of_them(hub: Hub, tmp_path: Path) -> None:
+    data = screenspot(tmp_path / "data", spot())
+    convert(get_task("screenspot").load(data), tmp_path / "made", embed=True)
+    (shard,) = (tmp_path / "made" / "data").rglob("*.parquet")
+    table = pq.read_table(shard)
+    place = table.schema.get_field_index("screenshot")
+    named = pa.array([{"bytes": None, "path": "/etc/hostname"}], table.schema.field(place).type)
+    pq.write_table(table.set_column(place, table.schema.field(place), named), shard)
+    (tmp_path / "made" / "screenspot.py").write_text("raise SystemExit('it was run')")
+    hub.add("org/hostile", files_of(tmp_path / "made"))
+    with pytest.raises(DataError, match="path"):
+        omnidata.load_dataset("screenspot", "hf://org/hostile", split="test")
+    (step,) = get_task("screenspot").load(local_place("hf://org/hostile")).steps
+    shot = step.media["screenshot"]
+    assert shot
+    with pytest.raises(MediaError):
+        read_bytes(shot)
+
+
+def test_a_model_is_asked_about_a_dataset_of_the_hub(
+    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sha = hub.add("org/spots", files_of(screenspot(tmp_path / "data", spot())))
+    verb(
+        "evaluate", "screenspot", "hf://org/spots", "--model", "baseline:oracle",
+        "--out", tmp_path / "run", "--json",
+    )  # fmt: skip
+    assert json.loads(capsys.readouterr().out)["counts"]["steps"] == 1
+    assert sha in json.loads((tmp_path / "run" / "run.json").read_text())["data"]
