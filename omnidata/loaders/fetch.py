@@ -209,6 +209,14 @@ def plan_fetch(
     """
     owner, _ = sources_of(task)
     publication = choose_source(task, source)
+    if hub.is_offline():
+        there = ", ".join(str(place) for place in in_cache(task).values())
+        raise DataError(
+            "HF_HUB_OFFLINE=1 forbids to ask what there is",
+            where=task,
+            expected="a network",
+            remedy=f"unset HF_HUB_OFFLINE; in the cache is {there or 'nothing of it'}",
+        )
     remote = _remote(publication)
     if remote.place.startswith("gs://"):
         if revision is not None:
@@ -642,13 +650,6 @@ def local_place(
         told = read_json(place / SOURCE)
         notice(f"{task} {AUTO} is {told.get('id')}@{told.get('commit') or 'none'} in {place}")
         return place / DATA
-    if hub.is_offline():
-        raise DataError(
-            "the cache has nothing of the task, and HF_HUB_OFFLINE=1 forbids to ask for it",
-            where=f"{task} {AUTO}",
-            expected=f"one source of {task} in {hub.cache_folder() / 'data'}",
-            remedy=f"unset HF_HUB_OFFLINE, or run `omnidata fetch {task}` where there is a network",
-        )
     plan = plan_fetch(task)
     notice("\n".join(announce(plan)))
     if plan.bytes > hub.LARGE:
