@@ -7,6 +7,7 @@ credentials in it: those are in the environment, or in the files of the store's 
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import time
@@ -58,7 +59,15 @@ _NO_ACCESS: Final = (
 )
 """Classes of errors of the stores' own packages that no second request mends."""
 
+SENDS_TOKEN: Final = "OMNIDATA_HUB_TOKEN"
+"""The variable of the environment that is set where the Hub is told who asks."""
+
 Result = TypeVar("Result")
+
+
+def sends_token() -> bool:
+    """Whether the Hub is told who asks: only where the user says so."""
+    return bool(os.environ.get(SENDS_TOKEN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,7 +426,7 @@ def _store(place: Address) -> Any:
     package, extra = _STORES[place.scheme]
     options: dict[str, Any] = {}
     if place.scheme == "hf" and "token" not in conf.get("hf", {}):
-        options["token"] = False  # nobody is told who asks, unless the user says so
+        options["token"] = None if sends_token() else False
     if place.scheme in ("s3", "s3a"):  # `_patiently` asks again, and says so at the end
         given = conf.get(place.scheme, {}).get("config_kwargs", {})
         options["config_kwargs"] = {"retries": {"max_attempts": 0}} | given

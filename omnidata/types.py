@@ -595,8 +595,38 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
+class Remote:
+    """Where the files of a publication can be had by a program, for `omnidata fetch`.
+
+    Attributes:
+        place: "hf://datasets/ORG/NAME" on the Hub, or "gs://BUCKET/FOLDER" in a public bucket.
+        revision: of a dataset on the Hub: a commit, a tag or a branch. One that can move is
+            resolved when the files are fetched, and the commit is recorded.
+        files: patterns of the files that are needed, as `fnmatch` has them ("*" also takes "/");
+            all if empty.
+        archives: patterns of those that are unpacked.
+        bytes: of the files, as their publisher says; 0 where nobody does.
+        steps: that the files hold, as their publisher says; 0 where nobody does.
+        sha256: of files by their path, where it is published apart from them.
+        gated: whether a licence has to be accepted in a browser first; None where nobody knows.
+        note: which of several places it is and why, and what of all this nobody has verified.
+    """
+
+    place: str
+    revision: str = "main"
+    _: KW_ONLY
+    files: Sequence[str] = ()
+    archives: Sequence[str] = ()
+    bytes: int = 0
+    steps: int = 0
+    sha256: Mapping[str, str] = field(default_factory=dict)
+    gated: bool | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Publication:
-    """Where data of a benchmark are published, for the README of what is made of them.
+    """Where data of a benchmark are published: to fetch them, and for the README of what is made.
 
     Attributes:
         name: of the dataset.
@@ -604,12 +634,16 @@ class Publication:
         licence: what its publisher says, by the Hub's name of it, e.g. "cc-by-4.0"; empty where
             nothing is said of the data.
         where: tags that steps of it have, where a benchmark reads several datasets.
+        remote: where a program gets its files; None where only a person does.
+        by_hand: how a person gets them, where no program does.
     """
 
     name: str
     url: str
     licence: str = ""
     where: Mapping[str, str] = field(default_factory=dict)
+    remote: Remote | None = None
+    by_hand: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -793,6 +827,10 @@ class Task(Protocol):
     @property
     def sources(self) -> Sequence[Publication]:
         """Where data of it are published."""
+
+    @property
+    def unpublished(self) -> str:
+        """Why there is no source, where there is none."""
 
     @property
     def asks_about(self) -> str:

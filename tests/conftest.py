@@ -19,6 +19,7 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from tests.full import FULL
+from tests.hub_server import Hub, online, serving
 
 ROOT = Path(__file__).resolve().parents[1]
 os.environ["HF_HUB_OFFLINE"] = "1"  # nothing imports `datasets` before this line
@@ -213,3 +214,10 @@ def few(sample: Path, once: Once) -> Path:
         (folder / "dependency.jsonl").write_text("".join(kept))
 
     return once("few", write)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A server of the Hub's protocol, which this process takes for the Hub, and empty caches."""
+    with serving() as server, online(server, monkeypatch, tmp_path / "caches"):
+        yield server

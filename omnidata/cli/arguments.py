@@ -23,8 +23,13 @@ if TYPE_CHECKING:
 
 
 def _held(context: typer.Context, place: Path | None) -> Path | None:
-    """What the user meant: the place, or the folder `data` in it."""
-    return place and data_of(context.params.get("task"), place)
+    """What the user meant: the place, or the folder `data` in it; the Hub's is downloaded."""
+    from omnidata.loaders.hub import sending_token
+
+    if place is None:
+        return None
+    with sending_token(bool(context.params.get("token"))):
+        return data_of(context.params.get("task"), place)
 
 
 def data_argument(help: str) -> Any:
@@ -45,7 +50,7 @@ def repeatable(help: str, *names: str, metavar: str) -> Any:
 
 
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="The benchmark, e.g. omnigui.")]
-Data = Annotated[Path, data_argument("The dataset's folder or file.")]
+Data = Annotated[Path, data_argument("The dataset's folder or file, hf://ORG/NAME[@REV], or auto.")]
 TaskOptions = Annotated[
     list[str],
     repeatable("A task option, e.g. modalities=I (repeatable).", "-T", metavar="KEY=VALUE"),
@@ -77,6 +82,14 @@ Workers = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 
+Token = Annotated[
+    bool,
+    typer.Option(
+        "--token",
+        help="Send the Hub your token (HF_TOKEN, or of `hf auth login`), for what needs one.",
+        is_eager=True,  # DATA is read with it, wherever that stands
+    ),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show the first conversation and an estimate; send none.")
 ]
@@ -192,6 +205,7 @@ _DEFAULTS = {
     "media_root": inspect.Parameter.empty,
     "attempts": 6,
     "engine": "local",
+    "token": False,
 }
 """Of options that have another default than None; an empty one is made by the option itself."""
 
@@ -348,7 +362,7 @@ _SPREADING = ("engine", "address", "cpus_per_worker")
 """The options of verbs that need no GPU, and have their own number of processes."""
 
 
-# The option that lets data lead outside, the same for every verb that reads data.
+# The options that let data lead outside, and to the Hub, the same for every verb that reads data.
 
 _ROOTS = Annotated[
     list[Path],
@@ -404,14 +418,15 @@ _CACHE: dict[str, Any] = {
 
 
 def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb that reads data the options `--media-root`, `--cache-dir` and `--cache-bytes`.
+    """Give a verb that reads data `--media-root`, `--cache-dir`, `--cache-bytes` and `--token`.
 
     Raises:
         UsageError: when called, a folder is none.
     """
 
-    def call(media_root: list[Path], **given: Any) -> None:
+    def call(media_root: list[Path], token: bool, **given: Any) -> None:
         from omnidata.files import following
+        from omnidata.loaders.hub import sending_token
         from omnidata.object_stores import refuse_url
 
         for name in _CACHE:
@@ -420,13 +435,13 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
             for path in value if isinstance(value, list) else [value]:
                 if isinstance(path, Path):
                     refuse_url(path, name.replace("_", "-"))
-        with following(media_root):
+        with following(media_root), sending_token(token):
             if media_root:
                 told = ", ".join(str(root.resolve()) for root in media_root)
                 terminal.note(f"files outside the data may be opened below {told}")
             verb(**given)
 
-    return with_options(verb, call, {"media_root": _ROOTS} | _CACHE)
+    return with_options(verb, call, {"media_root": _ROOTS, "token": Token} | _CACHE)
 
 
 # The benchmark that data are rows of, where the user does not name it.
@@ -437,12 +452,16 @@ def data_of(task: str | None, place: Path) -> Path:
 
     Args:
         task: the benchmark, built in or a plug-in's; None where it is not known yet.
-        place: as the user named it, a URL too.
-    """
-    from omnidata import mirror
-    from omnidata.files import inside, real
+        place: as the user named it: a path, a URL, a dataset of the Hub, or `auto`.
 
-    place = mirror.local(place)
+    Raises:
+        DataError: the Hub does not give the dataset, see `omnidata.loaders.fetch.local_place`.
+    """
+    from omnidata.files import inside, real
+    from omnidata.loaders.fetch import local_place
+
+    with terminal.resumable(), terminal.bytes_progress("fetching") as moves:
+        place = local_place(place, task, terminal.note, moves)
     inner = place / "data"
     own = inner.is_dir() and inside(real(inner), [real(place)])  # and no link of somebody else's
     if not own or _holds(place, task) or not _holds(inner, task):

@@ -25,9 +25,20 @@ _ALL = "all"
 
 @reading_data
 def score(
-    task: args.TaskName,
-    data: args.Data,
+    task: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK", help="The benchmark, e.g. omnigui; or somebody's run, hf://ORG/RUN."
+        ),
+    ],
     task_options: args.TaskOptions,
+    data: Annotated[
+        Path | None,
+        args.data_argument(
+            "The dataset's folder or file, hf://ORG/NAME, or auto; of hf://ORG/RUN that which it "
+            "names, unless given."
+        ),
+    ] = None,
     predictions: Annotated[
         Path | None,
         typer.Argument(
@@ -88,12 +99,18 @@ def score(
     it has and what they leave out; without any text by every profile that needs none. --out then
     gets a folder for each.
 
+    `omnidata score hf://ORG/RUN` scores the answers of a run that somebody has pushed, and exits
+    with 1 where the results that were published with them are others.
+
     Example: omnidata score omnigui omnidata-demo/data runs/center --profile omnigui-release
 
     Example: omnidata score androidcontrol DATA runs/mine --profile all
 
     Example: omnidata score omnigui DATA answers.jsonl --dialect ui-tars-1.5
+
+    Example: omnidata score hf://ORG/RUN
     """
+    from omnidata.loaders.hub import copy_of, parse_address
     from omnidata.loaders.stored_steps import Positions, ids_of
     from omnidata.predictions import read
     from omnidata.run.folder import file_name
@@ -101,6 +118,8 @@ def score(
     from omnidata.run.run_files import (
         ANSWERS,
         INFO,
+        RESULTS,
+        SCORES,
         model_name,
         read_info,
         recorded_steps,
@@ -112,6 +131,17 @@ def score(
     from omnidata.tasks import get_task
     from omnidata.tasks.base import parse
 
+    published = None
+    if parse_address(task):
+        task, data, predictions, published = _pushed(task, data, profile)
+        profile = profile or published["profile"]
+    elif predictions is not None and (address := parse_address(predictions)):
+        predictions = copy_of(address, (INFO, ANSWERS, SCORES, RESULTS), terminal.note)
+    if data is None:
+        raise UsageError(
+            "there is no data",
+            expected=f"omnidata score {task} DATA, or omnidata score hf://ORG/RUN",
+        )
     scorer = get_task(task).score_files
     if actions is not None:
         if predictions is not None or scorer is None:
@@ -189,6 +219,67 @@ def score(
         runs.print_profiles(found, benchmark, as_json)
     else:
         runs.print_results(found[rules[0].name], benchmark, as_json)
+    if published and published["profile"] in found:
+        _compare(published, found[published["profile"]])
+
+
+def _pushed(
+    named: str, data: Path | None, profile: str | None
+) -> tuple[str, Path, Path, dict[str, Any]]:
+    """The task, the data, the folder and the results of a run on the Hub.
+
+    Raises:
+        DataError: it is no run, or its data cannot be got.
+        RunError: a file of it is broken.
+    """
+    from omnidata.loaders.fetch import AUTO
+    from omnidata.loaders.hub import copy_of, parse_address
+    from omnidata.run.run_files import (
+        ANSWERS,
+        INFO,
+        RESULTS,
+        SCORES,
+        read_info,
+        read_results,
+    )
+
+    address = parse_address(named)
+    assert address is not None  # whoever calls has looked
+    run = copy_of(address, (INFO, ANSWERS, SCORES, RESULTS), terminal.note)
+    info, results = read_info(run), read_results(run)
+    said = str(info.get("data") or "")
+    # What somebody has written is no reason to open a file here: only the Hub may be named.
+    place = said if parse_address(said) else AUTO
+    if data is None:
+        terminal.note(f"its data: {place}")
+        data = args.data_of(info["task"], Path(place))
+    return info["task"], data, run, results
+
+
+def _compare(said: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Say whether the results that were published are those of the answers.
+
+    Raises:
+        typer.Exit: with 1 where they are not.
+    """
+    differing = [
+        f"{part} of {key}: {said[part].get(key)} is said, {found[part].get(key)} is found"
+        for part in ("overall", "outcomes")
+        for key in dict.fromkeys([*said[part], *found[part]])
+        if not _same(said[part].get(key), found[part].get(key))
+    ]
+    for line in differing:
+        terminal.note(line)
+    if differing:
+        terminal.note("the published results are not those of the published answers")
+        raise typer.Exit(1)
+    terminal.note("the published results are those of the published answers")
+
+
+def _same(said: object, found: object) -> bool:
+    if isinstance(said, int | float) and isinstance(found, int | float):
+        return abs(said - found) < 1e-9
+    return said == found
 
 
 def _checked(

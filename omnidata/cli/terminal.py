@@ -94,6 +94,32 @@ def progress(label: str) -> Iterator[Progress]:
 
 
 @contextmanager
+def bytes_progress(label: str) -> Iterator[Progress]:
+    """The same for bytes; nothing is shown before it is moved for the first time."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(label, total=None)
+
+    def move(done: int, total: int) -> None:
+        bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield move
+    finally:
+        bar.stop()
+
+
+@contextmanager
 def counter(label: str) -> Iterator[Callable[[int], None]]:
     """A count on stderr, for work of unknown size; gives the function that sets it."""
     from rich.console import Console

@@ -194,8 +194,6 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
     if codes:
         rows = [[code, str(count)] for code, count in sorted(codes.items())]
         tables.append(Table("Findings about the source", ("", "findings"), rows))
-    tags = {(tag, value) for step in source.steps for tag, value in step.tags.items()}
-    published = [one for one in task.sources if one.where.items() <= tags]
     return _SHEET.format(
         title=task.title,
         holds=f"{task.title}: {task.holds}" if task.holds else task.title,
@@ -204,11 +202,17 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
         skipped=counted(manifest.skipped, "row"),
         tables="\n\n".join(map(text_markdown, tables)).replace("### ", "#### "),
         held="Yes: the media are in the rows." if manifest.embed else "No: the media are linked.",
-        published="\n".join(map(_published, published)) or "* No place is known.",
+        published="\n".join(map(_published, publications(source))) or "* No place is known.",
         command=markdown_code(
             f"omnidata evaluate {source.task} {_shell_word(name)} --model SPEC --out RUN"
         ),
     )
+
+
+def publications(source: LoadedDataset) -> Sequence[Publication]:
+    """Those of the task that the steps may be of, by their tags."""
+    tags = {(tag, value) for step in source.steps for tag, value in step.tags.items()}
+    return [one for one in get_task(source.task).sources if one.where.items() <= tags]
 
 
 def _shell_word(name: str) -> str:

@@ -33,6 +33,7 @@ import pyarrow as pa
 from omnidata import registry
 from omnidata.errors import DataError, MediaError, PlatformError, UsageError
 from omnidata.files import bounds, following, remember_bounds
+from omnidata.loaders.fetch import local_place
 from omnidata.loaders.files import refuse_closed
 from omnidata.loaders.load import reading
 from omnidata.loaders.repository import is_repository, open_dataset
@@ -47,7 +48,6 @@ from omnidata.loaders.rows import (
     to_row,
 )
 from omnidata.media import is_mirrored, linkable, read_bytes
-from omnidata.mirror import local
 from omnidata.types import LoadedDataset, MediaRef, Step, Task
 
 _SHARDS = 8
@@ -427,7 +427,8 @@ def load_dataset(
 
     Args:
         task: of ours or of another distribution, e.g. "omnigui".
-        data: whatever the task's loader reads.
+        data: whatever the task's loader reads; "hf://ORG/NAME@REVISION", or "auto" for what
+            `omnidata fetch` has put into the cache, see `omnidata.loaders.fetch.local_place`.
         name: the subset: "all", or a value of a tag, e.g. an app or a platform.
         split: "test" for a `Dataset`; None for a `DatasetDict`.
         streaming: an `IterableDataset` (or a dict of them) that writes no cache.
@@ -441,17 +442,17 @@ def load_dataset(
     """
     registry.get_task(task)
     explain_casts()
-    data = local(data)
     if streaming and num_proc:
         raise UsageError(
             "a streamed dataset is not built by processes",
             where="load_dataset(streaming=True, num_proc=...)",
             expected="one of the two",
         )
-    if is_repository(Path(data)):
-        with following(media_roots), reading(Path(data), task):
+    data = local_place(data, task, _log.info)
+    if is_repository(data):
+        with following(media_roots), reading(data, task):
             return open_dataset(
-                Path(data), task, name, split=split, streaming=streaming, num_proc=num_proc,
+                data, task, name, split=split, streaming=streaming, num_proc=num_proc,
                 cache_dir=None if cache_dir is None else str(cache_dir),
             )  # fmt: skip
     builder = getattr(import_module(module_of(task)), BUILDER)(

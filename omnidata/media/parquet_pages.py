@@ -44,12 +44,19 @@ class Pages:
         largest: the same for the largest page.
         dictionary: bytes of the dictionary that values may be references into; 0 for none.
         parts: of every page of values what it takes, as above, and how many there are.
+        references: how many values are references into the dictionary, at the most.
     """
 
     bytes: int
     largest: int
     dictionary: int
     parts: Sequence[tuple[int, int]]
+    references: int = 0
+
+    @property
+    def unfolded(self) -> int:
+        """What all take at the most once every reference is replaced by what it stands for."""
+        return self.bytes + self.references * self.dictionary
 
     def window(self, values: int) -> int:
         """What so many values, one after the other, take at the most, with the pages around them.
@@ -113,21 +120,23 @@ def look(file: IO[bytes], chunk: pq.ColumnChunkMetaData) -> Pages:
         OSError: the file cannot be read.
     """
     at, end = _stretch(chunk)
-    parts, values, dictionary = [], 0, 0
+    parts, values, dictionary, references = [], 0, 0, 0
     while at < end and values < chunk.num_values:
         fields, length = _header(file, at)
         size, stored = _number(fields, 2), _number(fields, 3)
         count = 0
         for kind in _ENCODING.keys() & fields.keys():
-            count += _count(fields, kind)
+            held, refers = _count(fields, kind)
+            count += held
             if kind == _DICTIONARY:
                 dictionary = max(dictionary, size + 8 * count)
             else:
                 values += count
+                references += held if refers else 0
                 parts.append((size + 8 * count, count))
         at += length + stored
     sizes = [dictionary, *(size for size, _ in parts)]
-    return Pages(sum(sizes), max(sizes), dictionary, parts)
+    return Pages(sum(sizes), max(sizes), dictionary, parts, references)
 
 
 def _header(file: IO[bytes], at: int) -> tuple[_Fields, int]:
@@ -140,15 +149,19 @@ def _header(file: IO[bytes], at: int) -> tuple[_Fields, int]:
         return _struct(file.read(_HEADER_BYTES), 0)
 
 
-def _count(fields: _Fields, kind: int) -> int:
-    """How many values a page holds, if their encoding is one that cannot blow up."""
+def _count(fields: _Fields, kind: int) -> tuple[int, bool]:
+    """How many values a page holds, if their encoding is one that cannot blow up.
+
+    Returns:
+        The number, and whether they are references.
+    """
     kind_of_field, header = fields[kind]
     if kind_of_field != _STRUCT:
         raise ValueError("a page header is broken")
     encoding = _number(header, _ENCODING[kind])
     if encoding not in _LITERAL + _REFERENCES:
         raise ValueError(f"a page has encoding {encoding}")
-    return _number(header, 1)
+    return _number(header, 1), encoding in _REFERENCES
 
 
 def _number(fields: _Fields, name: int) -> int:

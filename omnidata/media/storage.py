@@ -425,21 +425,23 @@ def _start(key: _Key, limit: int) -> _Cursor:
     chunk = _chunk(file, group, leaf)
     with open_parts(shard) as content:
         pages = look(content, chunk)
-    # References cannot be read in batches: every one would have a dictionary of its own.
-    most = limit if pages.dictionary else max(limit, 2 * chunk.total_compressed_size)
-    if pages.largest > limit or pages.bytes > most:
+    # References are kept as such where all fit: many may stand for one value. Batches of them would
+    # each have a dictionary of its own, so that of a larger chunk, as writers make it which begin
+    # with a dictionary and give it up, the values are read themselves.
+    most = max(limit, 2 * chunk.total_compressed_size)
+    if pages.largest > limit or (pages.bytes > limit and pages.unfolded > most):
         raise MediaError(
             f"row group {group} holds {pages.bytes} bytes of {leaf} in "
             f"{chunk.total_compressed_size} bytes of the file, up to {pages.largest} in a page",
             where=str(shard),
-            expected=f"at most {limit} bytes in a page, and in a row group too if it has a "
-            "dictionary or is compressed to less than half",
+            expected=f"at most {limit} bytes in a page, and in a row group too if its values "
+            "repeat or it is compressed to less than half",
             remedy="write the dataset again in smaller row groups",
         )
     rows = about.num_rows
-    if pages.dictionary:
+    if pages.dictionary and pages.bytes <= limit:
         file = open_parquet(shard, memory_map=True, read_dictionary=[leaf])
     else:
-        rows = max(1, min(rows, rows * min(limit, _BATCH_BYTES) // max(1, pages.bytes)))
+        rows = max(1, min(rows, rows * min(limit, _BATCH_BYTES) // max(1, pages.unfolded)))
     found = file.iter_batches(rows, row_groups=[group], columns=[leaf], use_threads=False)
     return _Cursor(found, rows, about.num_rows)

@@ -14,7 +14,7 @@ import msgspec
 from omnidata.adapters import get_adapter
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.files import read_settings
-from omnidata.mirror import local
+from omnidata.loaders.fetch import local_place
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import file_name
@@ -53,7 +53,7 @@ class TaskRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         task: the benchmark.
-        data: the dataset's folder or file.
+        data: the dataset's folder or file, "hf://ORG/NAME@REVISION", or "auto".
         name: in the table and in names of folders; the benchmark's if empty.
         options: as given with `-T`.
         profile, where, exclude, limit: as the flags of `omnidata evaluate`.
@@ -237,7 +237,7 @@ def _limits(folder: Path, *rows: LimitsRow) -> Limits:
 
 
 def _load(planned: SuiteRun, task: Task) -> LoadedDataset:
-    return load_to_ask(task, local(planned.task.data, beside=planned.folder))
+    return load_to_ask(task, local_place(planned.task.data, task.name, folder=planned.folder))
 
 
 def run_suite(

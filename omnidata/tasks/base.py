@@ -171,7 +171,9 @@ class Benchmark:
         holds: what the data hold, and what is asked, in one line.
         expects: which files its data are, in words, for `omnidata info` and for errors; the columns
             of `files` unless it says otherwise.
-        sources: where data of it are published, and under which licence.
+        sources: where data of it are published, and under which licence; of several for the same
+            tags of steps the first is the one that `omnidata fetch` takes unless told otherwise.
+        unpublished: why there is no source, where there is none.
         asks_about: the task whose data it asks about; empty where it has data of its own.
         annotates: what its answers tell of those data, for `omnidata synth`; None for nothing.
         derivation: how its rows are made of the data of other tasks, for `omnidata synth`; None
@@ -234,6 +236,7 @@ class Benchmark:
     expects: str = ""
     platform: str = ""
     sources: Sequence[Publication] = ()
+    unpublished: str = ""
     asks_about: str = ""
     annotates: Annotation | None = None
     derivation: Derivation | None = None

@@ -364,3 +364,39 @@ def test_a_broken_file_alone_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:300])
     with pytest.raises(DataError, match=r"general\.tfrecord is broken"):
         load(tmp_path)
+
+
+def splits(data: Path, **files: Any) -> Path:
+    """The release's split files, beside the folders with the records."""
+    (data / "splits").mkdir()
+    for name, parts in files.items():
+        (data / "splits" / f"{name}.json").write_text(json.dumps(parts))
+    return data
+
+
+def test_split_files_say_what_an_episode_is_for(tmp_path: Path) -> None:
+    data = wild(tmp_path / "data")
+    before = get_task("aitw").fingerprint(data)
+    own, *others = dict.fromkeys(step.source["episode_id"][0] for step in load(data).steps)
+    parts = {"train": [], "validation": others, "test": [own]}
+    splits(data, standard=parts, unseen_verb={"train": [own], "validation": [], "test": []})
+    source = load(data)
+    assert not source.findings
+    assert source.tags[-2:] == ("split_standard", "split_unseen_verb")
+    told = {step.source["episode_id"][0]: step.tags for step in source.steps}
+    assert told[own]["split_standard"] == "test" and told[own]["split_unseen_verb"] == "train"
+    for other in others:
+        assert told[other]["split_standard"] == "validation"
+        assert "split_unseen_verb" not in told[other]
+    assert source.fingerprint != before
+    convert(source, tmp_path / "out", embed=True)
+    again = load(tmp_path / "out")
+    assert again.tags == source.tags
+    assert [step.tags for step in again.steps] == [step.tags for step in source.steps]
+
+
+@pytest.mark.parametrize("content", ['{"train": 1}', "[]", "{", '{"a": ["x"], "b": ["x"]}'])
+def test_a_split_file_that_cannot_be_read_is_a_finding(tmp_path: Path, content: str) -> None:
+    data = splits(wild(tmp_path / "data"))
+    (data / "splits" / "standard.json").write_text(content)
+    assert codes(load(data).findings) == {"splits-unusable": 1}

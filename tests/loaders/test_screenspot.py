@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,12 +13,13 @@ from hypothesis import strategies as st
 import omnidata
 from omnidata.actions import Box
 from omnidata.data.convert import convert
-from omnidata.errors import DataError
+from omnidata.errors import DataError, MediaError
 from omnidata.loaders.load import recognised
+from omnidata.media import read_bytes
 from omnidata.tasks import get_task
 from omnidata.tasks.screenspot.load import Boxes, box_of, dump
 from omnidata.types import LoadedDataset
-from tests.loaders.agentstudio import codes
+from tests.loaders.agentstudio import codes, pictures
 from tests.loaders.desk import SCREEN, pro, screenspot, spot
 from tests.trees import write_lines
 
@@ -155,3 +157,67 @@ def test_files_that_differ_in_their_endings_have_ids_of_their_own(tmp_path: Path
     write_lines(tmp_path / "screenspot_web.jsonl", [spot()])
     ids = [step.sample_id for step in load(tmp_path).steps]
     assert ids == ["screenspot_web.json/0", "screenspot_web.jsonl/0"]
+
+
+def hub_parquet(path: Path, *rows: dict[str, Any]) -> Path:
+    """Rows as rootsautomation/ScreenSpot has them, written by `datasets`."""
+    import datasets
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = datasets.Dataset.from_list(list(rows)).cast_column("image", datasets.Image())
+    made.to_parquet(str(path))
+    return path
+
+
+def hub_row(folder: Path, **changes: Any) -> dict[str, Any]:
+    shot = folder / "shot.png"
+    if not shot.exists():
+        pictures(folder, [shot.name], size=SCREEN)
+    row = {"file_name": "web_1.png", "bbox": [0.125, 0.25, 0.375, 0.5], "instruction": "Save"}
+    row |= {"data_type": "text", "data_source": "macos"}
+    held = {"bytes": shot.read_bytes(), "path": "/etc/hostname"}
+    return {**row, "image": held, **changes}
+
+
+def test_the_hubs_parquet_has_corners_from_0_to_1_and_its_pictures(tmp_path: Path) -> None:
+    rows = [hub_row(tmp_path / "made"), hub_row(tmp_path / "made", data_source="tool")]
+    data = tmp_path / "ScreenSpot" / "data"
+    hub_parquet(data / "test-00000-of-00001.parquet", *rows)
+    assert recognised(data.parent) == ["screenspot"]
+    source = load(data.parent)
+    assert not source.findings
+    step = source.steps[0]
+    assert step.sample_id == "data/test-00000-of-00001/0"
+    assert step.screen == SCREEN
+    assert [each.tags["platform"] for each in source.steps] == ["desktop", "web"]
+    assert step.tags["form"] == "screenspot"
+    assert step.action
+    assert step.action.start == (Box(0.125, 0.25, 0.375, 0.5, "rel"),)
+    shot = step.media["screenshot"]
+    assert shot
+    assert read_bytes(shot) == rows[0]["image"]["bytes"]
+    (opened,) = omnidata.load_dataset("screenspot", data, split="test").select([0])
+    assert opened["screenshot"]["bytes"] == rows[0]["image"]["bytes"]
+    hub_parquet(tmp_path / "ScreenSpot-v2" / "test.parquet", rows[0])
+    assert load(tmp_path / "ScreenSpot-v2").steps[0].tags["form"] == "screenspot-v2"
+
+
+def test_a_parquet_row_without_its_picture_opens_no_file_that_it_names(tmp_path: Path) -> None:
+    row = hub_row(tmp_path / "made", image={"bytes": None, "path": "/etc/hostname"})
+    other = hub_row(tmp_path / "made")
+    data = hub_parquet(tmp_path / "data" / "test.parquet", other, row)
+    step = load(data).steps[1]
+    assert step.screen == (0, 0)
+    shot = step.media["screenshot"]
+    assert shot
+    with pytest.raises(MediaError, match="the cell is empty"):
+        read_bytes(shot)
+
+
+def test_parquet_with_other_columns_has_to_be_told_what_its_boxes_are(tmp_path: Path) -> None:
+    row = hub_row(tmp_path / "made")
+    del row["file_name"]
+    data = hub_parquet(tmp_path / "data" / "test.parquet", row)
+    with pytest.raises(DataError, match="do not tell what bbox is"):
+        load(data)
+    assert load(data, boxes="xyxy-rel").steps[0].action

@@ -195,6 +195,39 @@ def test_a_row_group_larger_than_the_budget_is_read_in_parts(tmp_path: Path) -> 
         assert read_bytes(ref(path, row), budget=Budget(max_bytes=110_000)) == cells[row]
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_large_row_group_that_begins_with_a_dictionary_is_read_in_parts(
+    tmp_path: Path, nested: bool
+) -> None:
+    rng = random.Random(4)
+    cells = [rng.randbytes(100_000) for _ in range(30)]
+    path = tmp_path / "t.parquet"
+    options: dict[str, Any] = {"dictionary_pagesize_limit": 150_000, "write_batch_size": 1}
+    if nested:
+        rows = [[{"bytes": cell} for cell in cells[row * 3 : row * 3 + 3]] for row in range(10)]
+        pq.write_table(pa.table({"shots": rows}), path, data_page_size=1, **options)
+    else:
+        write(path, [*cells], use_dictionary=True, data_page_size=1, **options)
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    assert chunk.has_dictionary_page and chunk.total_uncompressed_size > 2 * 210_000
+    for number in (0, 29, 13, 14, 13):
+        place = ref(path, number)
+        if nested:
+            place = ref(path, number // 3, "shots.list.element", number % 3)
+        assert read_bytes(place, budget=Budget(max_bytes=210_000)) == cells[number]
+
+
+def test_a_large_row_group_of_references_is_refused(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    often = [rng.randbytes(100_000) for _ in range(2)] * 50
+    cells: list[bytes | None] = [*often, *(rng.randbytes(100_000) for _ in range(30))]
+    options: dict[str, Any] = {"dictionary_pagesize_limit": 250_000, "write_batch_size": 1}
+    path = write(tmp_path / "t.parquet", cells, use_dictionary=True, data_page_size=1, **options)
+    assert path.stat().st_size > 2 * 210_000
+    with pytest.raises(MediaError, match="row group 0 holds"):
+        read_bytes(ref(path, 0), budget=Budget(max_bytes=210_000))
+
+
 @given(st.integers(4, 60), st.integers(0, 255))
 def test_a_damaged_page_header_gives_the_bytes_or_an_error(
     tmp_path_factory: pytest.TempPathFactory, at: int, byte: int

@@ -502,12 +502,20 @@ class StepReader:
             )
             return MediaRef("image", self.root, value), UNKNOWN  # which nobody opens
         if found.path not in self._folders:
-            self._folders[found.path] = images(found.path, IMAGES)
+            self._folders[found.path] = _pictures(found.path)
         ref = MediaRef("image", self._folders[found.path], value)
         try:
             return ref, image_size(ref)
         except MediaError:
             return ref, UNKNOWN
+
+
+def _pictures(path: Path) -> Path:
+    """The folder with the pictures of a file: on the Hub each of two files has one beside it."""
+    own = sorted(IMAGES, key=lambda name: name.removesuffix("_images") not in path.stem)
+    folder = images(path, own)
+    inner = folder / IMAGES[0]  # where `omnidata fetch` unpacks the zip that lies in there
+    return inner if inner.is_dir() else folder
 
 
 def _tags(found: Line, form: Form) -> dict[str, str]:

@@ -51,6 +51,7 @@ from omnidata.types import (
     Explanation,
     Profile,
     Publication,
+    Remote,
     Step,
     Target,
     Verdict,
@@ -171,7 +172,21 @@ class AgentNet(Benchmark):
     question = "Task: {instruction}\n\nActions so far:\n{history}"
     shown = ("screenshot",)
     files = loader.JSON_FILES
-    sources = (Publication("AgentNet", "https://huggingface.co/datasets/xlangai/AgentNet", "mit"),)
+    sources = (
+        Publication(
+            "AgentNet",
+            "https://huggingface.co/datasets/xlangai/AgentNet",
+            "mit",
+            remote=Remote(
+                "hf://datasets/xlangai/AgentNet",
+                archives=("*.zip", "*.z[0-9]*"),
+                bytes=200_000_000_000,
+                note="about 200 GB, and as much again while the zips, each in several parts, are "
+                "unpacked; the rows alone are --only '*.jsonl' (1.7 GB). The licence is that of "
+                "the code's repository; that of the card was not seen",
+            ),
+        ),
+    )
     parsed_type = _Parsed
     tags = loader.TAGS
     roles = loader.ROLES

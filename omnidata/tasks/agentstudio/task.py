@@ -67,6 +67,7 @@ from omnidata.types import (
     Part,
     Profile,
     Publication,
+    Remote,
     Step,
     Target,
     Verdict,
@@ -336,6 +337,15 @@ class _Truth(TypedDict):
     success: bool
 
 
+_PUBLISHED: Final[Mapping[TaskName, Mapping[str, int]]] = {
+    "groundui": {"GroundUI-1K": 1000, "GroundUI-18K": 0},
+    "idm-single": {"IDM-Single": 350},
+    "idm-multiple": {"IDM-Multiple": 345},
+    "criticbench": {"CriticBench": 350},
+}
+"""The names of the datasets on the Hub, the benchmark's own first, and their rows; 0 where the card
+says them roughly."""
+
 _PARSED: Final[Mapping[TaskName, type]] = {
     "groundui": _Point,
     "idm-single": _Letters,
@@ -358,9 +368,19 @@ class AgentStudio(Benchmark):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self._task: TaskName = next(known for known in TASKS if known == name)
         self.title, self.holds = _TITLES[self._task]
-        hub = "GroundUI-1K" if name == "groundui" else self.title
-        self.sources = (
-            Publication(self.title, f"https://huggingface.co/datasets/agent-studio/{hub}"),
+        self.sources = tuple(
+            Publication(
+                name,
+                f"https://huggingface.co/datasets/agent-studio/{name}",
+                remote=Remote(
+                    f"hf://datasets/agent-studio/{name}",
+                    files=("*.parquet",),
+                    steps=steps,
+                    note="the Hub's form, Parquet; the authors' tars are on Google Drive. The card "
+                    "shows no licence, the code is AGPL-3.0",
+                ),
+            )
+            for name, steps in _PUBLISHED[self._task].items()
         )
         self.roles = loader.ROLES.get(self._task)
         self.subsets = (*PLATFORMS, *loader.FAMILIES[self._task])

@@ -24,10 +24,12 @@ from omnidata.loaders.load import (
     short,
     stated_size,
 )
+from omnidata.loaders.repository import is_repository, read_manifest
 from omnidata.media import InMemoryMedia, image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
 from omnidata.tasks.phones.actions import headed, middle
+from omnidata.tasks.phones.splits import read_splits
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
 
 # Rows of Android in the Wild, in whatever order they come, -> episodes of steps.
@@ -35,6 +37,10 @@ from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
 TAGS = ("form", "subset", "device", "android")
 """The tags of a step: the form of its data (aitw, aitz, cagui), the part of the dataset, the type
 of device and the version of its system, by API level."""
+
+SPLIT = "split_"
+"""How the tags begin that the split files of the release give: `split_standard` is train,
+validation or test. Only data beside which such files lie have them."""
 
 ROLES: Mapping[str, Modality] = {"screenshot": "image"}
 SUBSETS = ("general", "google_apps", "install", "single", "web_shopping")
@@ -70,12 +76,14 @@ class StepReader:
         root: the folder that pictures and TFRecords lie below.
         note: takes the findings.
         check_media: look at the pictures of TFRecords.
+        splits: by tag the part that an episode belongs to, by its own id.
         row_ids: the sample id of each row so far; None for one that became no step.
     """
 
     root: Path
     note: Note
     check_media: bool
+    splits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     row_ids: list[str | None] = field(default_factory=list)
     _episodes: dict[str, _Episode] = field(default_factory=dict)
 
@@ -94,7 +102,11 @@ class StepReader:
             return
         subset = _subset(line)
         name = f"{subset.upper()}-{own}" if subset else own
-        episode = self._episodes.setdefault(name, _Episode(_tags(line, subset)))
+        if name not in self._episodes:
+            parts = self.splits.items() if line.form == "aitw" else ()
+            split = {tag: episodes[own] for tag, episodes in parts if own in episodes}
+            self._episodes[name] = _Episode(_tags(line, subset) | split)
+        episode = self._episodes[name]
         if number in episode.steps:
             place.refuse("id-repeated", f"{name} has a step {number} already", "an id of its own")
             return
@@ -303,7 +315,7 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
     return load_data(
         data,
         "aitw",
-        TAGS,
+        _tags_of(data),
         lambda: _read(data, check_media=check_media),
         strict=strict,
         check_media=check_media,
@@ -312,7 +324,12 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
 
 def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     findings: list[Finding] = []
-    reader = StepReader(data if data.is_dir() else data.parent, findings.append, check_media)
+    splits = {
+        f"{SPLIT}{path.stem}": read_splits(path, findings.append)
+        for path in aitw_files.find_splits(data)
+    }
+    root = data if data.is_dir() else data.parent
+    reader = StepReader(root, findings.append, check_media, splits)
     for line in aitw_files.read(aitw_files.find(data), findings.append):
         reader.add(line)
     steps = list(reader.steps())
@@ -336,9 +353,17 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         sum(finding.code in _SKIPPING for finding in findings),
         aitw_files.fingerprint(data),
         reader.row_ids,
-        TAGS,
+        (*TAGS, *splits),
         ROLES,
     )
+
+
+def _tags_of(data: Path) -> tuple[str, ...]:
+    """The tags that a repository says its steps have: `TAGS`, and those of its split files."""
+    if not is_repository(data):
+        return TAGS
+    said = read_manifest(data).tags[len(TAGS) :]
+    return (*TAGS, *(tag for tag in said if tag.startswith(SPLIT)))
 
 
 _SKIPPING = frozenset({"json-invalid", "record-broken", "id-missing", "id-repeated"})

@@ -77,6 +77,10 @@ class Line:
     picture: slice | None = None
 
 
+SPLITS = "splits"
+"""The folder of the files that say which episodes are for training, and which for a test."""
+
+
 def find(data: Path) -> list[Path]:
     """The files of the dataset, sorted.
 
@@ -87,6 +91,12 @@ def find(data: Path) -> list[Path]:
     looks = {path: _look(path) for path in files.walk(data)}
     expected = f"TFRecords with {FEATURES}; or JSON files of steps with {COLUMNS}"
     return files.chosen(data, looks, expected)
+
+
+def find_splits(data: Path) -> list[Path]:
+    """The release's split files, sorted: those in `splits` in the folder, or beside the file."""
+    place = (data if data.is_dir() else data.parent) / SPLITS
+    return sorted(place.glob("*.json")) if place.is_dir() else []
 
 
 def recognises(data: Path) -> bool:
@@ -118,7 +128,8 @@ def fingerprint(data: Path) -> str:
     Raises:
         DataError: as `find`.
     """
-    return files.fingerprint(find(data), data if data.is_dir() else data.parent)
+    paths = [*find(data), *find_splits(data)]
+    return files.fingerprint(paths, data if data.is_dir() else data.parent)
 
 
 def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:

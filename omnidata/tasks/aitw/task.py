@@ -13,7 +13,7 @@ from omnidata.tasks.aitw.rows import fingerprint, recognises, truth_of
 from omnidata.tasks.phones import agentcpm, answers
 from omnidata.tasks.phones.actions import Truth, direction_of, middle
 from omnidata.tasks.phones.task import Evaluator, PhoneTask, Wording, unsized
-from omnidata.types import LoadedDataset, Publication
+from omnidata.types import LoadedDataset, Publication, Remote
 
 _AITW = "Android in the Wild (Rawles et al., 2023)"
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025)"
@@ -46,15 +46,32 @@ class Aitw(PhoneTask):
             "https://github.com/google-research/google-research/tree/master/android_in_the_wild",
             "cc-by-4.0",
             {"form": "aitw"},
+            Remote(
+                "gs://gresearch/android-in-the-wild",
+                gated=False,
+                note="the bucket that the README names, of several TB: take a part, e.g. --only "
+                "'general/*'. Size and licence are not verified; on the Hub it is not",
+            ),
         ),
         Publication(
-            "Android in the Zoo", "https://github.com/IMNearth/CoAT", "apache-2.0", {"form": "aitz"}
+            "Android in the Zoo",
+            "https://github.com/IMNearth/CoAT",
+            "apache-2.0",
+            {"form": "aitz"},
+            by_hand="one zip of about 2.6 GB on Google Drive or Baidu, which its README links to; "
+            "no official id on the Hub was found",
         ),
         Publication(
             "CAGUI",
             "https://huggingface.co/datasets/openbmb/CAGUI",
             "cc-by-nc-4.0",
             {"form": "cagui"},
+            Remote(
+                "hf://datasets/openbmb/CAGUI",
+                files=("CAGUI_agent/*",),
+                bytes=847_000_000,
+                note="the episodes, 847 MB of 1.4 GB; not for commercial use",
+            ),
         ),
     )
     tags = loader.TAGS

@@ -6,7 +6,6 @@ screenshots and forests there is one more than of its actions.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -15,7 +14,6 @@ from typing import Any
 
 from omnidata.actions import OPPOSITE, Action, Screen, centre, convert
 from omnidata.errors import DataError, Finding, MediaError
-from omnidata.files import read_file
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders import files, tfrecord
 from omnidata.loaders.files import SKIPPED
@@ -26,6 +24,7 @@ from omnidata.tasks.androidcontrol import json_rows
 from omnidata.tasks.androidcontrol.forest import Bounds, bounds_of, elements_of
 from omnidata.tasks.observation import Element, broken_tree, pack, unpack
 from omnidata.tasks.phones.actions import Rect, Truth, middle, read_call
+from omnidata.tasks.phones.splits import read_splits
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
 
 Row = Mapping[str, Any]
@@ -140,7 +139,6 @@ MAX_ACTIONS = 1000
 """Of one episode; every step holds the history before it, so length costs its square."""
 
 _SHOTS, _FORESTS = "screenshots", "accessibility_trees"
-_MAX_SPLITS = 64 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +184,7 @@ class EpisodeReader:
     steps: list[Step] = field(default_factory=list)
     skipped: int = 0
     _ids: set[str] = field(default_factory=set)
-    _splits: dict[str, str] | None = None
+    _splits: Mapping[str, str] | None = None
 
     def add(self, path: Path, record: Record) -> None:
         """Take a record; its data are not kept."""
@@ -379,40 +377,12 @@ class EpisodeReader:
 
     def _tags(self, name: str) -> dict[str, str]:
         if self._splits is None:
-            self._splits = self._read_splits()
+            path = self.root / SPLITS
+            self._splits = read_splits(path, self.note) if path.exists() else {}
         return {"split": self._splits[name]} if name in self._splits else {}
-
-    def _read_splits(self) -> dict[str, str]:
-        """Episode -> split; nothing where there is no such file."""
-        path = self.root / SPLITS
-        if not path.exists():
-            return {}
-        try:
-            return _episodes(json.loads(read_file(path, _MAX_SPLITS)))
-        except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-            RowContext(str(path), self.note).warn(
-                "splits-unusable", f"it cannot be read ({error})", "split -> list of episode ids"
-            )
-            return {}
 
 
 _SIDES = ("widths", "heights")
-
-
-def _episodes(splits: Mapping[str, Any]) -> dict[str, str]:
-    """Episode -> split.
-
-    Raises:
-        ValueError, TypeError, AttributeError: a split has no list of episodes, or two share one.
-    """
-    found: dict[str, str] = {}
-    for name, ids in splits.items():
-        if not isinstance(ids, list):
-            raise TypeError(f"{name:.40} is no list")
-        for own in map(str, ids):
-            if found.setdefault(own, name) != name:
-                raise ValueError(f"episode {own:.40} is in {found[own]:.40} and in {name:.40}")
-    return found
 
 
 def _small(example: Example) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from omnidata.tasks.phones.answers import name_of
 from omnidata.tasks.phones.task import HISTORY, SPACES, Evaluator, PhoneTask, Wording, unsized
 from omnidata.tasks.published import HISTORY as HISTORY_TABLE
 from omnidata.tasks.published import Published, read_published
-from omnidata.types import LoadedDataset, Publication, Step
+from omnidata.types import LoadedDataset, Publication, Remote, Step
 
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025)"
 _POINT = "coordinate: [x, y]"
@@ -52,6 +52,13 @@ class AndroidControl(PhoneTask):
             "AndroidControl",
             "https://github.com/google-research/google-research/tree/master/android_control",
             "cc-by-4.0",
+            remote=Remote(
+                "gs://gresearch/android_control",
+                bytes=50_000_000_000,
+                gated=False,
+                note="the bucket that the README names. What the Hub has are re-packings by "
+                "others. Size and licence are not verified",
+            ),
         ),
     )
     tags = loader.TAGS

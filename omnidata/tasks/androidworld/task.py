@@ -93,7 +93,11 @@ class AndroidWorld(Outcomes):
     expects = _EXPECTED
     sources = (
         Publication(
-            "AndroidWorld", "https://github.com/google-research/android_world", "apache-2.0"
+            "AndroidWorld",
+            "https://github.com/google-research/android_world",
+            "apache-2.0",
+            by_hand="results are what you or others have run; the release publishes no folder of "
+            "them",
         ),
     )
     score_files = _Scorer()

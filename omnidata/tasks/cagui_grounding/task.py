@@ -36,6 +36,7 @@ from omnidata.types import (
     Part,
     Profile,
     Publication,
+    Remote,
     Step,
     Target,
     Verdict,
@@ -184,7 +185,16 @@ class CaguiGrounding(Benchmark):
     holds = "screenshots of Chinese apps; the point of a function or a text, the text in a box"
     platform = "mobile"
     sources = (
-        Publication("CAGUI", "https://huggingface.co/datasets/openbmb/CAGUI", "cc-by-nc-4.0"),
+        Publication(
+            "CAGUI",
+            "https://huggingface.co/datasets/openbmb/CAGUI",
+            "cc-by-nc-4.0",
+            remote=Remote(
+                "hf://datasets/openbmb/CAGUI",
+                files=("CAGUI_grounding/*",),
+                note="the rows about grounding, of 1.4 GB in all; not for commercial use",
+            ),
+        ),
     )
     files = loader.FILES
     parsed_type = _Parsed

@@ -23,7 +23,7 @@ from omnidata.tasks.phones.task import (
     unsized,
 )
 from omnidata.tasks.published import Published, read_published
-from omnidata.types import Publication, Step
+from omnidata.types import Publication, Remote, Step
 
 _ODYSSEY = "GUI-Odyssey (Lu et al., 2024): its EM is the paper's AMS"
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025), which has no elements here"
@@ -74,7 +74,27 @@ class GuiOdyssey(PhoneTask):
     holds = "episodes across the apps of phones and tablets: screenshots; the next action"
     sources = (
         Publication(
-            "GUIOdyssey", "https://huggingface.co/datasets/hflqf88888/GUIOdyssey", "cc-by-4.0"
+            "GUIOdyssey",
+            "https://huggingface.co/datasets/hflqf88888/GUIOdyssey",
+            "cc-by-4.0",
+            remote=Remote(
+                "hf://datasets/hflqf88888/GUIOdyssey",
+                archives=("*.zip",),
+                note="the id that the authors recommend since 2025-07-31; OpenGVLab/GUI-Odyssey "
+                "is the first one. Its size is not verified",
+            ),
+        ),
+        Publication(
+            "GUI-Odyssey 2024",
+            "https://huggingface.co/datasets/OpenGVLab/GUI-Odyssey",
+            "cc-by-4.0",
+            remote=Remote(
+                "hf://datasets/OpenGVLab/GUI-Odyssey",
+                files=("annotations/*", "splits/*", "screenshots/*"),
+                note="the first id, of 171 GB with its zips, which hold the same and are left; the "
+                "authors recommend hflqf88888/GUIOdyssey. Users tell of screenshots and "
+                "annotations that are missing here",
+            ),
         ),
     )
     files = loader.FILES

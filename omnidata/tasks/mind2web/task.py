@@ -31,7 +31,7 @@ from omnidata.tasks.mind2web.rules import (
     wanted_of,
 )
 from omnidata.tasks.points import UNITS
-from omnidata.types import PLACE, Publication, Step, Target
+from omnidata.types import PLACE, Publication, Remote, Step, Target
 
 _FILES: Final = PictureFiles(
     "Parquet files of annotation_id, action_uid, operation, pos_candidates, confirmed_task and "
@@ -76,6 +76,12 @@ class Mind2Web(Benchmark):
             "Multimodal-Mind2Web",
             "https://huggingface.co/datasets/osunlp/Multimodal-Mind2Web",
             "openrail",
+            remote=Remote(
+                "hf://datasets/osunlp/Multimodal-Mind2Web",
+                files=("data/*.parquet",),
+                bytes=13_600_000_000,
+                note="the test splits alone: --only 'data/test_*'",
+            ),
         ),
     )
     tags = ("split", "domain", "subdomain", "website")

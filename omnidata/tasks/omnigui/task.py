@@ -63,6 +63,7 @@ from omnidata.types import (
     Part,
     Profile,
     Publication,
+    Remote,
     Step,
     Target,
     Verdict,
@@ -655,7 +656,18 @@ class OmniGui(Benchmark):
         *sorted(row["app"] for row in table7()["apps"]),
     )
     overview = View
-    sources = (Publication("OmniGUI", "https://huggingface.co/datasets/OmniGUI/OmniGUI"),)
+    sources = (
+        Publication(
+            "OmniGUI",
+            "https://huggingface.co/datasets/OmniGUI/OmniGUI",
+            remote=Remote(
+                "hf://datasets/OmniGUI/OmniGUI",
+                note="the id that the release's README links to; its download command names "
+                "XIAOCHENLIN00zz/OmniGUI. One README counts 708 episodes and 2,572 steps, others "
+                "709 and 2,579: report the commit. Size, licence and gating are not verified",
+            ),
+        ),
+    )
     tables = TABLES
     variations = VARIATIONS
     prompted_space: Space | None = "norm1000"

@@ -19,7 +19,7 @@ from omnidata.loaders.load import Note, RowContext, short
 from omnidata.media import unsafe
 from omnidata.metrics.rollouts import RATES
 from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout, head_of
-from omnidata.types import MediaRef, Publication
+from omnidata.types import MediaRef, Publication, Remote
 
 _EXPECTED: Final = (
     "human_label.json, lines of task_id and predicted_label, or folders TASK_ID/result.json with "
@@ -121,6 +121,11 @@ class OnlineMind2Web(Outcomes):
             "Online-Mind2Web",
             "https://huggingface.co/datasets/osunlp/Online-Mind2Web",
             "cc-by-4.0",
+            remote=Remote(
+                "hf://datasets/osunlp/Online-Mind2Web",
+                note="the list of tasks. What agents did is published in other places, by each of "
+                "them; size and gating are not verified",
+            ),
         ),
     )
     score_files = _Scorer()

@@ -74,6 +74,7 @@ from omnidata.types import (
     Part,
     Profile,
     Publication,
+    Remote,
     Step,
     Target,
     Task,
@@ -291,6 +292,12 @@ class OsWorld(Benchmark):
             "OSWorld, verified trajectories",
             "https://huggingface.co/datasets/xlangai/ubuntu_osworld_verified_trajs",
             "mit",
+            remote=Remote(
+                "hf://datasets/xlangai/ubuntu_osworld_verified_trajs",
+                archives=("*.zip",),
+                note="a zip for each model and run: take those you want with --only. The images of "
+                "the virtual machine are in another dataset, of which nothing is fetched",
+            ),
         ),
     )
     variations = (HISTORY, VARIATION)

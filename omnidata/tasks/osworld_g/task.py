@@ -30,7 +30,7 @@ from omnidata.tasks.osworld_g.rules import (
 )
 from omnidata.tasks.points import UNITS
 from omnidata.tasks.points import read as read_point
-from omnidata.types import PLACE, MediaRef, Publication, Step, Target
+from omnidata.types import PLACE, MediaRef, Publication, Remote, Step, Target
 
 _SIGNS: Final = (b'"box_type"', b'"box_coordinates"', b'"image_path"')
 
@@ -70,8 +70,21 @@ class OsWorldG(Benchmark):
     holds = "screenshots of desktops; the point that an instruction means, or that none is meant"
     expects = f"{_COLUMNS}: OSWorld-G.json and OSWorld-G_refined.json, or Parquet files"
     sources = (
-        Publication("OSWorld-G", "https://github.com/xlang-ai/OSWorld-G"),
-        Publication("OSWorld-G", "https://huggingface.co/datasets/MMInstruction/OSWorld-G"),
+        Publication(
+            "OSWorld-G in its repository",
+            "https://github.com/xlang-ai/OSWorld-G",
+            by_hand="git clone https://github.com/xlang-ai/OSWorld-G; the refined instructions are "
+            "only there",
+        ),
+        Publication(
+            "OSWorld-G",
+            "https://huggingface.co/datasets/MMInstruction/OSWorld-G",
+            remote=Remote(
+                "hf://datasets/MMInstruction/OSWorld-G",
+                note="the Hub's form, with the original instructions alone; size, licence and "
+                "gating are not verified",
+            ),
+        ),
     )
     tags = ("box_type", "capability", "instructions")
     roles: Mapping[str, Any] = {"screenshot": "image"}

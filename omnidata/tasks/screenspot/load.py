@@ -19,6 +19,7 @@ from omnidata.files import ANY, open_file
 from omnidata.jsontext import is_integer, is_number
 from omnidata.loaders.files import HEAD, JsonFiles, Line, Look, images
 from omnidata.loaders.load import Note, RowContext, about, short, size_of
+from omnidata.loaders.parquet import PictureFiles
 from omnidata.media import unsafe
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
@@ -144,6 +145,28 @@ def _look(path: Path) -> Look:
 
 JSON_FILES: Final = JsonFiles(COLUMNS, _look)
 
+# The Hub's form, rootsautomation/ScreenSpot and those with its columns: the pictures are in the
+# rows. Its card says that the boxes of ScreenSpot have been made corners; they are from 0 to 1.
+
+PARQUET: Final = PictureFiles(
+    "Parquet files of image, file_name, bbox, instruction, data_type and data_source",
+    frozenset({"image", "bbox", "instruction", "data_type", "data_source"}),
+    "image",
+)
+_HUB_BOXES: Final[Boxes] = "xyxy-rel"
+_SECOND: Final = re.compile(r"screenspot[-_]?v2", re.IGNORECASE)
+_PLATFORMS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("ios", "android"), "mobile"),
+    **dict.fromkeys(("macos", "windows"), "desktop"),
+    **dict.fromkeys(("gitlab", "shop", "forum", "tool"), "web"),
+}
+
+
+def files_of(data: Path) -> JsonFiles | PictureFiles:
+    """Those that the data are: the released files, where there are any, else the Hub's."""
+    released = JSON_FILES.recognises(data) or not PARQUET.recognises(data)
+    return JSON_FILES if released else PARQUET
+
 
 def form_of(path: Path, row: Mapping[str, Any]) -> Form:
     """Which of the three a row is of; the boxes of the first two are alike.
@@ -154,12 +177,16 @@ def form_of(path: Path, row: Mapping[str, Any]) -> Form:
     """
     if "ui_type" in row:
         return "screenspot-pro"
+    if path.suffix == ".parquet":  # whose names say nothing; that of the dataset does
+        return "screenspot-v2" if _SECOND.search(str(path)) else "screenspot"
     named = _PLATFORM.match(path.stem)
     return "screenspot-v2" if named and named[2] else "screenspot"
 
 
 def platform_of(path: Path, row: Mapping[str, Any]) -> str:
     """The platform, as the row says, or the file's name as in the release; empty otherwise.
+
+    The Hub's rows say where they are from.
 
     Examples:
         >>> platform_of(Path("screenspot_mobile.json"), {})
@@ -168,6 +195,8 @@ def platform_of(path: Path, row: Mapping[str, Any]) -> str:
     said = row.get("platform")
     if isinstance(said, str) and said:
         return said
+    if path.suffix == ".parquet":
+        return _PLATFORMS.get(str(row.get("data_source")).casefold(), "")
     named = _PLATFORM.match(path.stem)
     return named[1] if named else ""
 
@@ -209,9 +238,16 @@ def read(
             and nobody says it.
     """
     root = data if data.is_dir() else data.parent
-    paths = JSON_FILES.find(data)
+    files = files_of(data)
+    paths = files.find(data)
     reader = _Reader(root, boxes, language, note, _names(paths, root))
-    yield from map(reader.step, JSON_FILES.rows(paths, note))
+    if isinstance(files, JsonFiles):
+        yield from map(reader.step, files.rows(paths, note))
+        return
+    for path in paths:
+        for found in files.rows(path):
+            line = Line(found.where, path, found.number, found.row, alone=False)
+            yield reader.step(line, found.picture)
 
 
 def _names(paths: Sequence[Path], root: Path) -> dict[Path, str]:
@@ -235,7 +271,8 @@ class _Reader:
     names: Mapping[Path, str]
     _folders: dict[Path, Path] = field(default_factory=dict)
 
-    def step(self, line: Line) -> Step | None:
+    def step(self, line: Line, stored: MediaRef | None = None) -> Step | None:
+        """The step of a row, whose picture is in it (`stored`) or a file that it names."""
         name = f"{self.names[line.path]}/{line.number}"
         place = RowContext(line.where, about(self.note, name))
         row = line.row
@@ -244,7 +281,7 @@ class _Reader:
         if instruction is None:
             place.refuse("instruction-missing", f"no text in {self.language}", "an instruction")
             return None
-        shot, screen = self._picture(line, place)
+        shot, screen = (stored, size_of(stored)) if stored else self._picture(line, place)
         box = self._box(row, boxes, screen, place)
         return Step(
             sample_id=name,
@@ -273,11 +310,13 @@ class _Reader:
             DataError: nobody says it.
         """
         found = boxes_of(line.row) if self.boxes == "columns" else self.boxes
+        if found is None and line.path.suffix == ".parquet" and "file_name" in line.row:
+            found = _HUB_BOXES
         if found is None:
             raise DataError(
                 f"the columns {', '.join(map(str, line.row))} do not tell what bbox is",
                 where=line.where,
-                expected=COLUMNS,
+                expected=f"{COLUMNS}; or {PARQUET.columns}",
                 remedy="say it: -T boxes=xywh-px, xyxy-px, xywh-rel or xyxy-rel (0 to 1)",
             )
         return found

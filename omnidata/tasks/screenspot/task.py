@@ -39,6 +39,7 @@ from omnidata.types import (
     Overlays,
     Profile,
     Publication,
+    Remote,
     Step,
     Target,
     Verdict,
@@ -219,6 +220,7 @@ class ScreenSpot(Benchmark):
     detailed_actions = False
     holds = "screenshots (ScreenSpot, -v2, -Pro); the point that an instruction means"
     files = loader.JSON_FILES
+    expects = f"{loader.COLUMNS}; or {loader.PARQUET.columns}"
     parsed_type = _Parsed
     tags = loader.TAGS
     sources = (
@@ -227,17 +229,41 @@ class ScreenSpot(Benchmark):
             "https://github.com/njucckevin/SeeClick",
             "apache-2.0",
             {"form": "screenspot"},
+            Remote(
+                "hf://datasets/rootsautomation/ScreenSpot",
+                "0be08781e2e188582f6131625ae1598d443b4d5d",
+                files=("*.parquet",),
+                bytes=602_316_816,
+                steps=1272,
+                note="a copy by others, in Parquet, whose card says apache-2.0; the authors' own "
+                "files are at box.nju.edu.cn, which SeeClick's README links to. The commit is "
+                "from a stored page of its history",
+            ),
         ),
         Publication(
             "ScreenSpot-v2",
             "https://huggingface.co/datasets/OS-Copilot/ScreenSpot-v2",
             "apache-2.0",
             {"form": "screenspot-v2"},
+            Remote(
+                "hf://datasets/OS-Copilot/ScreenSpot-v2",
+                files=("screenspot_*_v2.json", "screenspotv2_image.zip"),
+                archives=("screenspotv2_image.zip",),
+                bytes=1_330_000_000,
+                note="the authors' files; lmms-lab/ScreenSpot-v2 and HongxinLi/ScreenSpot_v2 are "
+                "copies in Parquet",
+            ),
         ),
         Publication(
             "ScreenSpot-Pro",
             "https://huggingface.co/datasets/likaixin/ScreenSpot-Pro",
             where={"form": "screenspot-pro"},
+            remote=Remote(
+                "hf://datasets/likaixin/ScreenSpot-Pro",
+                files=("annotations/*.json", "images/*"),
+                note="the authors' files; lmms-lab/ScreenSpot-Pro is a copy in Parquet. Its card "
+                "has a licence, whose text was not seen",
+            ),
         ),
     )
     roles = loader.ROLES
@@ -254,6 +280,14 @@ class ScreenSpot(Benchmark):
         self.prompt_hash = hash_of([self.question, self.options["language"]])
         profiles = [PointProfile("released", self._space), PointProfile("fixed", self._space)]
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
+
+    def detect(self, data: Path) -> bool:
+        """Whether released files are there, or the Hub's."""
+        return loader.files_of(data).recognises(data)
+
+    def fingerprint(self, data: Path) -> str:
+        """SHA-256 over the rows, without pictures that lie in them."""
+        return loader.files_of(data).fingerprint(data)
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
         """Read the rows."""

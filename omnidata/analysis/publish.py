@@ -1,0 +1,140 @@
+"""A run to the Hub, as a dataset of results: its answers, scores and settings, and a card.
+
+No medium and no folder of this machine goes with it. Whoever has the data scores the answers again:
+`omnidata score hf://ORG/NAME`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from omnidata.analysis.report import card_text, eval_results
+from omnidata.loaders.fetch import SOURCE
+from omnidata.loaders.upload import Upload, check_name, upload
+from omnidata.run.run_files import ANSWERS, INFO, RESULTS, SCORES, Run, read_info, read_run
+from omnidata.storage import open_own, read_json
+
+_SNAPSHOT: Final = re.compile(r"/datasets--([\w.-]+?)--([\w.-]+)/snapshots/([0-9a-f]{40})(/.*)?$")
+_HUB: Final = re.compile(r"hf://([\w.-]+/[\w.-]+)@[0-9a-f]{40}")
+_OK: Final = b'"delivery":"ok"'
+
+_TEXT: Final = """
+A run of [omnidata](https://pypi.org/project/omnidata/) on {task}: what the model answered
+(`{answers}`), how that was scored by the profile `{profile}` (`{scores}`, `{results}`), and the
+settings (`{info}`). The media are not part of it. Data: {data}; SHA-256 of the annotations:
+`{fingerprint}`.
+
+Score it again, from the answers: `omnidata score hf://{name}`
+"""
+
+
+def push_run(
+    folder: Path,
+    name: str,
+    *,
+    private: bool = False,
+    pull_request: bool = False,
+    dry_run: bool = False,
+) -> Upload:
+    """Push a run folder of `omnidata evaluate`.
+
+    Args:
+        folder: of the run, which is finished and scored.
+        name: "ORG/NAME" on the Hub.
+        private: make the dataset so that only you see it.
+        pull_request: propose it.
+        dry_run: only find out what would be sent.
+
+    Raises:
+        UsageError: the name is none, or something else has it.
+        RunError: there is no run, or a file of it is broken or a link.
+        DataError: see `omnidata.loaders.upload.upload`.
+    """
+    check_name(name)
+    run, info = read_run(folder), read_info(folder)
+    data = str(info.get("data") or "")
+    files: dict[str, bytes] = {}
+    for path in (ANSWERS, SCORES, RESULTS):
+        with open_own(folder / path, "rb") as file:
+            files[path] = file.read()
+    files[ANSWERS] = _without_folder(files[ANSWERS], data)
+    place = place_of(data)
+    info |= {"data": place or None}
+    if merged := info.get("merged"):
+        info |= {"merged": [Path(part).name for part in merged]}
+    files[INFO] = json.dumps(info, indent=1).encode() + b"\n"
+    files["README.md"] = _card(run, name, place).encode("utf-8", "backslashreplace")
+    if found := _HUB.match(place):
+        told = yaml.safe_dump(eval_results(run, found[1]), sort_keys=False, allow_unicode=True)
+        files[f".eval_results/{run.task}.yaml"] = told.encode()
+    return upload(
+        name,
+        files,
+        f"{run.task}: {run.name}, by omnidata push",
+        is_ours=lambda paths: {INFO, RESULTS} <= set(paths) or set(paths) <= {"README.md"},
+        stale=lambda path: False,
+        private=private,
+        pull_request=pull_request,
+        dry_run=dry_run,
+    )
+
+
+def place_of(data: str) -> str:
+    """Where everybody finds the data that a folder here holds; empty where nobody knows.
+
+    Examples:
+        >>> sha = "0" * 40
+        >>> place_of(f"/c/hub/datasets--openbmb--CAGUI/snapshots/{sha}/CAGUI_agent")[-22:]
+        '0000000000/CAGUI_agent'
+        >>> place_of("/home/me/data")
+        ''
+    """
+    if found := _SNAPSHOT.search(data):
+        return f"hf://{found[1]}/{found[2]}@{found[3]}{found[4] or ''}"
+    told = read_json(Path(data).parent / SOURCE) if data else {}
+    place = f"{told.get('id')}@{told.get('commit')}"
+    # The folder of a snapshot has no unpacked archives, and all files.
+    files = told.get("files") or []
+    differs = told.get("only") or any("state" in each for each in files)
+    return place if _HUB.fullmatch(place) and not differs else ""
+
+
+def _without_folder(answers: bytes, data: str) -> bytes:
+    """The lines of answers; what an error says of a folder of this machine is cut off."""
+    folder = json.dumps(data)[1:-1].encode()
+    if not data or len(data) < len(os.sep) + 1:
+        return answers
+    lines = answers.split(b"\n")
+    return b"\n".join(each if _OK in each else each.replace(folder, b"DATA") for each in lines)
+
+
+def _card(run: Run, name: str, place: str) -> str:
+    found = _HUB.match(place)
+    text = card_text([run], {run.task: found[1]} if found else {})
+    _, front, tables = text.split("---\n", 2)
+    metadata: dict[str, Any] = {
+        "tags": ["omnidata", run.task],
+        "configs": [
+            {"config_name": config, "data_files": path}
+            for config, path in (("answers", ANSWERS), ("scores", SCORES))
+        ],
+    }
+    said = _TEXT.format(
+        task=run.task,
+        answers=ANSWERS,
+        scores=SCORES,
+        results=RESULTS,
+        info=INFO,
+        profile=run.profile,
+        data=place or "not published, or nobody has said where",
+        fingerprint=run.fingerprint,
+        name=name,
+    )
+    extra = yaml.safe_dump(metadata, sort_keys=False)
+    return f"---\n{extra}{front}---\n# {run.name} on {run.task}\n{said}\n{tables}"

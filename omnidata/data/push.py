@@ -1,0 +1,175 @@
+"""A Parquet repository of `omnidata convert --embed` to the Hub, with its card and its licence."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from omnidata.data.convert import publications
+from omnidata.errors import DataError, UsageError
+from omnidata.files import SETTINGS, read_file
+from omnidata.loaders.repository import MANIFEST, Manifest, is_repository, read_manifest
+from omnidata.loaders.upload import Upload, check_link, check_name, upload
+from omnidata.tasks import get_task
+
+README: Final = "README.md"
+_LICENCES: Final = re.compile(r"LICEN[CS]E(\.(md|txt))?", re.IGNORECASE)
+_FRONT: Final = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
+_SHARD: Final = re.compile(r"data/.+\.parquet")
+_FREE: Final = re.compile(
+    r"(apache-2\.0|mit|bsd(-\d-clause)?|cc0-1\.0|cc-by(-sa)?-\d\.\d|openrail|odc-by|pddl|unlicense)"
+)
+"""Licences, by the Hub's names of them, under which anybody may hand on what was changed."""
+
+
+def push(
+    folder: Path,
+    name: str,
+    *,
+    private: bool = False,
+    pull_request: bool = False,
+    i_may: bool = False,
+    dry_run: bool = False,
+) -> Upload:
+    """Push a repository: its Parquet files, its README, its manifest, and a file of its licence.
+
+    Args:
+        folder: that `convert --embed` wrote; its README says under which licence.
+        name: "ORG/NAME" on the Hub.
+        private: make the dataset so that only you see it.
+        pull_request: propose it.
+        i_may: push although the licences of the task's published data do not say that you may.
+        dry_run: only find out what would be sent.
+
+    Raises:
+        UsageError: the name is none, or something else has it; the licence is not stated, or the
+            published data are under one that does not allow it.
+        DataError: the folder is not what `convert --embed` wrote, or holds anything else; or see
+            `omnidata.loaders.upload.upload`.
+    """
+    check_name(name)
+    manifest = _manifest(folder)
+    files = _files(folder, manifest)
+    check_licence(folder, i_may=i_may)
+    return upload(
+        name,
+        files,
+        f"{manifest.task}: {manifest.digest[:12]}, by omnidata push",
+        is_ours=lambda paths: MANIFEST in paths or set(paths) <= {README},
+        stale=lambda path: _SHARD.fullmatch(path) is not None,
+        private=private,
+        pull_request=pull_request,
+        dry_run=dry_run,
+    )
+
+
+def _manifest(folder: Path) -> Manifest:
+    if not is_repository(folder):
+        raise DataError(
+            "this is no repository of omnidata's",
+            where=str(folder),
+            expected="a folder that `omnidata convert TASK DATA FOLDER --embed` wrote, or a run",
+            remedy="convert the data first",
+        )
+    manifest = read_manifest(folder)
+    if not manifest.embed:
+        raise DataError(
+            "the media are linked: their paths mean nothing to anybody else",
+            where=str(folder),
+            expected="media in the rows",
+            remedy="write it again with `omnidata convert --embed`",
+        )
+    return manifest
+
+
+def _files(folder: Path, manifest: Manifest) -> dict[str, Path]:
+    """What is pushed: nothing but what the manifest names.
+
+    Raises:
+        DataError: there is anything else, a link, or a file is missing.
+    """
+    wanted = {README, MANIFEST, *manifest.shards}
+    found = [*folder.rglob("*")]
+    for each in found:
+        check_link(each)
+    there = {path.relative_to(folder).as_posix() for path in found if not path.is_dir()}
+    licences = {path for path in there if _LICENCES.fullmatch(path)}
+    for path in sorted(wanted - there):
+        raise DataError(
+            "a file of the repository is missing",
+            where=str(folder / path),
+            expected="every file that omnidata.json names",
+            remedy="convert the data again",
+        )
+    for path in sorted(there - wanted - licences):
+        raise DataError(
+            "this is no file of the repository",
+            where=str(folder / path),
+            expected="what `omnidata convert` wrote, and LICENSE",
+            remedy="move it away: what is pushed is there for everyone",
+        )
+    return {path: folder / path for path in sorted(wanted | licences)}
+
+
+def check_licence(folder: Path, *, i_may: bool) -> str:
+    """The licence that the README gives, if it is one that may be given.
+
+    Args:
+        folder: a repository.
+        i_may: whether somebody says that it is.
+
+    Raises:
+        UsageError: it gives none; or data of the task are published under another, or one that does
+            not let everybody hand them on, and nobody says that they may.
+    """
+    said = stated_licence(folder / README)
+    if not said or said == "unknown":
+        raise UsageError(
+            "the repository says no licence",
+            where=str(folder / README),
+            expected="`license:` at its top, by the Hub's name of it, e.g. cc-by-4.0",
+            remedy="write it there: the README's section Distribution says what is known",
+        )
+    if i_may:
+        return said
+    source = get_task(read_manifest(folder).task).load(folder, check_media=False)
+    for one in publications(source):
+        what = ""
+        if not one.licence:
+            what = f"{one.name} is published without a licence"
+        elif not _FREE.fullmatch(one.licence):
+            what = f"{one.name} is published under {one.licence}, which has conditions"
+        elif one.licence != said:
+            what = f"{one.name} is published under {one.licence}, and the README says {said}"
+        if what:
+            raise UsageError(
+                what,
+                where=str(folder / README),
+                expected="data that you may hand on under the licence that you give",
+                remedy=f"look at {one.url}. If you may, because these are your own data or you "
+                "have leave, add --i-may",
+            )
+    return said
+
+
+def stated_licence(readme: Path) -> str:
+    """What `license` at the top of a README says; empty where it says nothing.
+
+    Raises:
+        DataError: the top is no YAML.
+    """
+    import yaml
+
+    found = _FRONT.match(read_file(readme, SETTINGS).decode("utf-8", "replace"))
+    try:
+        front: Any = yaml.safe_load(found[1]) if found else None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise DataError(
+            f"the top of the README cannot be read ({type(error).__name__})",
+            where=str(readme),
+            expected="YAML between two lines of three hyphens",
+            remedy="mend it, or convert the data again",
+        ) from None
+    value = front.get("license") if isinstance(front, dict) else None
+    return value.strip() if isinstance(value, str) else ""

@@ -1,0 +1,428 @@
+"""Archives that anybody may have packed: zips, zips in several parts, tars.
+
+Nothing is unpacked by the libraries' own `extractall`. A member becomes a regular file below the
+folder, or the whole archive is refused: no path that leaves, no link, no device, nothing encrypted,
+no two names that one file system takes for the same, and no more bytes or members than an archive
+of its size may sensibly hold.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import re
+import shutil
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Final
+
+from omnidata.errors import DataError
+from omnidata.files import ANY, open_file
+from omnidata.media import unsafe
+
+MOST_MEMBERS: Final = 5_000_000
+RATIO: Final = 100
+"""Bytes that may come of each byte of an archive, once `FREE` bytes have come."""
+FREE: Final = 64 * 1024**2
+RESERVE: Final = 256 * 1024**2
+"""Bytes of the disk that are left free."""
+
+_APPLES: Final = "__MACOSX"
+"""A folder of what macOS knows of the files, which its zips have beside them; it is left out."""
+_CHUNK: Final = 1024**2
+_LONGEST_NAME: Final = 1024
+_PLAIN: Final = (*tarfile.REGULAR_TYPES, tarfile.DIRTYPE)
+_MOST_HEADER: Final = 1024**2
+_PART: Final = re.compile(r"\.z(\d{2,})$", re.IGNORECASE)
+_BROKEN: Final = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    EOFError,
+    struct.error,
+    ValueError,
+    NotImplementedError,
+    UnicodeError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file in an archive.
+
+    Attributes:
+        name: its path, relative.
+        size: bytes, as the archive says; no more are written.
+        open: opens it; at its end it has been checked.
+    """
+
+    name: str
+    size: int
+    open: Callable[[], IO[bytes]]
+
+
+def is_part(path: str) -> bool:
+    """Whether a file is a part of a zip before the last, which alone is called `.zip`.
+
+    Examples:
+        >>> is_part("images.z01"), is_part("images.zip")
+        (True, False)
+    """
+    return _PART.search(path) is not None
+
+
+def parts_of(path: Path) -> list[Path]:
+    """The parts of an archive, in order; the archive alone where it has none.
+
+    Raises:
+        DataError: a part is missing.
+    """
+    found: dict[int, Path] = {}
+    if path.suffix.lower() == ".zip":
+        for each in path.parent.iterdir():
+            if each.stem == path.stem and (match := _PART.search(each.name)):
+                found[int(match[1])] = each
+    lacking = [number for number in range(1, max(found, default=0)) if number not in found]
+    if lacking:
+        raise _refused(path, f"part {lacking[0]} of the archive is missing")
+    return [*(found[number] for number in sorted(found)), path]
+
+
+def unpack(archive: Path, folder: Path, progress: Callable[[int], None] = lambda size: None) -> int:
+    """Unpack an archive into a folder, which is made.
+
+    Args:
+        archive: `.zip`, the last part of several included, or `.tar`, packed or not.
+        folder: an empty one, or none.
+        progress: is told the bytes that have been written since it was last called.
+
+    Returns:
+        How many files there are.
+
+    Raises:
+        DataError: the archive is broken, or holds what is never unpacked; some files may have been
+            written by then.
+        OSError: the disk is full, or cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    packed = sum(part.stat().st_size for part in parts_of(archive))
+    most = FREE + RATIO * packed
+    names: dict[str, str] = {}
+    written = 0
+    try:
+        with _members(archive) as members:
+            for member in members:
+                if PurePosixPath(member.name).parts[:1] == (_APPLES,):
+                    continue
+                target = folder / _checked(archive, member, names)
+                if written + member.size > most:
+                    raise _refused(
+                        archive,
+                        f"more than {RATIO} times as much would come of its {packed:,} bytes",
+                    )
+                if member.size > shutil.disk_usage(folder).free - RESERVE:
+                    raise OSError(errno.ENOSPC, "no space is left on the disk", str(target))
+                target.parent.mkdir(parents=True, exist_ok=True)
+                _write(archive, member, target, progress)
+                written += member.size
+    except _BROKEN as error:
+        raise _refused(archive, f"it is broken ({type(error).__name__}: {error})") from None
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # a place before the archive's beginning
+            raise _refused(archive, "it is broken: it names a place that it has not") from None
+        raise
+    except RuntimeError as error:  # what `zipfile` says of encrypted members
+        raise _refused(archive, str(error)) from None
+    return len(names)
+
+
+def is_archive(path: str) -> bool:
+    """Whether a name is that of an archive which `unpack` reads.
+
+    Examples:
+        >>> is_archive("a.tar.gz"), is_archive("a.png")
+        (True, False)
+    """
+    return path.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz"))
+
+
+def stem_of(name: str) -> str:
+    """The name of an archive without its endings.
+
+    Examples:
+        >>> stem_of("images.tar.gz"), stem_of("a.b.zip")
+        ('images', 'a.b')
+    """
+    path = PurePosixPath(name)
+    inner = PurePosixPath(path.stem)
+    return inner.stem if inner.suffix.lower() == ".tar" else path.stem
+
+
+def _checked(archive: Path, member: Member, names: dict[str, str]) -> Path:
+    """The member's path, safe to be joined to a folder.
+
+    Raises:
+        DataError: it is not.
+    """
+    name = member.name
+    parts = PurePosixPath(name).parts
+    why = unsafe(name)
+    if not why and (not parts or "\\" in name or not name.isprintable()):
+        why = "the path is no plain name"
+    if not why and len(os.fsencode(name)) > _LONGEST_NAME:
+        why = "the path is too long"
+    if not why and ".git" in (part.casefold() for part in parts):
+        why = "the path lies in a folder of git"
+    if why:
+        raise _refused(archive, f"{name!r:.100}: {why}")
+    path = PurePosixPath(*parts)
+    key = str(path).casefold()
+    if key in names:
+        raise _refused(archive, f"{name!r:.100} and {names[key]!r:.100} would be one file")
+    above = next((str(one).casefold() for one in path.parents if str(one).casefold() in names), "")
+    if above:
+        raise _refused(archive, f"{names[above]!r:.100} is a file, and a folder of {name!r:.100}")
+    names[key] = name
+    if len(names) > MOST_MEMBERS:
+        raise _refused(archive, f"it has more than {MOST_MEMBERS:,} files")
+    return Path(path)
+
+
+def _write(archive: Path, member: Member, target: Path, progress: Callable[[int], None]) -> None:
+    """Write one member, and not a byte more than it is said to have.
+
+    Raises:
+        DataError: it has another size.
+    """
+    size = 0
+    with member.open() as source, target.open("xb") as file:
+        while block := source.read(_CHUNK):
+            size += len(block)
+            if size > member.size:
+                break
+            file.write(block)
+            progress(len(block))
+    if size != member.size:
+        raise _refused(archive, f"{member.name!r:.100} has not the {member.size:,} bytes it says")
+
+
+@contextmanager
+def _members(archive: Path) -> Iterator[Iterator[Member]]:
+    with ExitStack() as stack:
+        if archive.suffix.lower() != ".zip":
+            file = stack.enter_context(open_file(archive, ANY))
+            yield _of_tar(archive, stack.enter_context(_tar(file)))
+            return
+        files = [stack.enter_context(open_file(part, ANY)) for part in parts_of(archive)]
+        whole: IO[bytes] = files[0] if len(files) == 1 else _joined(archive, files)
+        yield _of_zip(archive, stack.enter_context(zipfile.ZipFile(whole)))
+
+
+def _tar(file: IO[bytes]) -> tarfile.TarFile:
+    return tarfile.open(fileobj=file, mode="r:*", tarinfo=_Header)
+
+
+def _of_zip(archive: Path, packed: zipfile.ZipFile) -> Iterator[Member]:
+    """The files of a zip.
+
+    Raises:
+        DataError: a member is what is never unpacked, or members share their bytes.
+    """
+    infos = packed.infolist()
+    inside = sum(info.compress_size for info in infos)
+    room = sum(part.stat().st_size for part in parts_of(archive))
+    if inside > room:  # members that overlap: a few kilobytes become petabytes
+        raise _refused(archive, f"its members have {inside:,} bytes, and it has {room:,}")
+    for info in infos:
+        mode = info.external_attr >> 16
+        if info.flag_bits & 0x1:
+            raise _refused(archive, f"{info.filename!r:.100} is encrypted")
+        if info.is_dir():
+            continue
+        if info.orig_filename != info.filename:  # `zipfile` cuts names at a NUL
+            raise _refused(archive, f"{info.orig_filename!r:.100}: the path is no plain name")
+        if mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+            raise _refused(archive, f"{info.filename!r:.100} is a link or a device")
+        yield Member(info.filename, info.file_size, partial(packed.open, info))
+
+
+def _of_tar(archive: Path, packed: tarfile.TarFile) -> Iterator[Member]:
+    """The files of a tar.
+
+    Raises:
+        DataError: a member is what is never unpacked.
+    """
+    for number, info in enumerate(packed):
+        vars(packed)["members"].clear()  # else all headers of a large archive stay in memory
+        if number > MOST_MEMBERS:
+            raise _refused(archive, f"it has more than {MOST_MEMBERS:,} members")
+        if info.isdir():
+            continue
+        if not info.isreg() or info.issparse():
+            raise _refused(archive, f"{info.name!r:.100} is a link, a device or sparse")
+
+        def opened(info: tarfile.TarInfo = info) -> IO[bytes]:
+            found = packed.extractfile(info)
+            assert found is not None  # it is a regular file
+            return found
+
+        yield Member(info.name, info.size, opened)
+
+
+class _Header(tarfile.TarInfo):
+    """A header of a tar; `tarfile` reads what belongs to it into the memory, however much it is."""
+
+    def _proc_member(self, tarfile: tarfile.TarFile) -> Any:
+        if self.type not in _PLAIN and self.size > _MOST_HEADER:
+            raise ValueError(f"a header of {self.size:,} bytes")
+        return super()._proc_member(tarfile)  # type: ignore[misc]  # the stubs do not have it
+
+
+def _refused(archive: Path, what: str) -> DataError:
+    return DataError(
+        what,
+        where=str(archive),
+        expected="an archive of regular files with plain, relative names",
+        remedy="download it again; if it stays like that, tell its publisher",
+    )
+
+
+# A zip in several parts, which `zip -s` writes and Python does not read: the parts are read as one
+# file, behind which stands a directory that counts from the beginning of the first.
+
+_END, _END64, _LOCATOR, _ENTRY = b"PK\5\6", b"PK\6\6", b"PK\6\7", b"PK\1\2"
+_END_FORM = struct.Struct("<4s4H2LH")
+_END64_FORM = struct.Struct("<4sQ2H2L4Q")
+_LOCATOR_FORM = struct.Struct("<4sLQL")
+_ENTRY_FORM = struct.Struct("<4s6H3L5H2L")
+_MOST_DIRECTORY = 2 * 1024**3
+
+
+class _Joined(io.RawIOBase):
+    """Files as if they were one."""
+
+    def __init__(self, files: Sequence[IO[bytes]], tail: bytes = b"") -> None:
+        self._files = [*files, io.BytesIO(tail)]
+        self.starts = [0]
+        for file in self._files:
+            self.starts.append(self.starts[-1] + file.seek(0, os.SEEK_END))
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.starts[-1]}[whence]
+        if base + offset < 0:
+            raise ValueError("a place before the archive")
+        self._at = base + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]  # whatever a reader hands over
+        for number, file in enumerate(self._files):
+            if self.starts[number] <= self._at < self.starts[number + 1]:
+                file.seek(self._at - self.starts[number])
+                block: bytes = file.read(min(len(view), self.starts[number + 1] - self._at))
+                view[: len(block)] = block
+                self._at += len(block)
+                return len(block)
+        return 0
+
+
+def _joined(archive: Path, files: Sequence[IO[bytes]]) -> IO[bytes]:
+    """The parts as one zip.
+
+    Raises:
+        DataError: they are not the parts of one archive.
+        struct.error: a part is cut short.
+    """
+    parts = _Joined(files)
+    whole = io.BufferedReader(parts)
+    starts, size = parts.starts, parts.starts[len(files)]
+    tail_at = max(0, size - (1 << 16) - _END_FORM.size)
+    whole.seek(tail_at)
+    tail = whole.read(size - tail_at)
+    at = tail.rfind(_END)
+    if at < 0:
+        raise _refused(archive, "the last part has no end of a zip")
+    _, disk, first_disk, _, count, length, offset, _ = _END_FORM.unpack_from(tail, at)
+    if tail[at - _LOCATOR_FORM.size : at].startswith(_LOCATOR):
+        _, on_disk, place, disks = _LOCATOR_FORM.unpack_from(tail, at - _LOCATOR_FORM.size)
+        whole.seek(_start(archive, starts, files, on_disk) + place)
+        found = _END64_FORM.unpack(whole.read(_END64_FORM.size))
+        if found[0] != _END64:
+            raise _refused(archive, "the end of its directory is not where it says")
+        disk, first_disk, count, length, offset = *found[4:6], *found[7:10]
+        disk = max(disk, disks - 1)
+    if disk + 1 != len(files):
+        raise _refused(archive, f"it was packed in {disk + 1} parts, and there are {len(files)}")
+    if length > _MOST_DIRECTORY:
+        raise _refused(archive, f"its directory has {length:,} bytes")
+    whole.seek(_start(archive, starts, files, first_disk) + offset)
+    directory = whole.read(length)
+    rebuilt = io.BytesIO()
+    at = 0
+    for _ in range(count):
+        at = _entry(archive, directory, at, rebuilt, lambda n: _start(archive, starts, files, n))
+    content = rebuilt.getvalue()
+    end = size + len(content)
+    content += _END64_FORM.pack(_END64, 44, 45, 45, 0, 0, count, count, len(content), size)
+    content += _LOCATOR_FORM.pack(_LOCATOR, 0, end, 1)
+    content += _END_FORM.pack(_END, 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    return io.BufferedReader(_Joined([*files], content))
+
+
+def _start(archive: Path, starts: Sequence[int], files: Sequence[object], disk: int) -> int:
+    if not 0 <= disk < len(files):
+        raise _refused(archive, f"it names part {disk + 1}, and there are {len(files)}")
+    return starts[disk]
+
+
+def _entry(
+    archive: Path, directory: bytes, at: int, out: IO[bytes], start: Callable[[int], int]
+) -> int:
+    """Write an entry of the directory with a place from the beginning; where the next one is."""
+    fields = [*_ENTRY_FORM.unpack_from(directory, at)]
+    if fields[0] != _ENTRY:
+        raise _refused(archive, "its directory is broken")
+    names, extras, notes = fields[10:13]
+    at += _ENTRY_FORM.size
+    name, extra = directory[at : at + names], directory[at + names : at + names + extras]
+    packed, size, disk, offset = fields[8], fields[9], fields[13], fields[16]
+    kept = b""
+    while len(extra) >= 4:
+        kind, length = struct.unpack_from("<2H", extra)
+        value, extra = extra[4 : 4 + length], extra[4 + length :]
+        if kind != 1:
+            kept += struct.pack("<2H", kind, length) + value
+            continue
+        wide = io.BytesIO(value)  # only what has no room in the entry, in this order
+        if size == 0xFFFFFFFF:
+            (size,) = struct.unpack("<Q", wide.read(8))
+        if packed == 0xFFFFFFFF:
+            (packed,) = struct.unpack("<Q", wide.read(8))
+        if offset == 0xFFFFFFFF:
+            (offset,) = struct.unpack("<Q", wide.read(8))
+        if disk == 0xFFFF:
+            (disk,) = struct.unpack("<L", wide.read(4))
+    kept += struct.pack("<2H3Q", 1, 24, size, packed, start(disk) + offset)
+    fields[8], fields[9], fields[11], fields[12] = 0xFFFFFFFF, 0xFFFFFFFF, len(kept), 0
+    fields[13], fields[16] = 0, 0xFFFFFFFF
+    out.write(_ENTRY_FORM.pack(*fields) + name + kept)
+    return int(at + names + extras + notes)

@@ -1,0 +1,699 @@
+"""The data of a task from where their authors publish them, as a folder that is whole or not there.
+
+    FOLDER/source.json   which dataset, which commit, when, under which licence, what it was made of
+    FOLDER/data/         the files; an archive is unpacked where it lay, into a folder of its name
+
+What an interrupted call has left stands in a hidden folder beside it, and the next call goes on.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+import shutil
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from omnidata import mirror, registry
+from omnidata.errors import DataError, OmnidataError, UsageError, meant
+from omnidata.loaders import archives, buckets, hub
+from omnidata.storage import (
+    PLAN,
+    StagedFolder,
+    atomic_write,
+    is_unfinished,
+    open_own,
+    read_json,
+    write_json,
+)
+from omnidata.types import Progress, Publication, Remote
+
+SOURCE: Final = "source.json"
+DATA: Final = "data"
+AUTO: Final = "auto"
+FORMAT: Final = 1
+
+_DONE: Final = ".done.jsonl"
+_PARTS: Final = ".parts"
+_THREADS: Final = 8
+_POLL_S: Final = 0.2
+_JOIN_S: Final = 5.0
+_GONE: Final = "unpacked"
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPlan:
+    """What would come.
+
+    Attributes:
+        task: whose data it is.
+        publication: of the task's `sources`.
+        place: of its files, "hf://ORG/NAME" or "gs://BUCKET/FOLDER".
+        commit: of the Hub; empty in a bucket, which has none.
+        files: those that are chosen.
+        left_out: how many others there are.
+        only: the patterns that the user has chosen by; empty for all that the task needs.
+    """
+
+    task: str
+    publication: Publication
+    place: str
+    commit: str
+    files: Sequence[hub.RemoteFile]
+    left_out: int
+    only: Sequence[str] = ()
+
+    @property
+    def bytes(self) -> int:
+        """Of all files that would come."""
+        return sum(each.size for each in self.files)
+
+    @property
+    def packed(self) -> Sequence[hub.RemoteFile]:
+        """The archives that are unpacked; of those in parts the last part."""
+        patterns = _remote(self.publication).archives
+        chosen = [each for each in self.files if _fits(each.path, patterns)]
+        return [each for each in chosen if not archives.is_part(each.path)]
+
+    @property
+    def server(self) -> str:
+        """Where the files come from."""
+        return buckets.store() if self.place.startswith("gs://") else hub.endpoint()
+
+    @property
+    def where(self) -> str:
+        """The place, with the commit."""
+        return f"{self.place}@{self.commit}" if self.commit else self.place
+
+    def describe(self) -> dict[str, Any]:
+        """The plan as a JSON object, as `source.json` has it."""
+        remote = _remote(self.publication)
+        return {
+            "format": FORMAT,
+            "task": self.task,
+            "name": self.publication.name,
+            "url": self.publication.url,
+            "id": self.place,
+            "server": self.server,
+            "revision": remote.revision if self.commit else "",
+            "commit": self.commit,
+            "licence": self.publication.licence,
+            "gated": remote.gated,
+            "note": remote.note,
+            "only": list(self.only),
+            "bytes": self.bytes,
+            "files": [asdict(each) for each in self.files],
+        }
+
+
+def _remote(publication: Publication) -> Remote:
+    assert publication.remote is not None  # a plan is only made of one that has
+    return publication.remote
+
+
+def sources_of(task: str) -> tuple[str, Sequence[Publication]]:
+    """The task whose data a task reads, and where they are published.
+
+    Raises:
+        UsageError: there is no such task.
+    """
+    owner = registry.get_task(task).asks_about or task
+    return owner, registry.get_task(owner).sources
+
+
+def default_sources(task: str) -> Sequence[Publication]:
+    """What `fetch` takes where no source is named.
+
+    Returns:
+        Of the sources that a program can fetch the first for each choice of tags of steps: one
+        where they all publish the same data.
+    """
+    _, sources = sources_of(task)
+    found: dict[frozenset[tuple[str, str]], Publication] = {}
+    for one in sources:
+        if one.remote:
+            found.setdefault(frozenset(one.where.items()), one)
+    return list(found.values())
+
+
+def choose_source(task: str, name: str | None = None) -> Publication:
+    """The publication to fetch.
+
+    Args:
+        task: the benchmark.
+        name: of the publication; it may be left out where there is only one that can be fetched.
+
+    Raises:
+        UsageError: there is none of the name, or several and none is named.
+        DataError: a program cannot fetch it; the remedy says how a person does.
+    """
+    owner, sources = sources_of(task)
+    if not sources:
+        raise DataError(
+            registry.get_task(owner).unpublished or "the task names no place to fetch data from",
+            where=task,
+            expected=f"a place where data of {owner} are published",
+            remedy="name a folder where the data are",
+        )
+    known = {one.name.casefold(): one for one in sources}
+    if name is not None and name.casefold() not in known:
+        raise UsageError(
+            f'{owner} has no source "{name}"',
+            where=f"--source {name}",
+            expected=f"one of {', '.join(one.name for one in sources)}",
+            remedy=meant(name, [one.name for one in sources]),
+        )
+    found = default_sources(task) if name is None else [known[name.casefold()]]
+    if len(found) > 1:
+        raise UsageError(
+            f"data of {owner} are published in several places",
+            where=task,
+            expected=f"--source and one of {', '.join(one.name for one in found)}",
+        )
+    if not found or found[0].remote is None:
+        by_hand = [f"{one.url} ({one.by_hand})" for one in found or sources]
+        raise DataError(
+            "no program can fetch these data",
+            where=task,
+            expected="files on the Hub or in a public bucket",
+            remedy=f"get them by hand: {'; '.join(by_hand)}",
+        )
+    return found[0]
+
+
+def plan_fetch(
+    task: str,
+    *,
+    source: str | None = None,
+    revision: str | None = None,
+    only: Sequence[str] = (),
+) -> FetchPlan:
+    """Find out what would come; no content is asked for.
+
+    Args:
+        task: the benchmark.
+        source: a publication's name, where the task has several.
+        revision: a commit, a tag or a branch, in place of the task's own.
+        only: patterns; a file comes if it fits one of them.
+
+    Raises:
+        UsageError: there is no such task or source, or a bucket is asked for a revision.
+        DataError: nothing is there, or fits; the server cannot be reached, or wants a licence to be
+            accepted; see also `choose_source`.
+    """
+    owner, _ = sources_of(task)
+    publication = choose_source(task, source)
+    if hub.is_offline():
+        there = ", ".join(str(place) for place in in_cache(task).values())
+        raise DataError(
+            "HF_HUB_OFFLINE=1 forbids to ask what there is",
+            where=task,
+            expected="a network",
+            remedy=f"unset HF_HUB_OFFLINE; in the cache is {there or 'nothing of it'}",
+        )
+    remote = _remote(publication)
+    if remote.place.startswith("gs://"):
+        if revision is not None:
+            raise UsageError(
+                "a bucket has no revisions",
+                where=f"--revision {revision}",
+                expected="a source on the Hub",
+                remedy="leave it out",
+            )
+        place, commit = remote.place, ""
+        listed = buckets.list_objects(*_bucket(place))
+    else:
+        named = hub.parse_address(remote.place)
+        assert named is not None  # a test holds that every task names a place of the two kinds
+        asked = hub.HubAddress(named.name, revision or remote.revision)
+        place, commit = f"hf://{named.name}", hub.resolve_commit(asked)
+        listed = hub.list_files(hub.HubAddress(named.name, commit))
+    usable = [each for each in listed if not hub.is_hidden(each.path)]
+    wanted = [each for each in usable if not remote.files or _fits(each.path, remote.files)]
+    files = [each for each in wanted if not only or _fits(each.path, only)]
+    if not files:
+        some = [each.path for each in (wanted or usable)[:5]]
+        raise DataError(
+            "no file fits" if usable else "it has no files",
+            where=f"{place}{f'@{commit}' if commit else ''}",
+            expected=f"files like {', '.join(only or remote.files or ['any'])}",
+            remedy=f"these are there: {', '.join(some)}, ..." if some else "name another revision",
+        )
+    return FetchPlan(owner, publication, place, commit, files, len(listed) - len(files), only)
+
+
+def _fits(path: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
+
+
+def _bucket(place: str) -> tuple[str, str]:
+    bucket, _, folder = place.removeprefix("gs://").partition("/")
+    return bucket, folder.strip("/")
+
+
+class _FetchStaging(StagedFolder):
+    """See `StagedFolder`."""
+
+    noun = "a fetched dataset"
+    work = "fetching"
+    hidden = (_DONE, PLAN)
+
+    def is_ours(self, folder: Path) -> bool:
+        """Whether `fetch` wrote the folder, and nobody else anything beside its files."""
+        if folder.is_symlink() or not folder.is_dir():
+            return False
+        names = {path.name for path in folder.iterdir()}
+        own = {SOURCE, DATA, _DONE, _PARTS, PLAN}
+        if not all(name in own or is_unfinished(name) for name in names):
+            return False
+        told = read_json(folder / SOURCE)
+        return not names or PLAN in names or told.get("format") == FORMAT
+
+
+def fetch(
+    plan: FetchPlan,
+    out: Path | None = None,
+    *,
+    overwrite: bool = False,
+    progress: Progress = lambda done, total: None,
+) -> Path:
+    """Download what a plan says, hold it against its hashes, unpack it.
+
+    Args:
+        plan: of `plan_fetch`.
+        out: the folder, new; one in omnidata's cache if None.
+        overwrite: replace what another call has fetched there.
+        progress: is told the bytes that have come, and their number.
+
+    Returns:
+        The folder with the files: `data` in `out`.
+
+    Raises:
+        UsageError: `out` cannot be the place, or holds something else.
+        DataError: a file came otherwise than announced, an archive is broken or hostile, the disk
+            has no room, or the server cannot be reached. What was whole is kept.
+    """
+    folder = out or fetched_folder(plan.task, plan.publication.name)
+    if fetched_already(plan, folder):
+        return folder / DATA
+    hub.check_room(_missing(plan, folder), folder)
+    with _FetchStaging(folder, overwrite=overwrite, inputs=[]) as staging, staging.writing():
+        told = plan.describe()
+        staging.keep(told, ours=staging.is_ours(staging.path))
+        data = staging.path / DATA
+        data.mkdir(exist_ok=True)
+        done = _Done(staging.path / _DONE)
+        done.trim()
+        _download(plan, data, done, progress)
+        for archive in plan.packed:
+            _unpack(plan, staging.path, archive, done)
+        remains = data / ".cache"  # what `hf_hub_download` writes down
+        if remains.is_dir():
+            shutil.rmtree(remains)
+        about = {
+            **told,
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "files": [{**each, **done.about(each["path"])} for each in told["files"]],
+        }
+        write_json(staging.path / SOURCE, about)
+        shutil.rmtree(staging.path / _PARTS, ignore_errors=True)
+        staging.move()
+    return folder / DATA
+
+
+def fetched_already(plan: FetchPlan, folder: Path) -> bool:
+    """Whether an earlier call has fetched the same files to a place."""
+    told, wanted = read_json(folder / SOURCE), json.loads(json.dumps(plan.describe()))
+    if not told or not (folder / DATA).is_dir():
+        return False
+    fields = wanted["files"][0].keys()
+    files = [{field: each.get(field) for field in fields} for each in told.get("files", [])]
+    same = all(told.get(key) == wanted[key] for key in ("format", "task", "id", "commit", "only"))
+    return same and files == wanted["files"]
+
+
+def _missing(plan: FetchPlan, folder: Path) -> int:
+    """Bytes that are still to come, twice for what is unpacked: the archives and what they hold."""
+    done = _Done(folder.with_name(f".{folder.name}.unfinished") / _DONE)
+    packed = _remote(plan.publication).archives
+    return sum(
+        each.size * (2 if _fits(each.path, packed) else 1)
+        for each in plan.files
+        if not done.has(each)
+    )
+
+
+class _Done:
+    """What is whole, by path: a line each, so that another call need not look at it again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._told: dict[str, dict[str, Any]] = {}
+        if path.is_file():
+            for line in path.read_bytes().split(b"\n")[:-1]:  # the last may have been cut
+                try:
+                    told = json.loads(line)
+                    self._told[told["path"]] = told
+                except (ValueError, KeyError, TypeError):
+                    continue
+
+    def trim(self) -> None:
+        """Write the lines anew, without one that was cut."""
+        with atomic_write(self._path) as out:
+            out.writelines(json.dumps(each).encode() + b"\n" for each in self._told.values())
+
+    def has(self, file: hub.RemoteFile) -> bool:
+        told = self._told.get(file.path, {})
+        return bool(told.get("size") == file.size and told.get("digest") == file.digest)
+
+    def state(self, path: str) -> str:
+        return str(self._told.get(path, {}).get("state", ""))
+
+    def about(self, path: str) -> dict[str, Any]:
+        told = self._told.get(path, {})
+        return {key: told[key] for key in ("sha256", "state", "members") if key in told}
+
+    def add(self, file: hub.RemoteFile, **about: Any) -> None:
+        told = {**self._told.get(file.path, {}), "path": file.path, "size": file.size}
+        told |= {"digest": file.digest, **about}
+        self._told[file.path] = told
+        with open_own(self._path, "ab") as out:
+            out.write(json.dumps(told).encode() + b"\n")
+
+
+# Downloads, several at a time.
+
+
+def _download(plan: FetchPlan, data: Path, done: _Done, progress: Progress) -> None:
+    """Download what is not there, and hold each file against its hash.
+
+    Raises:
+        DataError: see `fetch`.
+        OSError: the disk is full, or cannot be written.
+    """
+    waiting: SimpleQueue[hub.RemoteFile] = SimpleQueue()
+    come: SimpleQueue[tuple[hub.RemoteFile, str] | BaseException] = SimpleQueue()
+    lacking = [each for each in plan.files if not done.has(each) or not _there(each, data, done)]
+    for each in lacking:
+        waiting.put(each)
+    total, count = plan.bytes, _Count(plan.bytes - sum(each.size for each in lacking))
+    progress(count.value, total)
+    get = _from_bucket if plan.place.startswith("gs://") else _from_hub
+    known = _remote(plan.publication).sha256
+
+    def work() -> None:
+        while not count.stopped:
+            try:
+                file = waiting.get_nowait()
+            except Empty:
+                return
+            try:
+                target = data / file.path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                get(plan, file, data, count)
+                hub.check_digest(target, file, plan.where)
+                if stated := known.get(file.path):
+                    stated_file = hub.RemoteFile(file.path, file.size, "sha256", stated)
+                    hub.check_digest(target, stated_file, plan.where)
+                is_known = file.kind == "sha256"
+                sha256 = file.digest if is_known else hub.digest_of(target, "sha256")
+                come.put((file, sha256))
+            except BaseException as error:
+                come.put(error)
+                return
+
+    # Threads that do not keep the process: an interrupt need not wait for a file of gigabytes.
+    threads = [threading.Thread(target=work, daemon=True) for _ in lacking[:_THREADS]]
+    for thread in threads:
+        thread.start()
+    try:
+        left = len(lacking)
+        while left:
+            try:
+                found = come.get(timeout=_POLL_S)
+            except Empty:
+                progress(min(count.value, total), total)
+                continue
+            if isinstance(found, BaseException):
+                raise found
+            file, sha256 = found
+            done.add(file, sha256=sha256)
+            left -= 1
+            progress(min(count.value, total), total)
+    except Exception:
+        count.stopped = True
+        for thread in threads:
+            thread.join(_JOIN_S)
+        raise
+    finally:
+        count.stopped = True
+
+
+def _there(file: hub.RemoteFile, data: Path, done: _Done) -> bool:
+    path = data / file.path
+    return done.state(file.path) == _GONE or (path.is_file() and path.stat().st_size == file.size)
+
+
+class _Count:
+    """Bytes that have come, and whether no more are wanted."""
+
+    def __init__(self, value: int) -> None:
+        self.value, self.stopped = value, False
+
+    def add(self, number: int) -> None:
+        if self.stopped:
+            raise InterruptedError("nobody waits for it any more")
+        self.value += number
+
+
+def _from_bucket(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Count) -> None:
+    buckets.download(*_bucket(plan.place), file, data / file.path, count.add)
+
+
+def _from_hub(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Count) -> None:
+    """Download a file; what an interrupted call has left is gone on with.
+
+    `hf_hub_download` begins each call anew, with a file of another name.
+    """
+    from huggingface_hub import constants, hf_hub_url
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # but told of
+    from tqdm import tqdm
+
+    class Bar(tqdm):  # type: ignore[misc]  # it has no types
+        """Shown nowhere: what it is told is added up."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            kwargs.pop("name", None)
+            super().__init__(*args, **{**kwargs, "disable": True})
+
+        def update(self, n: float | None = 1) -> bool | None:
+            count.add(int(n or 0))
+            return None
+
+    name, api = plan.place.removeprefix("hf://"), hub.api()
+    about: dict[str, Any] = {"repo_type": "dataset", "revision": plan.commit}
+    target = data / file.path
+    part = target.with_name(f".{target.name}.part")
+    with hub.translated(hub.HubAddress(name, plan.commit)):
+        if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:  # which comes by the Hub's own protocol
+            api.hf_hub_download(name, file.path, local_dir=data, tqdm_class=Bar, **about)
+            return
+        with part.open("ab") as out:
+            count.add(out.tell())
+            http_get(
+                hf_hub_url(name, file.path, endpoint=hub.endpoint(), **about),
+                out,
+                resume_size=out.tell(),
+                headers={**build_hf_headers(token=api.token), "Accept-Encoding": "identity"},
+                expected_size=file.size,
+                tqdm_class=Bar,
+            )
+    part.replace(target)
+
+
+# Archives.
+
+
+def _unpack(plan: FetchPlan, staged: Path, file: hub.RemoteFile, done: _Done) -> None:
+    """Unpack an archive into a folder of its name where it lies, and remove it.
+
+    It is unpacked beside the data and moved when it is whole: an interrupted call begins it anew,
+    or goes on moving.
+
+    Raises:
+        DataError: it is broken or hostile, or holds a file that is there already.
+        OSError: the disk is full, or cannot be written.
+    """
+    if done.state(file.path) == _GONE:
+        return
+    archive = staged / DATA / file.path
+    number = [each.path for each in plan.packed].index(file.path)
+    parts = staged / _PARTS / str(number)
+    if done.state(file.path) != "moving":
+        for left in staged.glob(f"{_PARTS}/{number}*"):
+            shutil.rmtree(left)
+        try:
+            members = archives.unpack(archive, parts)
+        except OmnidataError as error:
+            shutil.rmtree(parts, ignore_errors=True)
+            raise DataError(
+                error.what,
+                where=f"{plan.where}/{file.path}",
+                expected=error.expected,
+                remedy="nothing of it has been kept; tell its publisher",
+            ) from None
+        name = archives.stem_of(archive.name)
+        if [path.name for path in parts.iterdir()] != [name]:  # else its own folder is in it
+            loose = parts.with_name(f"{number}.loose")
+            parts.rename(loose)
+            parts.mkdir()
+            loose.rename(parts / name)
+        done.add(file, state="moving", members=members)
+    _move(parts, archive.parent, plan.where)
+    alongside = archives.parts_of(archive) if archive.exists() else []
+    by_path = {each.path: each for each in plan.files}
+    for part in [*alongside[:-1], archive]:
+        part.unlink(missing_ok=True)
+        done.add(by_path[part.relative_to(staged / DATA).as_posix()], state=_GONE)
+
+
+def _move(source: Path, target: Path, where: str) -> None:
+    """Move what was unpacked to its place; folders that are there already are filled.
+
+    Raises:
+        DataError: a file is there already.
+    """
+    taken = {name.name.casefold(): name.name for name in target.iterdir()}
+    for path in sorted(source.iterdir()):
+        there = target / path.name
+        other = taken.get(path.name.casefold())
+        if other is None:
+            path.rename(there)
+        elif other == path.name and path.is_dir() and there.is_dir():
+            _move(path, there, where)
+        else:
+            raise DataError(
+                f"an archive holds {path.name!r:.100}, and {other!r:.100} is there already",
+                where=where,
+                expected="archives and files that do not overwrite each other",
+                remedy="fetch a part of it with --only, or tell its publisher",
+            )
+
+
+# The cache, `auto`, and the one way from what a user names to a path.
+
+
+def fetched_folder(task: str, name: str) -> Path:
+    """Where the cache has a publication of a task."""
+    safe = re.sub(r"[^\w.-]+", "-", name).strip("-.").lower()
+    return mirror.cache_folder() / "data" / task / safe
+
+
+def in_cache(task: str) -> Mapping[str, Path]:
+    """The folders of a task's sources that are in the cache, by the name of the source."""
+    owner, sources = sources_of(task)
+    places = {one.name: fetched_folder(owner, one.name) for one in sources}
+    return {name: at for name, at in places.items() if (at / SOURCE).is_file()}
+
+
+def local_place(
+    data: str | Path,
+    task: str | None = None,
+    notice: Callable[[str], None] = lambda line: None,
+    progress: Progress = lambda done, total: None,
+    *,
+    folder: Path = Path(),
+) -> Path:
+    """The path that a user means by DATA: a path, a URL, `hf://ORG/NAME...`, or `auto`.
+
+    A dataset of the Hub is downloaded into the Hub's own cache, which other programs share; of one
+    with more than `hub.LARGE` bytes, as of data on any other store, only what is read is fetched
+    (`omnidata.mirror`).
+
+    `auto` is what the cache has of the task; where it has nothing, and the task has one source of
+    no more than `hub.LARGE` bytes, that is fetched first.
+
+    Args:
+        data: as the user wrote it. A file or folder that is called `auto` is that file or folder.
+        task: the benchmark, which `auto` needs.
+        notice: is told in a line what comes, from where and how much.
+        progress: is told the bytes that have come, and their number.
+        folder: that relative paths start from.
+
+    Raises:
+        UsageError: `auto` without a task, or the task has several sources.
+        DataError: as `hub.snapshot`, `plan_fetch` and `fetch`; or the cache has several sources.
+    """
+    if address := hub.parse_address(data):
+        try:
+            return hub.snapshot(address, notice)
+        except hub.TooLargeError as error:
+            notice(f"{error.what}: what is read is fetched when it is read")
+            return mirror.local(error.url)
+    if str(data) != AUTO or (folder / data).exists():
+        return mirror.local(data, beside=folder)
+    if not task:
+        raise UsageError(
+            "auto means the data of a task, and none is named",
+            where=AUTO,
+            expected="a task before it: omnidata info TASK auto",
+        )
+    found = in_cache(task)
+    if len(found) > 1:
+        raise DataError(
+            "several sources of the task are in the cache",
+            where=f"{task} {AUTO}",
+            expected="one of them",
+            remedy=f"name it: {', '.join(str(place / DATA) for place in found.values())}",
+        )
+    if found:
+        (place,) = found.values()
+        told = read_json(place / SOURCE)
+        notice(f"{task} {AUTO} is {told.get('id')}@{told.get('commit') or 'none'} in {place}")
+        return place / DATA
+    plan = plan_fetch(task)
+    notice("\n".join(announce(plan)))
+    if plan.bytes > hub.LARGE:
+        raise UsageError(
+            f"{hub.in_bytes(plan.bytes)} would be fetched",
+            where=f"{task} {AUTO}",
+            expected=f"at most {hub.in_bytes(hub.LARGE)} without being asked",
+            remedy=f"fetch them on purpose: omnidata fetch {task} --yes",
+        )
+    return fetch(plan, progress=progress)
+
+
+_GATES: Final = {
+    True: "it has to be accepted in a browser first",
+    False: "open to everyone",
+    None: "whether it has to be accepted first is not known",
+}
+
+
+def announce(plan: FetchPlan) -> list[str]:
+    """What would come, from where, how much of it and under which licence: lines for a person."""
+    publication, remote = plan.publication, _remote(plan.publication)
+    licence = (
+        f"{publication.licence}, as its publisher says"
+        if publication.licence
+        else f"not stated: look at {publication.url} before you use or share it"
+    )
+    lines = [
+        f"{publication.name}: {plan.where} at {plan.server}",
+        f"  files: {len(plan.files)}, {hub.in_bytes(plan.bytes)}; {plan.left_out} others are left",
+        f"  licence: {licence}; {_GATES[remote.gated]}",
+    ]
+    if plan.packed:
+        lines.append(f"  unpacked: {', '.join(each.path for each in plan.packed[:5])}")
+    if remote.steps:
+        lines.append(f"  steps, as its publisher says: {remote.steps:,}")
+    if remote.note:
+        lines.append(f"  note: {remote.note}")
+    return lines

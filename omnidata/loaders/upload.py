@@ -1,0 +1,176 @@
+"""Files to a dataset on the Hub: one commit, so that nobody ever reads half of it.
+
+What is there already is not sent again, so a call that was interrupted goes on, and one that was
+not has nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnidata.errors import DataError, UsageError
+from omnidata.files import ANY, check_file
+from omnidata.loaders import hub
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What would be sent, or was.
+
+    Attributes:
+        name: "ORG/NAME".
+        server: where that is.
+        new: whether the dataset is made first.
+        sent: the paths that change there, and their bytes.
+        removed: those that earlier pushes of the same kind have left.
+        url: of the commit or the pull request; empty where nothing was sent.
+    """
+
+    name: str
+    server: str
+    new: bool
+    sent: Mapping[str, int]
+    removed: Sequence[str]
+    url: str = ""
+
+    def lines(self) -> Sequence[str]:
+        """What it is, for a person."""
+        size = hub.in_bytes(sum(self.sent.values()))
+        return [
+            f"{self.name} at {self.server}{', which is new' if self.new else ''}",
+            f"  {len(self.sent)} files, {size}; {len(self.removed)} of an earlier push removed",
+        ]
+
+
+def check_name(name: str) -> None:
+    """Refuse what is no name of a dataset.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not hub.is_name(name):
+        raise UsageError("this is no name of a dataset on the Hub", where=name, expected="ORG/NAME")
+
+
+def upload(
+    name: str,
+    files: Mapping[str, Path | bytes],
+    title: str,
+    *,
+    is_ours: Callable[[Sequence[str]], bool],
+    stale: Callable[[str], bool],
+    private: bool = False,
+    pull_request: bool = False,
+    dry_run: bool = False,
+) -> Upload:
+    """Bring a dataset on the Hub to what some files are.
+
+    Args:
+        name: "ORG/NAME"; it is made if it is not there.
+        files: path there -> the file, or its content.
+        title: of the commit, and of the pull request, which another call with this title goes on
+            with.
+        is_ours: whether a dataset of these paths is one that may be changed without a pull request.
+        stale: whether a path there is one of an earlier push, removed where it is none of `files`.
+        private: make it so that only you see it.
+        pull_request: propose the commit.
+        dry_run: only find out what would be sent.
+
+    Raises:
+        UsageError: there is no token, or something else has the name.
+        DataError: a file is not what it was; the Hub cannot be reached, or refuses.
+    """
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    address = hub.HubAddress(name)
+    for path in files.values():
+        if isinstance(path, Path):
+            check_link(path)
+            check_file(path, ANY)
+    with hub.sending_token(), hub.translated(address):
+        client = hub.api()
+        new = not client.repo_exists(name, repo_type="dataset")
+        if new and dry_run:
+            sizes = {path: _size(each) for path, each in files.items()}
+            return Upload(name, hub.endpoint(), new, sizes, ())
+        if new:
+            client.create_repo(name, repo_type="dataset", private=private, exist_ok=True)
+        revision = _proposed(address, title) if pull_request else "main"
+        at = hub.HubAddress(name, revision or "main")
+        base = hub.resolve_commit(at)
+        there = {each.path: each for each in hub.list_files(hub.HubAddress(name, base))}
+        shown = [path for path in there if not hub.is_hidden(path)]
+        if shown and not pull_request and not is_ours(shown):
+            raise UsageError(
+                "something else has this name on the Hub",
+                where=str(address),
+                expected="a new name, or what an earlier push has written",
+                remedy="choose another name, or propose the change with --pr",
+            )
+        sent = {p: each for p, each in files.items() if not _is_there(each, there.get(p))}
+        removed = [path for path in shown if path not in files and stale(path)]
+        found = Upload(
+            name,
+            hub.endpoint(),
+            new,
+            {path: _size(each) for path, each in sent.items()},
+            removed,
+        )
+        if dry_run or not (sent or removed):
+            return found
+        operations: list[CommitOperationAdd | CommitOperationDelete] = [
+            CommitOperationAdd(path, str(each) if isinstance(each, Path) else each)
+            for path, each in sent.items()
+        ]
+        operations += [CommitOperationDelete(path) for path in removed]
+        done = client.create_commit(
+            name,
+            operations,
+            commit_message=title,
+            repo_type="dataset",
+            revision=revision or "main",
+            create_pr=pull_request and revision is None,
+            parent_commit=base,
+        )
+    url = str(done.pr_url or done.commit_url)
+    return Upload(name, found.server, new, found.sent, removed, url)
+
+
+def _proposed(address: hub.HubAddress, title: str) -> str | None:
+    """The branch of the open pull request that has the title; None where there is none."""
+    asked = hub.api().get_repo_discussions(
+        address.name,
+        repo_type="dataset",
+        discussion_type="pull_request",
+        discussion_status="open",
+    )
+    return next((f"refs/pr/{each.num}" for each in asked if each.title == title), None)
+
+
+def check_link(path: Path) -> None:
+    """Refuse a link: what it leads to would be sent under its name.
+
+    Raises:
+        DataError: it is one.
+    """
+    if path.is_symlink():
+        raise DataError(
+            "this is a link, and what it leads to would be sent",
+            where=str(path),
+            expected="regular files",
+            remedy="copy the folder with what its links lead to (cp -rL), and push the copy",
+        )
+
+
+def _size(content: Path | bytes) -> int:
+    return content.stat().st_size if isinstance(content, Path) else len(content)
+
+
+def _is_there(content: Path | bytes, there: hub.RemoteFile | None) -> bool:
+    if there is None or _size(content) != there.size:
+        return False
+    if isinstance(content, Path):
+        return hub.digest_of(content, there.kind) == there.digest
+    return hub.digest_of_bytes(content, there.kind) == there.digest

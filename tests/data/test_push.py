@@ -1,0 +1,293 @@
+"""`omnidata push`: repositories and runs, to a server that speaks the Hub's protocol."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+import yaml
+
+from omnidata.analysis.publish import push_run
+from omnidata.cli import main
+from omnidata.data.convert import convert
+from omnidata.data.push import push
+from omnidata.errors import DataError, RunError, UsageError
+from omnidata.loaders.fetch import local_place
+from omnidata.run.evaluate import evaluate
+from omnidata.run.run_files import read_info
+from omnidata.tasks import get_task
+from tests.cli.running import omnidata as command
+from tests.hub_server import TOKEN, Hub
+from tests.loaders.desk import screenspot, spot
+from tests.loaders.phones import cagui, zoo_episode
+
+# Of `huggingface_hub` itself, where it sends a large file.
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
+
+NAME = "me/spots"
+FREE = "apache-2.0"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A small repository, whose README gives a licence."""
+    data = screenspot(tmp_path / "data", spot(), spot(instruction="Open it"))
+    convert(get_task("screenspot").load(data), tmp_path / "made", embed=True)
+    return licensed(tmp_path / "made", FREE)
+
+
+@pytest.fixture(autouse=True)
+def _token(monkeypatch: pytest.MonkeyPatch, hub: Hub) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+
+
+def licensed(folder: Path, licence: str) -> Path:
+    readme = folder / "README.md"
+    text = readme.read_text("utf-8").replace("license: unknown", f"license: {licence}")
+    readme.write_text(text, "utf-8")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+def test_what_is_pushed_is_there_in_one_commit_and_plain_datasets_opens_it(
+    hub: Hub, repository: Path, tmp_path: Path
+) -> None:
+    (repository / "LICENSE").write_text("the text of the licence")
+    done = push(repository, NAME, private=True)
+    repo = hub.repos[NAME]
+    assert repo.private and done.new
+    assert repo.files == contents(repository)
+    assert len(repo.messages) == 1
+    place = local_place_with_token(f"hf://{NAME}")
+    assert len(get_task("screenspot").load(place).steps) == 2
+    loaded = datasets.load_dataset(NAME, split="test", token=TOKEN, cache_dir=str(tmp_path / "c"))
+    assert {*loaded["instruction"]} == {spot()["instruction"], "Open it"}
+
+
+def local_place_with_token(data: str) -> Path:
+    from omnidata.loaders.hub import sending_token
+
+    with sending_token():
+        return local_place(data)
+
+
+def test_again_there_is_nothing_to_do_and_a_change_is_all_that_is_sent(
+    hub: Hub, repository: Path
+) -> None:
+    push(repository, NAME)
+    again = push(repository, NAME)
+    assert (again.sent, again.url, len(hub.repos[NAME].messages)) == ({}, "", 1)
+    with (repository / "README.md").open("a") as file:
+        file.write("\nMore words.\n")
+    hub.repos[NAME].commit({**hub.repos[NAME].files, "data/a/old-1.parquet": b"old"})
+    changed = push(repository, NAME)
+    assert list(changed.sent) == ["README.md"]
+    assert changed.removed == ["data/a/old-1.parquet"]
+    assert hub.repos[NAME].files == contents(repository)
+
+
+def test_an_interrupted_push_sends_no_large_file_twice(
+    hub: Hub, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import HfApi
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HfApi, "create_commit", interrupted(HfApi.preupload_lfs_files))
+        with pytest.raises(KeyboardInterrupt):
+            push(repository, NAME)
+    assert hub.repos[NAME].files == {}
+    assert len(hub.blobs) == 1
+    puts = sum(line.startswith("PUT") for line in hub.seen)
+    push(repository, NAME)
+    assert sum(line.startswith("PUT") for line in hub.seen) == puts
+    assert hub.repos[NAME].files == contents(repository)
+
+
+def interrupted(preupload: Any) -> Any:
+    """Uploads large files, and is interrupted before the commit."""
+
+    def create_commit(self: Any, name: str, operations: Any, **options: Any) -> None:
+        preupload(self, name, list(operations), repo_type="dataset", revision="main")
+        raise KeyboardInterrupt
+
+    return create_commit
+
+
+def test_a_pull_request_leaves_the_branch_and_is_gone_on_with(hub: Hub, repository: Path) -> None:
+    hub.add(NAME, {"README.md": b"somebody's", "thesis.pdf": b"x"})
+    with pytest.raises(UsageError, match="something else has this name"):
+        push(repository, NAME)
+    done = push(repository, NAME, pull_request=True)
+    assert done.url.endswith("/discussions/1")
+    repo = hub.repos[NAME]
+    assert repo.files == {"README.md": b"somebody's", "thesis.pdf": b"x"}
+    assert contents(repository).items() <= repo.commits[repo.refs["refs/pr/1"]].items()
+    assert push(repository, NAME, pull_request=True).sent == {}
+    assert len(repo.requests) == 1
+
+
+def test_a_dry_run_makes_and_sends_nothing(
+    hub: Hub, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["push", str(repository), NAME, "--dry-run"])
+    assert end.value.code == 0
+    told = capsys.readouterr()
+    assert "omnidata.json" in told.out and "nothing was sent" in told.out
+    assert f"to {hub.url}/datasets/{NAME}" in told.err
+    assert NAME not in hub.repos
+    assert TOKEN not in told.out + told.err
+
+
+def test_without_a_token_that_is_said(
+    hub: Hub, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HF_TOKEN")
+    with pytest.raises(UsageError, match="there is no token to send"):
+        push(repository, NAME)
+    monkeypatch.setenv("HF_TOKEN", "hf_wrong")
+    with pytest.raises(DataError, match="the token is not taken"):
+        push(repository, NAME)
+
+
+# What is not pushed.
+
+
+def test_nothing_but_the_repository_is_pushed(hub: Hub, repository: Path, tmp_path: Path) -> None:
+    (repository / "notes.txt").write_text("private")
+    with pytest.raises(DataError, match="no file of the repository"):
+        push(repository, NAME)
+    (repository / "notes.txt").unlink()
+    shard = next((repository / "data").rglob("*.parquet"))
+    shard.rename(tmp_path / "secret")
+    shard.symlink_to(tmp_path / "secret")
+    with pytest.raises(DataError, match="this is a link"):
+        push(repository, NAME)
+    shard.unlink()
+    with pytest.raises(DataError, match="a file of the repository is missing"):
+        push(repository, NAME)
+    with pytest.raises(DataError, match="no repository of omnidata's"):
+        push(tmp_path, NAME)
+    with pytest.raises(UsageError, match="no name of a dataset"):
+        push(repository, "spots")
+    assert not hub.repos
+
+
+def test_a_linked_repository_is_not_pushed(hub: Hub, tmp_path: Path) -> None:
+    data = screenspot(tmp_path / "data", spot())
+    convert(get_task("screenspot").load(data), tmp_path / "made", embed=False)
+    with pytest.raises(DataError, match="the media are linked"):
+        push(tmp_path / "made", NAME)
+
+
+def test_a_licence_must_be_given_and_be_one_that_may_be(
+    hub: Hub, repository: Path, tmp_path: Path
+) -> None:
+    text = (repository / "README.md").read_text("utf-8")
+    (repository / "README.md").write_text(text.replace(f"license: {FREE}", "license: unknown"))
+    with pytest.raises(UsageError, match="says no licence"):
+        push(repository, NAME)
+    licensed(repository, "mit")
+    with pytest.raises(UsageError, match=r"under apache-2\.0, and the README says mit"):
+        push(repository, NAME)
+    assert push(repository, NAME, i_may=True, dry_run=True).sent
+    data = zoo_episode(tmp_path / "cagui" / "domestic", cagui(), name="77").parents[1]
+    convert(get_task("aitw").load(data), tmp_path / "chinese", embed=True)
+    with pytest.raises(UsageError, match=r"cc-by-nc-4\.0, which has conditions"):
+        push(licensed(tmp_path / "chinese", "cc-by-nc-4.0"), NAME)
+    (repository / "README.md").write_text("---\nlicense: [\n---\n")
+    with pytest.raises(DataError, match="the README cannot be read"):
+        push(repository, NAME)
+    assert not hub.repos
+
+
+# Runs.
+
+RUN = "me/run"
+
+
+@pytest.fixture
+def run(hub: Hub, tmp_path: Path) -> Path:
+    """A run on a dataset of the Hub."""
+    folder = screenspot(tmp_path / "here", spot(), spot(instruction="Open it"))
+    hub.add("org/spots", contents(folder))
+    task = get_task("screenspot")
+    data = local_place("hf://org/spots")
+    out = tmp_path / "run"
+    model = adapter()
+    evaluate(task, task.load(data), model, out)
+    return out
+
+
+def adapter() -> Any:
+    from omnidata.run.cluster import Recipe
+
+    return Recipe("baseline:oracle", {})
+
+
+def test_a_run_goes_without_media_and_without_folders_of_this_machine(
+    hub: Hub, run: Path, tmp_path: Path
+) -> None:
+    push_run(run, RUN)
+    files = hub.repos[RUN].files
+    assert set(files) == {
+        "README.md", "run.json", "predictions.jsonl", "scores.jsonl", "results.json",
+        ".eval_results/screenspot.yaml",
+    }  # fmt: skip
+    assert str(tmp_path).encode() not in b"".join(files.values())
+    sha = hub.repos["org/spots"].refs["main"]
+    assert json.loads(files["run.json"])["data"] == f"hf://org/spots@{sha}"
+    assert str(tmp_path) in read_info(run)["data"]  # the run itself stays as it is
+    front = yaml.safe_load(files["README.md"].decode().split("---\n")[1])
+    (result,) = front["model-index"][0]["results"]
+    assert result["dataset"]["type"] == "org/spots"
+    (entry,) = yaml.safe_load(files[".eval_results/screenspot.yaml"])
+    assert (entry["dataset"]["id"], entry["value"]) == ("org/spots", 1.0)
+    from huggingface_hub import ModelCardData
+
+    assert ModelCardData(**front).eval_results
+    assert push_run(run, RUN).sent == {}
+
+
+def test_somebody_elses_run_is_verified(
+    hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    push_run(run, RUN)
+    done = command("score", f"hf://{RUN}", anew=True)
+    assert "the published results are those of the published answers" in done.stderr
+    results = json.loads(hub.repos[RUN].files["results.json"])
+    results["overall"] = dict.fromkeys(results["overall"], 0.5)
+    told = {"results.json": json.dumps(results).encode()}
+    hub.repos[RUN].commit({**hub.repos[RUN].files, **told})
+    with pytest.raises(SystemExit) as end:
+        main(["score", f"hf://{RUN}"])
+    assert end.value.code == 1
+    assert "0.5 is said, 1.0 is found" in capsys.readouterr().err
+
+
+def test_a_hostile_run_opens_nothing_here(
+    hub: Hub, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    push_run(run, RUN)
+    info = json.loads(hub.repos[RUN].files["run.json"])
+    info["data"] = str(tmp_path / "here")
+    hub.repos[RUN].commit({**hub.repos[RUN].files, "run.json": json.dumps(info).encode()})
+    with pytest.raises(SystemExit) as end:
+        main(["score", f"hf://{RUN}"])
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert "its data: auto" in told and "--source" in told
+
+
+def test_a_folder_with_a_link_is_no_run(hub: Hub, run: Path, tmp_path: Path) -> None:
+    (run / "scores.jsonl").rename(tmp_path / "scores")
+    (run / "scores.jsonl").symlink_to(tmp_path / "scores")
+    with pytest.raises(RunError, match="a link"):
+        push_run(run, RUN)

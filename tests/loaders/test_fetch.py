@@ -1,0 +1,510 @@
+"""`omnidata fetch`: the data of a task, from a server that speaks the Hub's protocol."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+import threading
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import omnidata
+from omnidata import registry
+from omnidata.cli import main
+from omnidata.data.convert import convert
+from omnidata.errors import DataError, MediaError, UsageError
+from omnidata.loaders import archives
+from omnidata.loaders import fetch as fetching
+from omnidata.loaders.fetch import fetch, local_place, plan_fetch
+from omnidata.media import read_bytes
+from omnidata.tasks import get_task
+from tests.cli.running import omnidata as command
+from tests.hub_server import TOKEN, Hub
+from tests.loaders.desk import agentnet, screenspot, spot, trajectory
+from tests.trees import row, write_app
+
+HUB_PAGE = Path(__file__).resolve().parents[2] / "docs" / "hub.md"
+V2 = "OS-Copilot/ScreenSpot-v2"
+OMNIGUI = "OmniGUI/OmniGUI"
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """What a folder holds, by path."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for path, each in files.items():
+            archive.writestr(path, each)
+    return content.getvalue()
+
+
+def omnigui(tmp_path: Path) -> dict[str, bytes]:
+    write_app(tmp_path / "made" / "TED", [row("A"), row("A", 1)])
+    return files_of(tmp_path / "made")
+
+
+def spots(tmp_path: Path, **more: bytes) -> dict[str, bytes]:
+    """ScreenSpot-v2 as its authors publish it: rows beside a zip of pictures."""
+    name, images = "screenspot_web_v2.json", "screenspotv2_image"
+    data = screenspot(tmp_path / "made", spot(), spot(), name=name, images=images)
+    found = files_of(data)
+    pictures = {path: each for path, each in found.items() if path.startswith(images)}
+    return {name: found[name], f"{images}.zip": zipped(pictures), ".gitattributes": b"*", **more}
+
+
+def test_every_task_says_where_its_data_are_or_that_nobody_knows() -> None:
+    for name in registry.names():
+        if not registry.is_ours(name):
+            continue
+        task = registry.get_task(registry.get_task(name).asks_about or name)
+        assert bool(task.sources) != bool(task.unpublished), name
+        names = [one.name.casefold() for one in task.sources]
+        assert len(set(names)) == len(names), name
+        for one in task.sources:
+            assert bool(one.remote) != bool(one.by_hand), one
+            if one.remote:
+                assert one.remote.place.startswith(("hf://datasets/", "gs://")), one
+                assert one.remote.note or one.licence, one
+
+
+@pytest.mark.skipif(not HUB_PAGE.is_file(), reason="needs a checkout: the sdist has no docs")
+def test_the_page_has_every_source_with_its_place_and_licence() -> None:
+    rows = [line for line in HUB_PAGE.read_text("utf-8").splitlines() if line.startswith("| `")]
+    for name in registry.benchmarks():
+        for one in registry.get_task(name).sources if registry.is_ours(name) else ():
+            place = one.remote.place.replace("hf://datasets/", "hf://") if one.remote else one.url
+            start = f"| `{name}` | {one.name} | "
+            (row,) = [row for row in rows if row.startswith(start)]
+            assert place in row
+            assert f" | {one.licence or 'none stated'} | " in row
+            if one.remote and one.remote.revision != "main":
+                assert one.remote.revision[:12] in row
+
+
+def test_what_comes_is_what_is_there_and_source_json_says_what_it_is(
+    hub: Hub, tmp_path: Path
+) -> None:
+    files = omnigui(tmp_path)
+    sha = hub.add(OMNIGUI, files | {".gitattributes": b"x"})
+    data = fetch(plan_fetch("omnigui"), tmp_path / "out")
+    assert data == tmp_path / "out" / "data"
+    assert files_of(data) == files
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["data", "source.json"]
+    told = json.loads((tmp_path / "out" / "source.json").read_text())
+    assert (told["id"], told["commit"], told["licence"]) == (f"hf://{OMNIGUI}", sha, "")
+    assert {each["path"]: each["sha256"] for each in told["files"]} == {
+        path: hashlib.sha256(content).hexdigest() for path, content in files.items()
+    }
+    assert len(get_task("omnigui").load(data).steps) == 2
+    assert not hub.tokens
+
+
+def test_a_dry_run_says_what_would_come_and_asks_for_no_content(
+    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sha = hub.add(V2, spots(tmp_path))
+    verb("fetch", "screenspot", "--source", "screenspot-v2", "--dry-run")
+    said = capsys.readouterr().out
+    assert f"hf://{V2}@{sha} at {hub.url}" in said
+    assert "apache-2.0, as its publisher says" in said and "files: 2, " in said
+    assert not any("/resolve/" in line for line in hub.seen)
+    assert not (tmp_path / "caches" / "omnidata").exists()
+
+
+def verb(*arguments: str | Path, code: int = 0) -> None:
+    """Run a command in this process."""
+    with pytest.raises(SystemExit) as end:
+        main([*map(str, arguments)])
+    assert end.value.code == code
+
+
+def test_the_verb_fetches_unpacks_and_auto_is_what_it_fetched(
+    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.add(V2, spots(tmp_path))
+    command("fetch", "screenspot", "--source", "ScreenSpot-v2", anew=True)
+    verb("info", "screenspot", "auto", "--json")
+    told = capsys.readouterr()
+    assert json.loads(told.out)["findings"] == []
+    assert f"hf://{V2}" in told.err
+    before = len(hub.seen)
+    (step,) = omnidata.load_dataset("screenspot", "auto", split="test").select([0])
+    assert step["screenshot"]["path"].endswith(".png")
+    assert len(hub.seen) == before  # nobody is asked for what is there
+    verb("fetch", "screenspot", "--source", "ScreenSpot-v2")
+    assert hub.reads("screenspotv2_image.zip") == 1
+
+
+def test_auto_fetches_what_is_small_and_says_so(hub: Hub, tmp_path: Path) -> None:
+    sha = hub.add(OMNIGUI, omnigui(tmp_path))
+    said: list[str] = []
+    place = local_place("auto", "omnigui", said.append)
+    assert len(get_task("omnigui").load(place).steps) == 2
+    assert sha in said[0] and "licence: not stated" in said[0]
+    assert local_place("auto", "omnigui-idm") == place  # which asks about the same data
+
+
+def test_only_and_revision_choose(hub: Hub, tmp_path: Path) -> None:
+    files = omnigui(tmp_path)
+    first = hub.add(OMNIGUI, files)
+    hub.repos[OMNIGUI].commit({**files, "later.json": b"[]"})
+    plan = plan_fetch("omnigui", revision=first[:40], only=["*.jsonl"])
+    assert (plan.commit, plan.left_out) == (first, len(files) - len(plan.files))
+    assert all(each.path.endswith(".jsonl") for each in plan.files)
+    with pytest.raises(DataError, match=r"no file fits[^$]*TED/"):
+        plan_fetch("omnigui", only=["*.parquet"])
+    with pytest.raises(DataError, match='no revision "nowhere"'):
+        plan_fetch("omnigui", revision="nowhere")
+
+
+def test_another_commit_replaces_what_is_there_only_if_told(hub: Hub, tmp_path: Path) -> None:
+    files = omnigui(tmp_path)
+    hub.add(OMNIGUI, files)
+    fetch(plan_fetch("omnigui"), tmp_path / "out")
+    hub.repos[OMNIGUI].commit({**files, "more.txt": b"more"})
+    with pytest.raises(UsageError, match="--overwrite"):
+        fetch(plan_fetch("omnigui"), tmp_path / "out")
+    data = fetch(plan_fetch("omnigui"), tmp_path / "out", overwrite=True)
+    assert (data / "more.txt").read_bytes() == b"more"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match="something here already"):
+        fetch(plan_fetch("omnigui"), tmp_path / "mine", overwrite=True)
+
+
+# What goes wrong on the way.
+
+
+def test_a_cut_connection_is_gone_on_with(hub: Hub, tmp_path: Path) -> None:
+    files = spots(tmp_path)
+    hub.add(V2, files)
+    hub.cuts["screenspotv2_image.zip"] = 10
+    data = fetch(plan_fetch("screenspot", source="ScreenSpot-v2"), tmp_path / "out")
+    assert not get_task("screenspot").load(data).findings
+
+
+def test_a_file_with_another_hash_is_removed_and_the_next_call_gets_it_right(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "_THREADS", 1)  # one after the other
+    files = spots(tmp_path)
+    hub.add(V2, files)
+    name = "screenspotv2_image.zip"
+    hub.altered[name] = bytes(reversed(files[name]))
+    plan = plan_fetch("screenspot", source="ScreenSpot-v2")
+    with pytest.raises(DataError, match="otherwise than the server says"):
+        fetch(plan, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    staged = tmp_path / ".out.unfinished" / "data"
+    assert [path.name for path in staged.glob("*") if path.is_file()] == ["screenspot_web_v2.json"]
+    hub.altered.clear()
+    hub.seen.clear()
+    fetch(plan, tmp_path / "out")
+    assert hub.reads("screenspot_web_v2.json") == 0  # which was whole
+    assert (tmp_path / "out" / "data" / "screenspotv2_image").is_dir()
+
+
+def test_a_hash_that_is_published_elsewhere_is_held_too(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    hub.add(OMNIGUI, omnigui(tmp_path))
+    plan = plan_fetch("omnigui")
+    remote = plan.publication.remote
+    assert remote
+    stated = replace(remote, sha256={plan.files[0].path: "0" * 64})
+    with pytest.raises(DataError, match=f"Expected: {'0' * 64}"):
+        fetch(replace(plan, publication=replace(plan.publication, remote=stated)), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("about", "token", "said"),
+    [
+        ({"gated": True}, False, "accept the licence there in a browser"),
+        ({"private": True}, False, "there is no such dataset on the Hub, or it is private"),
+        ({}, True, "2 steps"),
+    ],
+)
+def test_what_is_not_for_everyone_says_what_to_do(
+    hub: Hub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    about: dict[str, Any],
+    token: bool,
+    said: str,
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    hub.add(OMNIGUI, omnigui(tmp_path), **about)
+    flags = ["--token"] if token else []
+    verb("info", "omnigui", f"hf://{OMNIGUI}", *flags, code=0 if token else 2)
+    told = capsys.readouterr()
+    assert said in " ".join((told.out + told.err).split())
+    assert set(hub.tokens) == ({f"Bearer {TOKEN}"} if token else set())
+    assert TOKEN not in told.out + told.err
+
+
+def test_a_missing_dataset_names_the_nearest(hub: Hub) -> None:
+    with pytest.raises(DataError, match=r"did you mean OmniGUI/OmniGUI\?"):
+        local_place("hf://OmniGUI/OmniGui2")
+
+
+def test_a_listed_file_that_is_not_there_is_said(hub: Hub, tmp_path: Path) -> None:
+    hub.add(OMNIGUI, omnigui(tmp_path) | {"extra.json": b"[]"})
+    hub.lost.add("extra.json")
+    with pytest.raises(DataError, match="a file that the Hub lists is not there"):
+        fetch(plan_fetch("omnigui"), tmp_path / "out")
+
+
+def test_without_room_nothing_is_asked_for(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from omnidata.loaders import hub as reading
+
+    hub.add(OMNIGUI, omnigui(tmp_path))
+    plan = plan_fetch("omnigui")
+    monkeypatch.setattr(reading, "RESERVE", 1 << 60)
+    with pytest.raises(DataError, match="there is no room"):
+        fetch(plan, tmp_path / "out")
+    assert not any("/resolve/" in line for line in hub.seen)
+
+
+def test_an_interrupted_download_leaves_what_is_whole_and_nothing_under_the_name(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = omnigui(tmp_path)
+    hub.add(OMNIGUI, files)
+    plan, told = plan_fetch("omnigui"), threading.Event()
+
+    def interrupt(done: int, total: int) -> None:
+        if done and not told.is_set():
+            told.set()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(plan, tmp_path / "out", progress=interrupt)
+    assert not (tmp_path / "out").exists()
+    assert files_of(fetch(plan, tmp_path / "out")) == files
+
+
+def test_the_next_call_goes_on_where_a_file_was_cut(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1000)
+    content = bytes(range(256)) * 40
+    hub.add(OMNIGUI, {"large.zip": content})
+    plan = plan_fetch("omnigui")
+
+    def interrupt(done: int, total: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    hub.cuts["large.zip"] = 5000
+    with pytest.raises(KeyboardInterrupt):
+        fetch(plan, tmp_path / "out", progress=interrupt)
+    (part,) = (tmp_path / ".out.unfinished" / "data").iterdir()
+    assert content.startswith(part.read_bytes())
+    assert fetch(plan, tmp_path / "out").joinpath("large.zip").read_bytes() == content
+    assert hub.ranges[-1].startswith("bytes=") and hub.ranges[-1] != "bytes=0-"
+
+
+def test_other_counts_than_the_publishers_are_said(
+    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.add("agent-studio/CriticBench", {"data/a.parquet": b"no Parquet"})
+    verb("fetch", "criticbench", tmp_path / "out", code=1)
+    assert "the files are there, and no data" in capsys.readouterr().err
+    assert (tmp_path / "out" / "source.json").is_file()
+
+
+def test_offline_uses_what_is_there(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    hub.add(OMNIGUI, omnigui(tmp_path))
+    there = local_place(f"hf://{OMNIGUI}")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    before = len(hub.seen)
+    assert local_place(f"hf://{OMNIGUI}") == there
+    with pytest.raises(DataError, match="HF_HUB_OFFLINE=1 forbids"):
+        local_place("hf://OmniGUI/Another")
+    with pytest.raises(DataError, match="in the cache is nothing of it"):
+        local_place("auto", "omnigui")
+    assert len(hub.seen) == before
+
+
+# hf:// in place of a folder.
+
+
+def test_a_snapshot_is_read_once_and_pinned(hub: Hub, tmp_path: Path) -> None:
+    sha = hub.add(OMNIGUI, omnigui(tmp_path))
+    said: list[str] = []
+    place = local_place(f"hf://{OMNIGUI}", "omnigui", said.append)
+    assert place.name == sha and sha in said[0]
+    source = get_task("omnigui").load(place)
+    assert len(source.steps) == 2
+    before = len(hub.seen)
+    assert local_place(f"hf://{OMNIGUI}@{sha}") == place
+    assert len(hub.seen) == before
+    assert local_place(f"hf://{OMNIGUI}@{sha}/TED") == place / "TED"
+
+
+def test_a_snapshot_that_came_otherwise_is_not_read(hub: Hub, tmp_path: Path) -> None:
+    files = omnigui(tmp_path)
+    hub.add(OMNIGUI, files)
+    name = next(iter(files))
+    hub.altered[name] = bytes(reversed(files[name]))
+    for _ in range(2):
+        with pytest.raises(DataError, match="otherwise than the server says"):
+            local_place(f"hf://{OMNIGUI}")
+    hub.altered.clear()
+    assert len(get_task("omnigui").load(local_place(f"hf://{OMNIGUI}")).steps) == 2
+
+
+@pytest.mark.parametrize("path", ["../up.json", "a/../../b", "/etc/x", "A.json", ".git/config"])
+def test_a_hostile_listing_is_refused(hub: Hub, tmp_path: Path, path: str) -> None:
+    hub.add(OMNIGUI, {"a.json": b"[]", path: b"[]"})
+    with pytest.raises(DataError):
+        plan_fetch("omnigui")
+    with pytest.raises(DataError):
+        local_place(f"hf://{OMNIGUI}")
+    assert not any("/resolve/" in line for line in hub.seen)
+
+
+# Buckets.
+
+
+def test_a_bucket_is_listed_in_pages_checked_and_gone_on_with(hub: Hub, tmp_path: Path) -> None:
+    objects = {f"android_control/part-{n}": bytes(range(200)) * (n + 1) for n in range(5)}
+    hub.buckets["gresearch"] = {**objects, "another/thing": b"x"}
+    hub.cuts["android_control/part-3"] = 100
+    data = fetch(plan_fetch("androidcontrol"), tmp_path / "out")
+    assert files_of(data) == {path.partition("/")[2]: each for path, each in objects.items()}
+    assert hub.reads("part-3") == 2
+    hub.altered["android_control/part-1"] = bytes(400)
+    with pytest.raises(DataError, match="its crc32c is"):
+        fetch(plan_fetch("androidcontrol"), tmp_path / "again")
+    with pytest.raises(UsageError, match="a bucket has no revisions"):
+        plan_fetch("androidcontrol", revision="main")
+
+
+# Archives in what is fetched.
+
+
+def tarred(change: Callable[[tarfile.TarInfo], None]) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        info = tarfile.TarInfo("a.png")
+        info.size = 3
+        change(info)
+        archive.addfile(info, io.BytesIO(b"abc"))
+    return content.getvalue()
+
+
+def test_a_hostile_archive_leaves_nothing_and_is_named(hub: Hub, tmp_path: Path) -> None:
+    files = spots(tmp_path, **{"screenspotv2_image.zip": zipped({"../../up.png": b"x"})})
+    hub.add(V2, files)
+    plan = plan_fetch("screenspot", source="ScreenSpot-v2")
+    with pytest.raises(DataError, match=r"screenspotv2_image\.zip: '\.\./\.\./up\.png'"):
+        fetch(plan, tmp_path / "out")
+    assert not (tmp_path / "out").exists() and not list(tmp_path.rglob("up.png"))
+
+
+def test_an_archive_does_not_overwrite_a_file(hub: Hub, tmp_path: Path) -> None:
+    row = trajectory("pyautogui.click(0.5, 0.5)")
+    files = files_of(agentnet(tmp_path / "made", row))
+    taken = {**files, "Images/t1_0.png": b"x", "images.zip": zipped({"images/a.png": b"y"})}
+    hub.add("xlangai/AgentNet", {path: taken[path] for path in taken if "images/t1" not in path})
+    with pytest.raises(DataError, match="'Images' is there already"):
+        fetch(plan_fetch("agentnet"), tmp_path / "out")
+
+
+def test_an_archive_has_a_folder_of_its_name_whether_it_is_in_it_or_not(
+    hub: Hub, tmp_path: Path
+) -> None:
+    files: dict[str, bytes] = {}
+    for name, folder in (("ubuntu_5k", ""), ("win_mac_18k", "images/")):
+        row = trajectory("pyautogui.click(0.5, 0.5)", own=name)
+        made = files_of(agentnet(tmp_path / name, row, name=f"agentnet_{name}.jsonl"))
+        pictures = {path.rpartition("/")[2]: made.pop(path) for path in [*made] if "png" in path}
+        beside = {"__MACOSX/._a": b"x"} if folder else {}
+        packed = zipped({**{folder + path: each for path, each in pictures.items()}, **beside})
+        files |= {**made, f"{name.rpartition('_')[0]}_images/images.zip": packed}
+    hub.add("xlangai/AgentNet", files)
+    data = fetch(plan_fetch("agentnet"), tmp_path / "out")
+    source = get_task("agentnet").load(data)
+    assert not source.findings and len(source.steps) == 2
+    assert {path.name for path in data.iterdir() if path.is_dir()} == {
+        "ubuntu_images",
+        "win_mac_images",
+    }
+
+
+def test_an_interrupted_unpacking_begins_anew_or_goes_on(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add(V2, spots(tmp_path))
+    plan = plan_fetch("screenspot", source="ScreenSpot-v2")
+    for name in ("unpack", "_move"):
+        owner = archives if name == "unpack" else fetching
+        with monkeypatch.context() as patch:
+
+            def interrupted(*given: Any) -> int:
+                raise KeyboardInterrupt
+
+            patch.setattr(owner, name, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                fetch(plan, tmp_path / "out")
+    data = fetch(plan, tmp_path / "out")
+    assert not get_task("screenspot").load(data).findings
+    assert sorted(path.name for path in data.iterdir()) == [
+        "screenspot_web_v2.json",
+        "screenspotv2_image",
+    ]
+
+
+def test_a_repository_whose_rows_name_files_opens_none_of_them(hub: Hub, tmp_path: Path) -> None:
+    data = screenspot(tmp_path / "data", spot())
+    convert(get_task("screenspot").load(data), tmp_path / "made", embed=True)
+    (shard,) = (tmp_path / "made" / "data").rglob("*.parquet")
+    table = pq.read_table(shard)
+    place = table.schema.get_field_index("screenshot")
+    named = pa.array([{"bytes": None, "path": "/etc/hostname"}], table.schema.field(place).type)
+    pq.write_table(table.set_column(place, table.schema.field(place), named), shard)
+    (tmp_path / "made" / "screenspot.py").write_text("raise SystemExit('it was run')")
+    hub.add("org/hostile", files_of(tmp_path / "made"))
+    with pytest.raises(DataError, match="path"):
+        omnidata.load_dataset("screenspot", "hf://org/hostile", split="test")
+    (step,) = get_task("screenspot").load(local_place("hf://org/hostile")).steps
+    shot = step.media["screenshot"]
+    assert shot
+    with pytest.raises(MediaError):
+        read_bytes(shot)
+
+
+def test_a_model_is_asked_about_a_dataset_of_the_hub(
+    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sha = hub.add("org/spots", files_of(screenspot(tmp_path / "data", spot())))
+    verb(
+        "evaluate", "screenspot", "hf://org/spots", "--model", "baseline:oracle",
+        "--out", tmp_path / "run", "--json",
+    )  # fmt: skip
+    assert json.loads(capsys.readouterr().out)["counts"]["steps"] == 1
+    assert sha in json.loads((tmp_path / "run" / "run.json").read_text())["data"]
