@@ -250,7 +250,10 @@ def test_an_interrupted_call_goes_on_after_its_last_whole_file(
     lines = ids.read_bytes()
     early = lines.replace(files[-1].name.encode(), b"requests-00009.jsonl").splitlines(True)[-1]
     ids.write_bytes(lines + early + b'{"custom_id": "torn')  # as a kill before the file is whole
+    unfinished = run / "batch" / ".0123456789abcdef.new"
+    unfinished.write_bytes(b"{}")
     written = write(TASK, source, VLLM, run, limit=7, max_requests=2)
+    assert not unfinished.exists()
     assert written.new == 7 - 2 * len(files)
     assert sum(file.requests for file in written.files) == 7
     assert all(file.stat().st_mtime_ns == then for file, then in kept.items())
