@@ -69,17 +69,21 @@ def _openai_read(row: Mapping[str, Any]) -> Returned | None:
             return Returned(custom_id=name, ended="expired", error=rest.get("message", ""))
         case {"custom_id": str(name), "error": {"code": "batch_cancelled", **rest}}:
             return Returned(custom_id=name, ended="cancelled", error=rest.get("message", ""))
-        case {"custom_id": str(name), "response": {"status_code": int(status), "body": dict(body)}}:
+        case {"custom_id": str(name), "response": {"status_code": said, "body": dict(body)}}:
+            status = _status(said)
             if 200 <= status < 300 and not row.get("error"):
                 return Returned(custom_id=name, status=status, body=json.dumps(body))
             return Returned(custom_id=name, status=status, error=row.get("error") or body)
         case {"custom_id": str(name), "error": error, **rest} if error:
             response = rest.get("response")
-            said = response.get("status_code") if isinstance(response, dict) else 0
-            return Returned(
-                custom_id=name, status=said if isinstance(said, int) else 0, error=error
-            )
+            told = response.get("status_code") if isinstance(response, dict) else 0
+            return Returned(custom_id=name, status=_status(told), error=error)
     return None
+
+
+def _status(value: object) -> int:
+    """An HTTP status; 0 for what is none. A row with a huge number comes with floats alone."""
+    return int(value) if isinstance(value, int | float) and 100 <= value < 600 else 0
 
 
 OPENAI: Final = BatchForm(

@@ -21,6 +21,7 @@ from omnidata.jsontext import encode
 from omnidata.storage import (
     atomic_write,
     drop_partial_line,
+    is_unfinished,
     open_own,
     wrap_os_error,
     write_json,
@@ -229,6 +230,10 @@ class BatchFolder:
 
     def tidy(self) -> None:
         """Take out what a killed process left of requests whose file is not whole."""
+        with wrap_os_error(self.path):
+            for left in self.path.iterdir():
+                if is_unfinished(left.name):
+                    left.unlink()
         path = self.path / "ids.jsonl"
         if not path.exists():
             return

@@ -335,10 +335,10 @@ class _Reader:
 
     def _returned(self, line: bytes) -> Returned | None:
         try:
-            row = parsed(line.decode())
+            row = parsed(line.decode(errors="replace"))
+            return self._adapter.batch.read(row) if isinstance(row, dict) else None
         except (ValueError, RecursionError):
             return None
-        return self._adapter.batch.read(row) if isinstance(row, dict) else None
 
     def _outcome(self, asked: Asked, returned: Returned) -> _Outcome:
         if returned.ended:

@@ -250,7 +250,10 @@ def test_an_interrupted_call_goes_on_after_its_last_whole_file(
     lines = ids.read_bytes()
     early = lines.replace(files[-1].name.encode(), b"requests-00009.jsonl").splitlines(True)[-1]
     ids.write_bytes(lines + early + b'{"custom_id": "torn')  # as a kill before the file is whole
+    unfinished = run / "batch" / ".0123456789abcdef.new"
+    unfinished.write_bytes(b"{}")
     written = write(TASK, source, VLLM, run, limit=7, max_requests=2)
+    assert not unfinished.exists()
     assert written.new == 7 - 2 * len(files)
     assert sum(file.requests for file in written.files) == 7
     assert all(file.stat().st_mtime_ns == then for file, then in kept.items())
@@ -479,3 +482,38 @@ def test_a_secret_in_an_address_is_in_no_file(source: LoadedDataset, tmp_path: P
     read(run, [write_rows(tmp_path / "r.jsonl", [*answers(run).values()])])
     for path in run.rglob("*"):
         assert path.is_dir() or secret.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize(
+    ("body", "delivery"),
+    [
+        ('{"choices": []}', "api_error"),
+        ('{"error": {"message": "the engine is gone"}}', "api_error"),
+        ('{"choices": [{"message": {"content": "\\ud800"}, "finish_reason": "stop"}]}', "ok"),
+        ('{"choices": [{"message": {"content": "x"}, "finish_reason": "length"}]}', "truncated"),
+        ('{"choices": [{"message": {"refusal": "no"}, "finish_reason": "stop"}]}', "refused"),
+        ('{"choices": [{"message": {"tool_calls": [1]}, "finish_reason": "stop"}]}', "api_error"),
+        ('{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": '
+         '{"total_tokens": ' + "9" * 5000 + "}}", "ok"),
+        ("{" + '"a":{' * 150 + "}" * 151, "api_error"),
+        ("[" * 100_000 + "]" * 100_000, ""),
+        ('"text"', ""),
+    ],
+)  # fmt: skip
+def test_an_answer_is_judged_as_a_live_one(
+    four: Path, tmp_path: Path, body: str, delivery: str
+) -> None:
+    run = Path(shutil.copytree(four, tmp_path / "run"))
+    one, two = [*answers(run).values()][:2]
+    row = (
+        f'{{"custom_id": "{one["custom_id"]}", "response": {{"status_code": 200, "body": {body}}}}}'
+    )
+    (tmp_path / "r.jsonl").write_text(f"{row}\n{json.dumps(two)}\n")
+    if not delivery:
+        with pytest.raises(PredictionError, match="says nothing of a request"):
+            read(run, [tmp_path / "r.jsonl"])
+        return
+    read(run, [tmp_path / "r.jsonl"])
+    line = read_lines(run / "predictions.jsonl")[0]
+    assert line["delivery"] == delivery
+    assert not (line["output"] and delivery == "api_error")
