@@ -498,7 +498,18 @@ def test_parts_of_large_files_are_fetched_alone(store: S3Server, tmp_path: Path)
 
 @pytest.mark.parametrize(
     "key",
-    ["a/../../b", "/etc/passwd", "a//b", "./a", "a\\b", "a\0b", "A/b", "good/x", "n" * 300],
+    [
+        "a/../../b",
+        "/etc/passwd",
+        "a//b",
+        "./a",
+        "a\\b",
+        "a\0b",
+        "A/b",
+        "good/x",
+        "n" * 300,
+        "\ud800",
+    ],
 )
 def test_names_that_are_no_files_of_the_data_are_refused(key: str) -> None:
     check_names(["good", "a/b"], "s3://bucket/data")
