@@ -18,7 +18,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -232,10 +232,11 @@ class _Cache:
         self.base.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self.base.execute("COMMIT")
         except BaseException:
-            self.base.execute("ROLLBACK")
+            with suppress(sqlite3.Error):  # a full disk has ended it
+                self.base.execute("ROLLBACK")
             raise
-        self.base.execute("COMMIT")
 
     def lock(self, key: int, *, wait: bool = True) -> FileLock:
         """What one process and thread may hold: of an object, by its id."""
@@ -328,7 +329,29 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
 
 def _brought_up_to_date(place: Address, found: Listing) -> Path:
     """The folder of a mirror, whose files are those of the listing."""
-    cache = _cache(_stores())
+    with _remembered(place.url):
+        return _mirrored(_cache(_stores()), place, found)
+
+
+@contextmanager
+def _remembered(where: str) -> Iterator[None]:
+    """Say what the database of the cache cannot do as what it is.
+
+    Args:
+        where: the URL that it is about.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(
+            f"the database of the cache fails ({error})",
+            where=where,
+            expected=f"room below {_stores()}, on a disk of this machine",
+            remedy="make room there, or name another folder with --cache-dir",
+        ) from None
+
+
+def _mirrored(cache: _Cache, place: Address, found: Listing) -> Path:
     digest = sha256(place.url.encode("utf-8", "surrogatepass")).hexdigest()[:20]
     root = cache.stores / digest / (place.path.rpartition("/")[2] or "data")
     with cache.mirror_lock(root):
@@ -455,7 +478,11 @@ def fill(path: Path, start: int = 0, end: int | None = None, *, ahead: int = 0) 
     """
     if not (stores := _holder(os.fspath(path))):
         return
-    cache = _cache(stores)
+    with _remembered(os.fspath(path)):
+        _fill(_cache(stores), path, start, end, ahead)
+
+
+def _fill(cache: _Cache, path: Path, start: int, end: int | None, ahead: int) -> None:
     known = cache.known(os.fspath(path))
     stop = known.about.size if end is None else end
     if not known.missing(start, stop):
@@ -624,12 +651,13 @@ def told(text: str) -> str:
 
 
 def _url_of(part: str, stores: str) -> str:
-    url = _urls(stores).get(part[:20])
-    name = url.rpartition("/")[2] if url else ""
-    head = f"{part[:20]}/{name}"
+    url = _url(stores, part.partition("/")[0])
+    head = f"{part.partition('/')[0]}/{url.rpartition('/')[2]}"
     return url + part[len(head) :] if url and part.startswith(head) else stores + part
 
 
-def _urls(stores: str) -> Mapping[str, str]:
-    """The URLs of the cache by their folders."""
-    return dict(_cache(stores).base.execute("SELECT folder, url FROM mirrors"))
+@lru_cache(maxsize=256)
+def _url(stores: str, folder: str) -> str:
+    """The URL of a mirror, of which the folder's name is a hash; empty where there is none."""
+    rows = _cache(stores).base.execute("SELECT url FROM mirrors WHERE folder = ?", (folder,))
+    return next((url for (url,) in rows), "")

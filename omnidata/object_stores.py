@@ -315,7 +315,10 @@ def _unusable(name: str) -> str:
         return "it holds a NUL character or a backslash"
     if ".." in parts or "." in parts or "" in parts:
         return 'one of its parts is empty, "." or ".."'
-    encoded = [len(part.encode("utf-8", "surrogatepass")) for part in parts]
+    try:
+        encoded = [len(part.encode()) for part in parts]
+    except UnicodeEncodeError:
+        return "it is no Unicode"
     if max(encoded) > _LONGEST_PART or sum(encoded) + len(parts) > _LONGEST:
         return "it is longer than a file's may be"
     return ""

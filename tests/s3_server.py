@@ -23,12 +23,14 @@ class S3Server:
         url: of the server.
         gets: of each object that was asked for: its key, and the bytes that were sent.
         fails: whether a request for a key is answered with an error.
+        error: that error.
     """
 
     def __init__(self) -> None:
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         self.gets: list[tuple[str, int]] = []
         self.fails: Callable[[str], bool] = lambda key: False
+        self.error = "500 Internal Server Error"
         self._app = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
         self._thread = Thread(target=self._server.serve_forever, daemon=True)
@@ -64,7 +66,7 @@ class S3Server:
     def _answer(self, environ: dict[str, Any], start: Any) -> Iterable[bytes]:
         key = environ["PATH_INFO"].removeprefix(f"/{BUCKET}").strip("/")
         if self.fails(key):
-            start("500 Internal Server Error", [("Content-Length", "0")])
+            start(self.error, [("Content-Length", "0")])
             return [b""]
         answered: Iterable[bytes] = self._app(environ, start)
         if environ["REQUEST_METHOD"] != "GET" or not key:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -19,7 +20,7 @@ from omnidata.errors import DataError, MediaError, PlatformError, StoreError, Us
 from omnidata.object_stores import address, check_names
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
-from omnidata.types import Completion, MediaRef, Prepared, Request
+from omnidata.types import ByteRange, Completion, MediaRef, Prepared, Request
 from tests.run.scripted import Scripted, finals
 from tests.trees import row, write_app
 
@@ -56,8 +57,9 @@ def store(server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("OMNIDATA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("omnidata.object_stores._WAITS", (0.01, 0.02))
     server.gets.clear()
+    before = server.error
     yield server
-    server.fails = lambda key: False
+    server.fails, server.error = lambda key: False, before
 
 
 @pytest.fixture(scope="module")
@@ -465,9 +467,49 @@ def test_nothing_lasting_is_made_without_media_that_a_store_does_not_give(
     assert not out.exists() or not list(out.iterdir())
 
 
+def test_a_store_that_gives_no_access_is_asked_once(
+    store: S3Server, uploaded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    store.error = "403 Forbidden"
+    store.fails = lambda key: not asked.append(key)  # type: ignore[func-returns-value]
+    with pytest.raises(StoreError, match="s3://bucket/omnigui: the store gives no access"):
+        mirror.local(uploaded)
+    assert len(asked) == 1
+
+
+def test_parts_of_large_files_are_fetched_alone(store: S3Server, tmp_path: Path) -> None:
+    plain = os.urandom(4_000_000)
+    store.put("parts/plain.bin", plain)
+    store.put("parts/packed.gz", gzip.compress(plain, 1))
+    root = mirror.local("s3://bucket/parts")
+
+    def read(name: str, offset: int) -> bytes:
+        return media.read_bytes(MediaRef("image", root, "x", cell=ByteRange(name, offset, 1000)))
+
+    for offset in (3_000_000, 10):
+        assert read("plain.bin", offset) == plain[offset : offset + 1000]
+    assert store.fetched("plain.bin") <= 3 * 256 * 1024
+    assert read("packed.gz", 1_000_000) == plain[1_000_000:1_001_000]
+    assert store.fetched("packed.gz") < 3_000_000
+    assert read("packed.gz", 3_500_000) == plain[3_500_000:3_501_000]
+    assert len(store.gets) < 12
+
+
 @pytest.mark.parametrize(
     "key",
-    ["a/../../b", "/etc/passwd", "a//b", "./a", "a\\b", "a\0b", "A/b", "good/x", "n" * 300],
+    [
+        "a/../../b",
+        "/etc/passwd",
+        "a//b",
+        "./a",
+        "a\\b",
+        "a\0b",
+        "A/b",
+        "good/x",
+        "n" * 300,
+        "\ud800",
+    ],
 )
 def test_names_that_are_no_files_of_the_data_are_refused(key: str) -> None:
     check_names(["good", "a/b"], "s3://bucket/data")
