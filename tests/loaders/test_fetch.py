@@ -178,6 +178,9 @@ def test_another_commit_replaces_what_is_there_only_if_told(hub: Hub, tmp_path: 
         fetch(plan_fetch("omnigui"), tmp_path / "out")
     data = fetch(plan_fetch("omnigui"), tmp_path / "out", overwrite=True)
     assert (data / "more.txt").read_bytes() == b"more"
+    (data / "more.txt").unlink()  # which the next call notices
+    with pytest.raises(UsageError, match="--overwrite"):
+        fetch(plan_fetch("omnigui"), tmp_path / "out")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")
     with pytest.raises(UsageError, match="something here already"):
