@@ -638,7 +638,7 @@ def source(path: str | Path) -> str:
         return ""
     text = os.fspath(path)
     stores = _holder(text)
-    return _urls(stores).get(text.removeprefix(stores).partition("/")[0], "")
+    return _url(stores, text.removeprefix(stores).partition("/")[0])
 
 
 def told(text: str) -> str:

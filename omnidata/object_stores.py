@@ -430,6 +430,8 @@ def _store(place: Address) -> Any:
     options: dict[str, Any] = {}
     if place.scheme == "hf" and "token" not in conf.get("hf", {}):
         options["token"] = None if sends_token() else False
+    if place.scheme == "hf" and (endpoint := os.environ.get("HF_ENDPOINT")):
+        options["endpoint"] = endpoint.rstrip("/")
     if place.scheme in ("s3", "s3a"):  # `_patiently` asks again, and says so at the end
         given = conf.get(place.scheme, {}).get("config_kwargs", {})
         options["config_kwargs"] = {"retries": {"max_attempts": 0}} | given

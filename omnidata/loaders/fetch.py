@@ -16,12 +16,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from omnidata import mirror, registry
-from omnidata.errors import DataError, OmnidataError, UsageError, meant
+from omnidata.errors import DataError, OmnidataError, PluginError, UsageError, meant
 from omnidata.loaders import archives, buckets, hub
 from omnidata.storage import (
     PLAN,
@@ -204,6 +205,7 @@ def plan_fetch(
 
     Raises:
         UsageError: there is no such task or source, or a bucket is asked for a revision.
+        PluginError: the task names a place of another kind.
         DataError: nothing is there, or fits; the server cannot be reached, or wants a licence to be
             accepted; see also `choose_source`.
     """
@@ -230,7 +232,12 @@ def plan_fetch(
         listed = buckets.list_objects(*_bucket(place))
     else:
         named = hub.parse_address(remote.place)
-        assert named is not None  # a test holds that every task names a place of the two kinds
+        if named is None:
+            raise PluginError(
+                f"{owner} names a place that nothing can be fetched from",
+                where=f"sources of {owner}: {remote.place!r:.200}",
+                expected="hf://datasets/ORG/NAME or gs://BUCKET/FOLDER",
+            )
         asked = hub.HubAddress(named.name, revision or remote.revision)
         place, commit = f"hf://{named.name}", hub.resolve_commit(asked)
         listed = hub.list_files(hub.HubAddress(named.name, commit))
@@ -311,8 +318,9 @@ def fetch(
         done = _Done(staging.path / _DONE)
         done.trim()
         _download(plan, data, done, progress)
+        room = _Count(0)
         for archive in plan.packed:
-            _unpack(plan, staging.path, archive, done)
+            _unpack(plan, staging.path, archive, done, _moving(room, plan.bytes, progress))
         remains = data / ".cache"  # what `hf_hub_download` writes down
         if remains.is_dir():
             shutil.rmtree(remains)
@@ -335,7 +343,13 @@ def fetched_already(plan: FetchPlan, folder: Path) -> bool:
     fields = wanted["files"][0].keys()
     files = [{field: each.get(field) for field in fields} for each in told.get("files", [])]
     same = all(told.get(key) == wanted[key] for key in ("format", "task", "id", "commit", "only"))
-    return same and files == wanted["files"]
+    return same and files == wanted["files"] and all(map(partial(_is_kept, folder), told["files"]))
+
+
+def _is_kept(folder: Path, told: Mapping[str, Any]) -> bool:
+    """Whether a file is there still; one that was unpacked is not meant to be."""
+    path = folder / DATA / told["path"]
+    return "state" in told or (path.is_file() and path.stat().st_size == told["size"])
 
 
 def _missing(plan: FetchPlan, folder: Path) -> int:
@@ -521,7 +535,23 @@ def _from_hub(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Count) 
 # Archives.
 
 
-def _unpack(plan: FetchPlan, staged: Path, file: hub.RemoteFile, done: _Done) -> None:
+def _moving(count: _Count, total: int, progress: Progress) -> Callable[[int], None]:
+    """Moves the bar by what is written; of how much is not known, but it is about as much."""
+
+    def move(size: int) -> None:
+        count.add(size)
+        progress(min(count.value, total), total)
+
+    return move
+
+
+def _unpack(
+    plan: FetchPlan,
+    staged: Path,
+    file: hub.RemoteFile,
+    done: _Done,
+    written: Callable[[int], None],
+) -> None:
     """Unpack an archive into a folder of its name where it lies, and remove it.
 
     It is unpacked beside the data and moved when it is whole: an interrupted call begins it anew,
@@ -540,7 +570,7 @@ def _unpack(plan: FetchPlan, staged: Path, file: hub.RemoteFile, done: _Done) ->
         for left in staged.glob(f"{_PARTS}/{number}*"):
             shutil.rmtree(left)
         try:
-            members = archives.unpack(archive, parts)
+            members = archives.unpack(archive, parts, written)
         except OmnidataError as error:
             shutil.rmtree(parts, ignore_errors=True)
             raise DataError(

@@ -25,6 +25,7 @@ from omnidata.loaders import archives
 from omnidata.loaders import fetch as fetching
 from omnidata.loaders.fetch import fetch, local_place, plan_fetch
 from omnidata.media import read_bytes
+from omnidata.mirror import shown
 from omnidata.tasks import get_task
 from tests.cli.running import omnidata as command
 from tests.hub_server import TOKEN, Hub
@@ -178,6 +179,9 @@ def test_another_commit_replaces_what_is_there_only_if_told(hub: Hub, tmp_path: 
         fetch(plan_fetch("omnigui"), tmp_path / "out")
     data = fetch(plan_fetch("omnigui"), tmp_path / "out", overwrite=True)
     assert (data / "more.txt").read_bytes() == b"more"
+    (data / "more.txt").unlink()  # which the next call notices
+    with pytest.raises(UsageError, match="--overwrite"):
+        fetch(plan_fetch("omnigui"), tmp_path / "out")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")
     with pytest.raises(UsageError, match="something here already"):
@@ -363,6 +367,23 @@ def test_a_snapshot_is_read_once_and_pinned(hub: Hub, tmp_path: Path) -> None:
     assert local_place(f"hf://{OMNIGUI}@{sha}") == place
     assert len(hub.seen) == before
     assert local_place(f"hf://{OMNIGUI}@{sha}/TED") == place / "TED"
+
+
+def test_of_a_large_dataset_what_is_read_is_fetched_when_it_is_read(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha = hub.add("org/spots", files_of(screenspot(tmp_path / "data", spot())))
+    monkeypatch.setattr("omnidata.loaders.hub.LARGE", 100)
+    said: list[str] = []
+    place = local_place("hf://org/spots", "screenspot", said.append)
+    assert "what is read is fetched when it is read" in said[-1]
+    assert shown(place) == f"hf://datasets/org/spots@{sha}"
+    (step,) = get_task("screenspot").load(place, check_media=False).steps
+    shot = step.media["screenshot"]
+    assert shot
+    assert not hub.reads(shot.path)
+    read_bytes(shot)
+    assert hub.reads(shot.path) == 1
 
 
 def test_a_snapshot_that_came_otherwise_is_not_read(hub: Hub, tmp_path: Path) -> None:
