@@ -20,7 +20,10 @@ class CommitHook(BuildHookInterface[Any]):
         root = Path(self.root)
         if version == "editable" or not (root / ".git").exists():
             return
-        found = subprocess.run(DESCRIBE, cwd=root, capture_output=True, text=True, check=False)
+        try:
+            found = subprocess.run(DESCRIBE, cwd=root, capture_output=True, text=True, check=False)
+        except OSError:  # there is no git
+            return
         if found.returncode == 0:
             self._folder = tempfile.TemporaryDirectory()
             path = Path(self._folder.name) / "COMMIT"

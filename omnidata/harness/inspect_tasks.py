@@ -112,13 +112,13 @@ def inspect_task(
         said = _options(name, options)
     bench = _bench(name, data, profile, said, anew=True)
     found, judge = bench.task, bench.profile
+    with refused():
+        samples = [_sample(found, step) for step in bench.source.steps]
     kept: dict[str, Any] = {"task": name, "data": data, "profile": profile, "options": said}
     usual = GenerationParams()
     return Task(
         name=name,
-        dataset=MemoryDataset(
-            [_sample(found, step) for step in bench.source.steps], name=name, location=data
-        ),
+        dataset=MemoryDataset(samples, name=name, location=data),
         setup=prompt(**kept, clips=clips),
         solver=generate(),
         scorer=verdicts(**kept),

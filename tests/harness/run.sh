@@ -25,4 +25,4 @@ esac
 # As in the Makefile: the usual build of torchvision cannot be imported without CUDA.
 [ "$name" != lmms ] || "$env/bin/python" -c "import torchvision" 2>/dev/null ||
   truncate -s 0 "$env"/lib/python*/site-packages/torchvision/_meta_registrations.py
-exec "$env/bin/python" -m pytest -n 0 -W default -p no:cacheprovider "tests/harness/test_$name.py" "$@"
+exec "$env/bin/python" -m pytest -n 0 -W default -p no:cacheprovider "tests/harness/test_$name.py" omnidata/harness "$@"
