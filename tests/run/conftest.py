@@ -85,3 +85,24 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture
 def cluster(machines: Any) -> Cluster:
     return Cluster(machines.address, workers=2, wait_s=30)
+
+
+def workers_of(machines: Any, kind: str) -> list[int]:
+    """The processes of a cluster that are of a kind, by what they call themselves."""
+    raylets = {
+        str(node.all_processes["raylet"][0].process.pid)
+        for node in machines.list_all_nodes()
+        if node.all_processes.get("raylet")
+    }
+    found = []
+    for place in Path("/proc").iterdir():
+        if not place.name.isdigit():
+            continue
+        try:
+            named = (place / "cmdline").read_bytes().startswith(f"ray::{kind}".encode())
+            known = (place / "environ").read_bytes().split(b"\0") if named else ()
+        except OSError:
+            continue
+        if any(f"RAY_RAYLET_PID={pid}".encode() in known for pid in raylets):
+            found.append(int(place.name))
+    return found

@@ -23,6 +23,7 @@ from omnidata.tasks import get_task
 from tests.adapters.servers import FINE, ChatCompletions, Fault, Server, running
 from tests.cli.running import Started, omnidata
 from tests.full import FULL
+from tests.run.conftest import workers_of
 from tests.run.test_kill import Trouble, make_data
 from tests.trees import read_lines
 
@@ -46,20 +47,6 @@ def answers(run: Path) -> dict[str, tuple[str, str]]:
     lines = read_lines(run / "predictions.jsonl")
     found = {line["sample_id"]: (line["delivery"], line["output"]) for line in lines}
     assert len(found) == len(lines)
-    return found
-
-
-def asking_workers() -> list[int]:
-    """The processes that ask, by what they call themselves."""
-    found = []
-    for place in Path("/proc").iterdir():
-        if place.name.isdigit():
-            try:
-                said = (place / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if said.startswith(b"ray::AskingWorker"):
-                found.append(int(place.name))
     return found
 
 
@@ -105,7 +92,7 @@ def test_who_dies_costs_what_was_under_way_and_no_step(
     def kill() -> None:
         seen = 0
         while len(killed) < kills and not over.wait(draw.uniform(1.0, 3.0)):
-            workers = asking_workers()
+            workers = workers_of(machines, "AskingWorker")
             # Three that die in a row without an answer end a run, as they should.
             if (count := server.count) < seen + 2 * IN_FLIGHT:
                 continue
@@ -212,7 +199,7 @@ def test_rates_are_those_of_the_whole_run(tmp_path: Path, cluster: Cluster) -> N
 
 
 def test_a_driver_that_is_killed_loses_nothing_that_was_answered(
-    tmp_path: Path, cluster: Cluster
+    tmp_path: Path, machines: Any, cluster: Cluster
 ) -> None:
     data, run = make_data(tmp_path, 120), tmp_path / "run"
     with running(ChatCompletions(), lambda _: Fault(delay_s=0.05)) as server:
@@ -226,7 +213,7 @@ def test_a_driver_that_is_killed_loses_nothing_that_was_answered(
                 assert process.poll() is None
                 time.sleep(0.01)
             process.send_signal(signal.SIGKILL)
-        while asking_workers():
+        while workers_of(machines, "AskingWorker"):
             time.sleep(0.1)
         omnidata(*command)
         assert 120 <= server.count <= 120 + 2 * 4

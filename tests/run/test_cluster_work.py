@@ -22,6 +22,7 @@ from omnidata.synth.pool import make_pool
 from omnidata.tasks import get_task
 from tests.cli.running import omnidata
 from tests.data import calls
+from tests.run.conftest import workers_of
 from tests.run.test_kill import make_data
 from tests.synth.making import TINY
 
@@ -86,34 +87,20 @@ def test_episodes_and_tasks_have_the_same_bytes_whoever_made_them(
 
 @pytest.mark.full("15 seconds of deaths")
 def test_workers_that_are_killed_cost_their_parts_and_not_the_job(
-    tmp_path: Path, cluster: Cluster
+    tmp_path: Path, machines: Any, cluster: Cluster
 ) -> None:
     killed: list[int] = []
 
     def kill(done: int, total: int) -> None:
-        # After every part that was made; three that die without one end the work, as they should.
-        if done and len(killed) < 5:
-            killed.extend(calling_workers()[:1])
+        # Between parts that are made: three that die without one end the work, as they should.
+        if done // 48 > len(killed) and len(killed) < 5:
+            killed.extend(workers_of(machines, "Caller")[:1])
             os.kill(killed[-1], signal.SIGKILL)
 
     make_episodes(tmp_path / "there", TINY, episodes=400, cluster=cluster, progress=kill)
     assert len(killed) == 5
     make_episodes(tmp_path / "here", TINY, episodes=400)
     assert same(tmp_path / "here", tmp_path / "there")
-
-
-def calling_workers() -> list[int]:
-    """The processes that make calls, by what they call themselves."""
-    found = []
-    for place in Path("/proc").iterdir():
-        if place.name.isdigit():
-            try:
-                said = (place / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if said.startswith(b"ray::Caller"):
-                found.append(int(place.name))
-    return found
 
 
 def test_findings_are_the_same_and_a_folder_that_a_machine_does_not_see_is_named(
@@ -137,11 +124,11 @@ def test_findings_are_the_same_and_a_folder_that_a_machine_does_not_see_is_named
     assert str(tmp_path / "gone") in refused.value.where
 
 
-def test_a_call_that_is_stopped_leaves_no_worker(cluster: Cluster) -> None:
+def test_a_call_that_is_stopped_leaves_no_worker(machines: Any, cluster: Cluster) -> None:
     answers = each(calls.double, range(1000), workers=None, cluster=cluster)
     assert next(answers) == 0
     answers.close()
     until = time.monotonic() + 20
-    while calling_workers():
+    while workers_of(machines, "Caller"):
         assert time.monotonic() < until
         time.sleep(0.1)

@@ -417,7 +417,7 @@ class Crew:
 _PARTS = 16
 """So many times each worker is given something, where there are as many items."""
 _MOST_AT_ONCE = 256
-_DEADLY = 2
+_DEADLY = 3
 """How often an item may be alone with a worker that dies."""
 
 
@@ -483,7 +483,7 @@ def each(
     """Call a function on every item, on a cluster; answers in the order of the items.
 
     A worker that dies costs the calls that it was given, which others make; an item that was alone
-    with two workers that died is `Lost`.
+    with three workers that died is `Lost`.
 
     Args:
         function: of a module, so that another process can import it; it must not raise.
