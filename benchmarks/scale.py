@@ -2,11 +2,13 @@
 
 The dataset is a Parquet repository whose steps are linked: all have the media of one. The model is
 an instant server in another process. Each size is measured in a process of its own: loading, a run
-on Ray, and the same run resumed in one process after its last 100 lines are taken away.
+on Ray, and the same run resumed in one process after its last 100 lines are taken away. With
+`--answered` all lines but the last 50,000 are made beforehand, so that the run on Ray goes on with
+one that is nearly done.
 Memory is what a process holds at most (VmHWM) beyond what it holds once all is imported.
 
     python benchmarks/scale.py [--steps 10000 100000 1000000] [--workers 4] [--keep FOLDER]
-    python benchmarks/scale.py --steps 1000000 --answered   (lines of answers are made, not asked)
+    python benchmarks/scale.py --steps 1000000 --answered
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,7 @@ from runner import served
 from omnidata.data.convert import convert
 from omnidata.jsontext import encode
 from omnidata.loaders.repository import MANIFEST, read_manifest
+from omnidata.loaders.stored_steps import ids_of
 from omnidata.predictions import Prediction
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
@@ -45,11 +49,13 @@ from omnidata.run.engines.ray import Cluster
 from omnidata.run.evaluate import evaluate
 from omnidata.storage import write_json
 from omnidata.tasks import get_task
+from omnidata.types import LoadedDataset
 
 BASE = 10_000
 IN_FLIGHT = 16
 TASK = get_task("omnigui", {"modalities": "I", "history_screenshot": "off"})
 LAST = 100
+ASKED = 50_000
 
 
 def main() -> None:
@@ -58,7 +64,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--keep", type=Path, help="a folder for data and runs, which stay there")
-    parser.add_argument("--answered", action="store_true", help="make the answers")
+    parser.add_argument("--answered", action="store_true", help="make most answers beforehand")
     parser.add_argument("--stage", nargs=2, help="measure one stage here, with a server's address")
     given = parser.parse_args()
     if given.stage:
@@ -73,7 +79,7 @@ def main() -> None:
             data = folder / f"{count}"
             if not data.exists():
                 write_repository(data, count, folder)
-            stages = ("load", "answer" if given.answered else "ray", "resume")
+            stages = ("load", *(["answer"] if given.answered else []), "ray", "resume")
             for each in stages:
                 command = [sys.executable, __file__, "--stage", each, url, "--keep", str(folder)]
                 command += ["--steps", str(count), "--workers", str(given.workers)]
@@ -91,7 +97,8 @@ def stage(name: str, url: str, folder: Path, count: int, workers: int) -> None:
     found["load_peak_mib"] = most(os.getpid()) - before
     found["loaded_mib"] = held() - before
     if name == "answer":
-        answer(out, [step.sample_id for step in source.steps])
+        began_run(source, url, out)
+        answer(out, source)
     elif name != "load":
         if name == "resume":
             cut(out / "predictions.jsonl", LAST)
@@ -137,9 +144,14 @@ def status(process: int, name: str) -> float:
     return 0.0
 
 
+def parent(process: int) -> int:
+    """The process that started another."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 @contextmanager
 def watched() -> Iterator[dict[int, float]]:
-    """The most that each worker of Ray holds, in MiB, looked at every second."""
+    """The most that each worker of our own Ray holds, in MiB, looked at every second."""
     peaks: dict[int, float] = {}
     over = threading.Event()
 
@@ -147,7 +159,8 @@ def watched() -> Iterator[dict[int, float]]:
         while not over.wait(1.0):
             for path in Path("/proc").glob("[0-9]*"):
                 try:
-                    if b"AskingWorker" in (path / "cmdline").read_bytes():
+                    named = b"AskingWorker" in (path / "cmdline").read_bytes()
+                    if named and parent(parent(int(path.name))) == os.getpid():
                         peaks[int(path.name)] = most(int(path.name))
                 except OSError:  # it has just ended
                     continue
@@ -213,16 +226,18 @@ def renamed(table: pa.Table, copy: int) -> pa.Table:
     return table
 
 
-def answer(out: Path, names: list[str]) -> None:
-    """A run folder whose lines nobody was asked for: as many, and as long, as a run's.
+def began_run(source: LoadedDataset, url: str, out: Path) -> None:
+    """A run that has hardly begun: its budget ends with its first answers."""
+    limits = Limits(concurrency=1, max_tokens=1)
+    evaluate(TASK, source, Recipe("openai:m", base_url=f"{url}/v1"), out, limits=limits)
 
-    Args:
-        out: a run folder of the same settings with a line at least.
-        names: of all steps.
-    """
+
+def answer(out: Path, source: LoadedDataset) -> None:
+    """Lines that nobody was asked for, as long as a run's, for all steps but the last ones."""
     lines = out / "predictions.jsonl"
     with lines.open("rb") as file:
         one = msgspec.json.decode(file.readline(), type=Prediction)
+    names = islice(ids_of(source.steps), max(0, len(source.steps) - ASKED))
     with lines.open("wb") as file:
         for name in names:
             file.write(encode(msgspec.structs.replace(one, sample_id=name)) + b"\n")
