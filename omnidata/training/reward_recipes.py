@@ -119,7 +119,8 @@ def _gui_r1_rest(judged: Judged) -> float:
         return judged.exact
     if wanted.kind not in ("type", "scroll", "swipe"):
         return 1.0
-    said = read_again(judged.task, judged.verdict)
+    said = judged.task.read(judged.text, judged.receipt)
+    said = said or read_again(judged.task, judged.verdict)  # of a task without histories
     if said is None:  # it was read by the profile alone, which knows whether it is right
         return judged.exact
     if wanted.kind == "type":

@@ -273,7 +273,7 @@ def test_what_cannot_be_is_refused(phone: Path, tmp_path: Path) -> None:
         partial(Reward, task, source, terms={}),
         partial(Reward, task, source, terms="aepo"),
         partial(Reward, task, source, profile="no"),
-        partial(Reward, get_task("screenspot", {"dialect": "qwen2.5-vl"}), spot, terms="aepo"),
+        partial(Reward, get_task("screenspot", {"dialect": "qwen2.5"}), spot, terms="aepo"),
     ):
         with pytest.raises(UsageError):
             made()
@@ -286,6 +286,13 @@ def test_words_as_gui_r1_compares_them() -> None:
     assert token_f1("[buy] MILK", "milk buy") == 1
     assert token_f1("a b c", "c d e") == pytest.approx(1 / 3)
     assert not collinear([(0, 0), (1, 1), (2, 3)])
+
+
+def test_a_dialect_is_read_as_the_evaluation_reads_it(phone: Path) -> None:
+    reward = Reward(get_task("omnigui", {"dialect": "gui-r1"}), phone, terms="gui-r1")
+    said = "[{'action': 'type', 'point': [-100, -100], 'input_text': 'buy milk'}]"
+    found = reward.score(TYPE, tagged(said))
+    assert (found["reward"], found["type_match"], found["exact_match"]) == (1.0, True, False)
 
 
 def test_a_critic_is_right_or_wrong_and_has_no_type(tmp_path: Path) -> None:
