@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -187,7 +187,8 @@ def swift_scores(
         columns: whatever else ms-swift knows.
     """
     count = len(completions)
-    receipts, cut = receipt or [None] * count, is_truncated or [False] * count
+    receipts: Sequence[str | None] = receipt or [None] * count
+    cut = is_truncated or [False] * count
     return [
         reward.score(name, text, receipt=_receipt(shown), delivery="truncated" if ended else "ok")[
             "reward"
@@ -212,9 +213,8 @@ class TrlReward:
     """
 
     reward: Reward
-    ends: Collection[int] = field(default=())
+    ends: Collection[int] = ()
     hears: bool = False
-    __name__: str = field(default="omnidata", init=False)
 
     def __post_init__(self) -> None:
         """Refuse a task whose answers TRL takes apart.
@@ -247,9 +247,10 @@ class TrlReward:
             UsageError: the prompts have sound or clips, and the trainer leaves them out.
         """
         if not self.hears:
-            _refuse_deaf(prompts)
+            _refuse_deaf(prompts, "step" in columns)
         count = len(completions)
-        receipts, ids = receipt or [None] * count, completion_ids or [()] * count
+        receipts: Sequence[str | None] = receipt or [None] * count
+        ids: Sequence[Sequence[int]] = completion_ids or [()] * count
         found = [
             self.reward.score(
                 name,
@@ -270,8 +271,16 @@ class TrlReward:
         return bool(self.ends and tokens) and tokens[-1] not in self.ends
 
 
-def _refuse_deaf(prompts: Sequence[Any]) -> None:
+def _refuse_deaf(prompts: Sequence[Any], of_steps: bool) -> None:
     """Raise a UsageError if a prompt holds what TRL's own trainer does not give to the model."""
+    if of_steps:
+        raise UsageError(
+            "the rows are steps, whose media TRL's GRPOTrainer never opens: it would train on the "
+            "texts of the prompts alone",
+            where="GRPOTrainer",
+            expected="rows of `omnidata export --format trl-grpo`",
+            remedy="train with omnidata.training.OmniGRPOTrainer",
+        )
     for prompt in prompts:
         for turn in prompt if isinstance(prompt, list) else ():
             for part in turn["content"] if isinstance(turn["content"], list) else ():

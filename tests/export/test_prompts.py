@@ -14,6 +14,7 @@ import pytest
 from omnidata.cli import main
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks import get_task
+from omnidata.training.media_store import Sizing
 from omnidata.training.prompt_formats import LIKE, PROMPT_FORMATS
 from omnidata.training.reward_files import load_reward
 from omnidata.training.rewards import Reward
@@ -22,7 +23,7 @@ from tests.export.small import load, rows, tree, written
 from tests.loaders import desk
 
 HIT = '{"action_type":0,"coordinate":[222,177]}'
-TYPED = {"easyr1": {"video": "frames", "drop_audio": True}}
+TYPED: dict[str, dict[str, Any]] = {"easyr1": {"video": "frames", "drop_audio": True}}
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def exported(data: Path, out: Path, form: Any, **options: Any) -> list[dict[str,
 
 def texts(row: dict[str, Any]) -> str:
     """What is asked, with a tag for each medium."""
-    prompt = row.get("prompt", row.get("messages"))
+    prompt: Any = row.get("prompt", row.get("messages"))
     if isinstance(prompt, str):
         return prompt
     turns = [turn["content"] for turn in prompt]
@@ -153,9 +154,7 @@ def test_swift_calls_a_registered_orm(
 
 
 def test_pixels_are_read_in_the_picture_of_the_row(data: Path, tmp_path: Path) -> None:
-    from omnidata.training.media_store import Sizing
-
-    options = {"coordinates": "px", "sizing": Sizing(longest=100)}
+    options: dict[str, Any] = {"coordinates": "px", "sizing": Sizing(longest=100)}
     exported(data, tmp_path / "out", "verl", **options)
     written(data, tmp_path / "right", format=LIKE, **options)
     lines = (tmp_path / "out" / "train.json").read_text(encoding="utf-8").splitlines()
