@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import torch
 from torch import Tensor
@@ -173,7 +173,7 @@ class OmniPrompts:
         return _Prompt(ids[0], tokens, media, shown_in(receipt))
 
 
-class OmniGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # theirs is not read
+class OmniGRPOTrainer(GRPOTrainer):
     """TRL's `GRPOTrainer` for prompts with pictures, clips and sound.
 
     Prompts are the evaluation's, tensor for tensor. Tokens that stand for media are never sampled:
@@ -207,7 +207,7 @@ class OmniGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # theirs is not read
         **options: Any,
     ) -> None:
         _check(args, options)
-        given: dict[str, Any] = {**(args.generation_kwargs or {})}
+        given: dict[str, Any] = dict(cast("Any", args.generation_kwargs) or {})
         taken = given.get("suppress_tokens") or []
         given["suppress_tokens"] = sorted({*taken, *prompts.media_tokens})
         args.generation_kwargs = given
@@ -258,7 +258,7 @@ class OmniGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # theirs is not read
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
         kept = self._kept[self.model.training]
         self._scored = [kept[number] for number in inputs["media_row"].tolist()]
-        return super()._compute_loss(model, inputs)
+        return super()._compute_loss(model, inputs)  # type: ignore[no-untyped-call]  # TRL's
 
     def _get_per_token_logps_and_entropies(
         self,

@@ -14,10 +14,12 @@ from omnidata.errors import UsageError
 from omnidata.predictions import Prediction
 from omnidata.run.scoring import score as run_score
 from omnidata.tasks import get_task
+from omnidata.training.media_store import Sizing
+from omnidata.training.prompt_formats import LIKE
 from omnidata.types import Step, Task
 from tests.adapters.local_models import checkpoint, torch
 from tests.conftest import Once
-from tests.training.exporting import data_tree
+from tests.training.exporting import data_tree, written
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 pytestmark = [
@@ -221,6 +223,48 @@ def test_the_stock_trainer_is_refused_where_it_would_not_hear(
         )  # fmt: skip
         with pytest.raises(UsageError, match="OmniGRPOTrainer"):
             stock.train()
+
+
+def test_the_stock_trainer_takes_an_export_of_pictures(
+    once: Once, task: Task, tmp_path: Path
+) -> None:
+    """As docs/reinforce.md says it."""
+    import datasets
+    from transformers import AutoModelForMultimodalLM, AutoProcessor
+    from trl.trainer.grpo_config import GRPOConfig
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    from omnidata.training import TrlReward, load_reward
+
+    folder, out = checkpoint(once, "qwen2.5-omni"), tmp_path / "out"
+    few = {"video": "frames", "frames": 1, "drop_audio": True, "sizing": Sizing(longest=100)}
+    written(task, data_tree(once), out, LIKE, prompts="trl-grpo", **few)
+    rows = datasets.load_dataset(
+        "json", data_files=str(out / "train.jsonl"), split="train", cache_dir=str(tmp_path / "c")
+    )
+    rows = rows.map(lambda row: {"images": [str(out / name) for name in row["images"]]})
+    rows = rows.cast_column("images", datasets.List(datasets.Image()))
+    model = AutoModelForMultimodalLM.from_pretrained(folder)
+    stock = GRPOTrainer(
+        model,
+        TrlReward(load_reward(out / "reward.json")),
+        args=GRPOConfig(
+            output_dir=str(tmp_path / "trained"), max_steps=1, per_device_train_batch_size=2,
+            num_generations=2, max_completion_length=4, use_cpu=True, bf16=False, report_to=[],
+            save_strategy="no", disable_tqdm=True, dataloader_pin_memory=False, logging_steps=1,
+            generation_kwargs={"suppress_tokens": media_tokens(folder)},
+        ),
+        train_dataset=rows,
+        processing_class=AutoProcessor.from_pretrained(folder),
+    )  # fmt: skip
+    stock.train()
+    assert {"TM", "EM", "reward"} <= stock.state.log_history[0].keys()
+
+
+def media_tokens(folder: Path) -> list[int]:
+    from omnidata.training import OmniPrompts
+
+    return OmniPrompts(folder, get_task("omnigui")).media_tokens
 
 
 def test_what_is_not_covered_is_refused(once: Once, task: Task, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from omnidata.predictions import Prediction
 from omnidata.run.scoring import score as run_score
 from omnidata.tasks import get_task
 from omnidata.tasks.explaining import deciding
+from omnidata.training.reward_files import TrlReward
 from omnidata.training.reward_recipes import collinear, token_f1
 from omnidata.training.rewards import Reward
 from omnidata.types import LoadedDataset, Task
@@ -295,6 +296,25 @@ def test_a_dialect_is_read_as_the_evaluation_reads_it(phone: Path) -> None:
     said = "[{'action': 'type', 'point': [-100, -100], 'input_text': 'buy milk'}]"
     found = reward.score(TYPE, tagged(said))
     assert (found["reward"], found["type_match"], found["exact_match"]) == (1.0, True, False)
+
+
+def test_trl_gets_rewards_in_order_and_tm_and_em(phone: Path) -> None:
+    judge = TrlReward(Reward(get_task("omnigui"), phone), ends={9})
+    said = [HIT, MISS, "I would tap.", HIT]
+    logged: dict[str, float] = {}
+    got = judge(
+        [[{"role": "user", "content": "?"}]] * 4,
+        [[{"role": "assistant", "content": text}] for text in said],
+        [[1, 9], [2, 9], [3, 9], [1, 1]],
+        sample_id=[TAP] * 4,
+        log_metric=logged.__setitem__,
+        trainer_state=None,
+    )
+    assert got == [1.0, 0.5, 0.0, 0.0]  # the last one was cut off
+    assert logged == {"TM": 0.5, "EM": 0.25}
+    assert pickle.loads(pickle.dumps(judge))([], ["x"], sample_id=[TAP]) == [0.0]
+    with pytest.raises(UsageError, match="OmniGRPOTrainer"):
+        judge([[{"role": "user", "content": [{"type": "audio"}]}]], ["x"], sample_id=[TAP])
 
 
 def test_a_critic_is_right_or_wrong_and_has_no_type(tmp_path: Path) -> None:
