@@ -46,17 +46,17 @@ def main() -> None:
         recipe = Namespace(**vars(given) | {"steps": given.start, "method": "full"})
         shown_right_answers(task, parts, str(model), options, started, recipe)
     runs = out / "runs"
-    table = {"started": measured(task, source, parts, str(started), options, runs / "started")}
+    table = {"before": measured(task, source, parts, str(started), options, runs / "before")}
     tuned = out / "tuned"
     if not tuned.exists():
         reinforce(task, source, parts, started, options, tuned, given)
-    table["reinforced"] = measured(task, source, parts, str(tuned), options, runs / "reinforced")
+    table["after"] = measured(task, source, parts, str(tuned), options, runs / "after")
     cues = {step.source.get("cue") for step in parts.held_out}
     held_out = {step.sample_id for step in parts.held_out}
     for name in (name for name, role in MEDIUM.items() if role in cues):
         wrong = altered(source, name, out / "controls" / name, steps=held_out).source
         table[name] = measured(task, wrong, parts, str(tuned), options, runs / name)
-    show({"before": table["started"], **table}, parts, given.as_json)
+    show(table, parts, given.as_json)
 
 
 def arguments() -> Namespace:
