@@ -25,12 +25,13 @@ PromptFormat = Literal["trl-grpo", "swift-grpo", "verl", "easyr1"]
 PROMPT_FORMATS: Final[Sequence[PromptFormat]] = get_args(PromptFormat)
 
 PROMPTS_HOLD: Final[Mapping[PromptFormat, frozenset[Modality]]] = {
-    "trl-grpo": ALL,
+    "trl-grpo": frozenset({"image"}),
     "swift-grpo": ALL,
     "verl": ALL,
     "easyr1": frozenset({"image", "video"}),
 }
-"""The modalities of which a row may have files."""
+"""The modalities of which a row may have files. TRL's own trainer would take sound, and train
+without it (see `omnidata.training.grpo`)."""
 
 LIKE: Final[FormatName] = "swift"
 """The format whose rows have the same texts and media, and answers."""

@@ -23,7 +23,8 @@ from tests.export.small import load, rows, tree, written
 from tests.loaders import desk
 
 HIT = '{"action_type":0,"coordinate":[222,177]}'
-TYPED: dict[str, dict[str, Any]] = {"easyr1": {"video": "frames", "drop_audio": True}}
+PICTURES = {"video": "frames", "drop_audio": True}
+LIMITS: dict[str, dict[str, Any]] = {"easyr1": PICTURES, "trl-grpo": PICTURES}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def exported(data: Path, out: Path, form: Any, **options: Any) -> list[dict[str, Any]]:
     """The rows."""
-    written(data, out, format=LIKE, prompts=form, **TYPED.get(form, {}), **options)
+    written(data, out, format=LIKE, prompts=form, **LIMITS.get(form, {}), **options)
     suffix = "json" if form == "verl" else "jsonl"
     lines = (out / f"train.{suffix}").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
@@ -58,7 +59,7 @@ def test_rows_ask_what_the_evaluation_asks_and_tell_no_answer(
     form: str, data: Path, tmp_path: Path
 ) -> None:
     found = exported(data, tmp_path / "out", form)
-    written(data, tmp_path / "right", format=LIKE, **TYPED.get(form, {}))
+    written(data, tmp_path / "right", format=LIKE, **LIMITS.get(form, {}))
     right = rows(tmp_path / "right")
     assert [row["sample_id"] for row in found] == [row["sample_id"] for row in right]
     for row, answered in zip(found, right, strict=True):
@@ -206,6 +207,7 @@ def test_what_a_trainer_has_no_place_for_is_refused(data: Path, tmp_path: Path) 
     out = tmp_path / "out"
     for options, said in (
         ({"prompts": "easyr1"}, "hold no audio"),
+        ({"prompts": "trl-grpo"}, "hold no audio and no video"),
         ({"prompts": "easyr1", "drop_audio": True}, "pictures or clips"),
         ({"prompts": "verl", "objects": "norm1"}, "no places apart"),
         ({"prompts": "verl", "reward": "aepo"}, "no places that could be ranked"),
