@@ -22,7 +22,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from exporting import Exported, Form, exported, media_of, task_of
 
@@ -181,6 +181,7 @@ def train(
     options: Mapping[str, str],
     out: Path,
     given: argparse.Namespace,
+    callbacks: Sequence[Any] = (),
 ) -> None:
     """Supervised fine-tuning; the folder appears when it is whole."""
     import torch
@@ -226,6 +227,7 @@ def train(
         processing_class=collator.processor,
         data_collator=collator,
         peft_config=lora if given.method == "lora" else None,
+        callbacks=[*callbacks],
     )
     with contextlib.redirect_stdout(sys.stderr):  # the table alone goes to stdout
         trainer.train()

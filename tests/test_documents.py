@@ -69,6 +69,18 @@ def test_the_torch_pages_python_runs(
     assert told.count("torch.Size([2, 3, 1008, 448])") == 1
 
 
+def test_the_reinforcement_pages_python_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree(tmp_path / "DATA")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "reinforce.md").read_text("utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    exec(block, {})
+    said = " ".join(line.lstrip("# ") for line in block.splitlines() if line.startswith("#"))
+    assert " ".join(capsys.readouterr().out.split()) == said
+
+
 @pytest.mark.full("another sample dataset is made")
 def test_the_notebook_runs_where_a_loop_runs_already(capsys: pytest.CaptureFixture[str]) -> None:
     notebook = json.loads((ROOT / "notebooks" / "quickstart.ipynb").read_text("utf-8"))

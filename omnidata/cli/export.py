@@ -28,7 +28,10 @@ def export(
     form: Annotated[
         str,
         typer.Option(
-            "--format", metavar="TRAINER", help="trl, llamafactory, swift (ms-swift) or qwen-vl."
+            "--format",
+            metavar="TRAINER",
+            help="trl, llamafactory, swift (ms-swift) or qwen-vl; prompts alone: trl-grpo, "
+            "swift-grpo, verl or easyr1.",
         ),
     ],
     coordinates: Annotated[
@@ -69,6 +72,14 @@ def export(
             help="With swift: places as `objects` that it rescales, norm1 or real.",
         ),
     ] = None,
+    reward: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RECIPE",
+            help="With prompts alone: ui-r1, gui-r1, ui-s1 or aepo in place of 0.1 format + 0.4 "
+            "type + 0.5 exact.",
+        ),
+    ] = None,
     split: Annotated[
         str, typer.Option(metavar="SHARES", help="Of the episodes, cut by a hash of each.")
     ] = "train=0.8,validation=0.1,test=0.1",
@@ -87,7 +98,7 @@ def export(
     strict: args.Strict = False,
     as_json: args.Json = False,
 ) -> None:
-    """Write training data for a trainer: prompts with right answers.
+    """Write training data for a trainer: prompts with right answers, or prompts and a reward.
 
     OUT gets a JSON-lines file per split, the media, and export.json, which says what was done. The
     same command goes on with an interrupted export. Exit code 1 means that it is written, but that
@@ -102,6 +113,8 @@ def export(
     from omnidata.training.export import export as run
     from omnidata.training.formats import FormatName, Objects
     from omnidata.training.media_store import Sizing
+    from omnidata.training.prompt_formats import LIKE, PROMPT_FORMATS
+    from omnidata.training.reward_recipes import RECIPES
     from omnidata.training.rows import Options
 
     if frames is not None and video != "frames":
@@ -110,8 +123,11 @@ def export(
             where=f"--frames {frames}",
             expected="--video frames with it",
         )
+    known = (*get_args(FormatName), *PROMPT_FORMATS)
+    trainer = _one_of(known, form, "--format")
+    prompts = trainer if trainer in PROMPT_FORMATS else None
     options = Options(
-        format=_one_of(get_args(FormatName), form, "--format"),
+        format=LIKE if prompts else trainer,
         video=_one_of(("file", "frames"), video, "--video"),
         frames=frames or 4,
         drop_audio=drop_audio,
@@ -124,6 +140,8 @@ def export(
         objects=_one_of(get_args(Objects), objects, "--objects"),
         shares=parse_shares(split),
         copy=copy,
+        prompts=prompts,
+        reward=_one_of(tuple(RECIPES), reward, "--reward"),
     )
     chosen = parse(task_options, "-T")
     if coordinates is not None:
@@ -207,4 +225,5 @@ def _print(done: Exported, out: Path, as_json: bool) -> None:
     counts = Counter(finding.code for finding in done.findings)
     listed = ", ".join(f"{count} {code}" for code, count in counts.most_common())
     terminal.say(f"{counted(done.report['media'], 'media file')}; findings: {listed or 'none'}")
-    terminal.say("docs/export.md says how to load it")
+    page = "reinforce" if "reward" in done.report["options"] else "export"
+    terminal.say(f"docs/{page}.md says how to load it")

@@ -124,7 +124,7 @@ def _difference(
     step: Step, wanted: Action, said: Action, receipt: Mapping[str, Any] | None, reach: float
 ) -> Diagnosis | None:
     """What differs in two actions of one type."""
-    ways = _way(wanted), _way(said)
+    ways = way(wanted), way(said)
     if None not in ways and ways[0] != ways[1]:
         return Diagnosis("wrong_direction")
     if None not in (elements := (wanted.element, said.element)) and len({*elements}) > 1:
@@ -151,7 +151,7 @@ def _places(wanted: Action, said: Action) -> list[tuple[tuple[Region, ...], tupl
     return [(wanted.start, said.start), (wanted.end, said.end)]
 
 
-def _way(action: Action) -> Direction | None:
+def way(action: Action) -> Direction | None:
     """Which way a finger goes or a wheel turns, as far as anything says it."""
     if action.direction or action.kind != "swipe" or not (action.start and action.end):
         return action.direction

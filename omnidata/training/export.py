@@ -26,6 +26,9 @@ from omnidata.tasks import get_task
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
 from omnidata.training.media_store import MEDIA, Media, Sizing, Store, Wanted
+from omnidata.training.prompt_formats import REWARD, REWARD_FILE, SUFFIX
+from omnidata.training.reward_files import write_reward
+from omnidata.training.rewards import TERMS
 from omnidata.training.rows import Line, Maker, Options, asked, unstated
 from omnidata.types import LoadedDataset, Modality, Progress, Step, Task
 
@@ -37,7 +40,8 @@ REPORT, INFO = "export.json", "dataset_info.json"
 SEEN, LEAKS, MODELS = "seen.txt", "leaks.txt", "models.jsonl"
 _JOURNAL = ".media.jsonl"
 _OURS = {MEDIA, REPORT, INFO, SEEN, LEAKS, MODELS, PLAN}
-_OURS |= {f"{split}.jsonl" for split in SPLITS}
+_OURS |= {f"{split}{suffix}" for split in SPLITS for suffix in (".jsonl", *SUFFIX.values())}
+_OURS |= {REWARD, *REWARD_FILE.values()}
 _PARTS = {_JOURNAL, *(f".{name}.rest" for name in _OURS)}
 """What else lies in the folder while it is being made."""
 
@@ -129,6 +133,7 @@ class SplitFile:
     Attributes:
         folder: of the export.
         split: which one.
+        suffix: of the file.
         steps: rows so far.
         episodes: of these steps.
         groups: of these steps: what splits are cut between.
@@ -138,6 +143,7 @@ class SplitFile:
 
     folder: Path
     split: Split
+    suffix: str = ".jsonl"
     steps: int = 0
     episodes: set[str] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
@@ -152,7 +158,7 @@ class SplitFile:
     @property
     def name(self) -> str:
         """Of the file, relative to the export."""
-        return f"{self.split}.jsonl"
+        return f"{self.split}{self.suffix}"
 
     @property
     def _rest(self) -> Path:
@@ -297,7 +303,7 @@ def export(
             copy=options.copy,
         )
         stored = store.fill(needed, progress)
-        maker = Maker(task, options, stored, kinds, unstated(source))
+        maker = Maker(task, options, stored, kinds, unstated(source), staging.out)
         splits, findings = _split(steps, maker, options, staging.path)
         left_out = {finding.where for finding in findings}
         findings += _remarks(task, source, options, splits)
@@ -314,6 +320,8 @@ def export(
         kept = (step for step in steps if step.sample_id not in left_out)
         if write_models(staging.path / MODELS, kept):
             wanted.add(MODELS)
+        if options.prompts:
+            wanted |= write_reward(staging.path, task, source, options.prompts, options.reward)
         if options.format == "llamafactory":
             write_json(staging.path / INFO, dataset_info(task.name, splits.values()))
             wanted.add(INFO)
@@ -380,7 +388,7 @@ def _split(
             continue
         split = split_of(step, options.shares)
         if split not in files:
-            files[split] = SplitFile(folder, split)
+            files[split] = SplitFile(folder, split, SUFFIX.get(options.trainer, ".jsonl"))
         files[split].add(step, made)
     if not files:
         raise DataError(
@@ -489,6 +497,16 @@ def _leaks(
     return [*(finding for finding, _ in found), *leaks.unchecked(known)], ids
 
 
+def _chosen(options: Options) -> dict[str, Any]:
+    """The options as a report has them."""
+    found = asdict(options)
+    prompts, reward = found.pop("prompts"), found.pop("reward")
+    if prompts:
+        found["format"] = prompts
+        found["reward"] = reward or dict(TERMS)
+    return found
+
+
 def _report(
     task: Task,
     source: LoadedDataset,
@@ -507,7 +525,7 @@ def _report(
         "dataset_fingerprint": source.fingerprint,
         **choice,
         "check_against": against.fingerprint if against else None,
-        "options": asdict(options),
+        "options": _chosen(options),
         "splits": {
             split: {
                 "file": file.name,

@@ -259,7 +259,7 @@ class _Format(Protocol):
         """
 
 
-def _texts(turns: Turns) -> list[tuple[str, str]]:
+def texts_of(turns: Turns) -> list[tuple[str, str]]:
     """Role and text of each turn, turns of one role in one, as trainers want them to alternate."""
     found: list[tuple[str, str]] = []
     for turn in turns:
@@ -272,7 +272,8 @@ def _texts(turns: Turns) -> list[tuple[str, str]]:
     return found
 
 
-def _names(turns: Turns, kind: Modality) -> list[str]:
+def names_of(turns: Turns, kind: Modality) -> list[str]:
+    """The files of a modality, in order."""
     return [piece.name for turn in turns for piece in turn.parts if piece.kind == kind]
 
 
@@ -336,7 +337,7 @@ class _Trl(msgspec.Struct, frozen=True):
             for turn in turns
         ]
         said = {"role": "assistant", "content": [{"type": "text", "text": target.text}]}
-        return {"prompt": prompt, "completion": [said], "images": _names(turns, "image")}
+        return {"prompt": prompt, "completion": [said], "images": names_of(turns, "image")}
 
     @classmethod
     def texts(cls, made: Row) -> list[str]:
@@ -382,10 +383,10 @@ class _Tagged(msgspec.Struct, frozen=True):
     ) -> Row:
         apart = objects and target.points
         answer = target.template if apart else target.text
-        messages = [{"role": role, "content": text} for role, text in _texts(turns)]
+        messages = [{"role": role, "content": text} for role, text in texts_of(turns)]
         return {
             "messages": [*messages, {"role": "assistant", "content": answer}],
-            **{f"{kind}s": _names(turns, kind) for kind in PLACEHOLDERS if kind in kinds},
+            **{f"{kind}s": names_of(turns, kind) for kind in PLACEHOLDERS if kind in kinds},
             **({"objects": _objects(turns, target, objects)} if objects and apart else {}),
         }
 
@@ -460,12 +461,12 @@ class _Qwen(msgspec.Struct, frozen=True):
         cls, turns: Turns, target: Target, objects: Objects | None, kinds: Collection[Modality]
     ) -> Row:
         said: list[Row] = []
-        for role, text in (*_texts(turns), ("assistant", target.text)):
+        for role, text in (*texts_of(turns), ("assistant", target.text)):
             author = "gpt" if role == "assistant" else "human"
             if said and said[-1]["from"] == author:
                 text = f"{said.pop()['value']}\n\n{text}"
             said.append({"from": author, "value": text})
-        media = {kind: _names(turns, kind) for kind in sorted(PLACEHOLDERS)}
+        media = {kind: names_of(turns, kind) for kind in sorted(PLACEHOLDERS)}
         return {"conversations": said, **{kind: names for kind, names in media.items() if names}}
 
     @classmethod

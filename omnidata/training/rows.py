@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -28,6 +29,14 @@ from omnidata.training.formats import (
     target_shown,
 )
 from omnidata.training.media_store import Broken, File, Kept, Media, Sizing, Wanted
+from omnidata.training.prompt_formats import (
+    PROMPT_FORMATS,
+    PROMPTS_HOLD,
+    PromptFormat,
+    prompt_row,
+)
+from omnidata.training.reward_recipes import RecipeName
+from omnidata.training.rewards import TERMS, checked_terms
 from omnidata.types import Conversation, LoadedDataset, MediaRef, Modality, Part, Step, Target, Task
 
 # What an export may be told, and what cannot be asked of it.
@@ -51,6 +60,9 @@ class Options:
         objects: of ms-swift: places apart from the answers (see `formats.row`).
         shares: of the splits.
         copy: copy media files also where a hard link would do.
+        prompts: rows of prompts alone, for reinforcement learning; `format` is then the one whose
+            rows have the same texts and media.
+        reward: the published recipe of their reward; None for the terms of `Reward`.
     """
 
     format: FormatName
@@ -61,11 +73,23 @@ class Options:
     objects: Objects | None = None
     shares: Mapping[Split, float] = field(default_factory=lambda: SHARES)
     copy: bool = False
+    prompts: PromptFormat | None = None
+    reward: RecipeName | None = None
+
+    @property
+    def trainer(self) -> str:
+        """What the user calls the form of the rows."""
+        return self.prompts or self.format
+
+    @property
+    def holds(self) -> frozenset[Modality]:
+        """The modalities of which a row may have files."""
+        return PROMPTS_HOLD[self.prompts] if self.prompts else HOLDS[self.format]
 
     @property
     def capabilities(self) -> Capabilities:
         """What prompts may hold, in the words that models use for it."""
-        accepts: set[Modality] = set(HOLDS[self.format])
+        accepts: set[Modality] = set(self.holds)
         if self.video == "frames":
             accepts.add("video")
         if self.drop_audio:
@@ -95,11 +119,19 @@ class Options:
                 where="--drop-audio, -T voice",
                 expected="one of the two",
             )
+        if self.prompts:
+            checked_terms(task, self.reward or TERMS)
+        elif self.reward:
+            raise UsageError(
+                "the reward is of prompts without answers",
+                where=f"--reward {self.reward}",
+                expected=f"--format {' or '.join(PROMPT_FORMATS)} with it",
+            )
         if self.objects is None:
             return
-        if self.format != "swift":
+        if self.trainer != "swift":
             raise UsageError(
-                f"{self.format} has no places apart from its answers",
+                f"{self.trainer} has no places apart from its answers",
                 where=f"--objects {self.objects}",
                 expected="--format swift with it",
             )
@@ -134,9 +166,9 @@ class Options:
             flags = f"add {' and '.join(_REMEDIES[kind] for kind in lacking)}"
             fewer = fewer_modalities(task, ALL - {*lacking})
             raise UsageError(
-                f"rows of {self.format} hold no {' and no '.join(lacking)}",
-                where=f"--format {self.format}",
-                expected=f"prompts of text and {' and '.join(sorted(HOLDS[self.format]))}",
+                f"rows of {self.trainer} hold no {' and no '.join(lacking)}",
+                where=f"--format {self.trainer}",
+                expected=f"prompts of text and {' and '.join(sorted(self.holds))}",
                 remedy=f"{flags}; or leave them out with {fewer}" if fewer else flags,
             )
 
@@ -183,6 +215,7 @@ class Maker:
         stored: what has become of each medium.
         kinds: modalities that any row has files of.
         unstated: places of steps that state no target (see `unstated`).
+        root: the export, once it is done.
     """
 
     def __init__(
@@ -192,7 +225,9 @@ class Maker:
         stored: Media,
         kinds: frozenset[Modality],
         unstated: Collection[str],
+        root: Path = Path(),
     ) -> None:
+        self._root = root
         self._task = task
         self._options = options
         self._stored = stored
@@ -224,9 +259,16 @@ class Maker:
         if isinstance(target, Finding):
             return target
         if turns[-1].role == "assistant":  # trainers want an answer whole
+            if self._options.prompts:
+                raise UsageError(
+                    "the prompt begins the answer, and trainers let a model begin its own",
+                    where=f"--format {self._options.trainer}",
+                    expected="prompts that end with the user's turn",
+                    remedy="name another -T dialect, or leave it out",
+                )
             begun = "".join(piece.text for piece in turns.pop().parts)
             target = replace(target, text=begun + target.text, template=begun + target.template)
-        return self._line(step, turns, target)
+        return self._line(step, turns, target, receipt)
 
     def _answer(self, step: Step, receipt: dict[str, Any]) -> Target | Finding:
         """What a model is to say, which the task's profile calls right."""
@@ -272,7 +314,9 @@ class Maker:
             "label it (docs/label.md), or let it be: it is left out of the export",
         )
 
-    def _line(self, step: Step, turns: Sequence[Turn[Piece]], target: Target) -> Line | Finding:
+    def _line(
+        self, step: Step, turns: Sequence[Turn[Piece]], target: Target, receipt: Mapping[str, Any]
+    ) -> Line | Finding:
         options = self._options
         pieces = [piece for turn in turns for piece in turn.parts if piece.name]
         made = row(options.format, turns, target, objects=options.objects, kinds=self._kinds)
@@ -289,6 +333,16 @@ class Maker:
                 "control-token-in-text",
                 f"a text of the data holds {token}, which a model obeys",
                 "texts without the control tokens of models",
+            )
+        if options.prompts:
+            made = prompt_row(
+                options.prompts,
+                turns,
+                task=self._task.name,
+                sample_id=step.sample_id,
+                receipt=receipt,
+                kinds=self._kinds,
+                root=self._root,
             )
         try:
             whole = {"sample_id": step.sample_id, **made, "roles": [p.role for p in pieces]}

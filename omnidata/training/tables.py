@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
 import msgspec
 
@@ -25,6 +25,7 @@ from omnidata.tasks.common_options import AT_LOADING
 from omnidata.training.datasets import PackedSteps
 from omnidata.training.export import REPORT
 from omnidata.training.formats import Example, FormatName, read
+from omnidata.training.prompt_formats import PROMPT_FORMATS, PromptFormat
 from omnidata.types import Conversation, LoadedDataset, MediaRef, Message, Step, Task
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ _LONGEST = 64 * 1024**2
 
 
 class _Options(msgspec.Struct):
-    format: FormatName
+    format: FormatName | PromptFormat
 
 
 class _Written(msgspec.Struct):
@@ -264,6 +265,14 @@ def exported_table(out: Path, split: Split = "train") -> datasets.Dataset:
     import datasets
 
     report = _report(out)
+    form = report.options.format
+    if form in PROMPT_FORMATS:
+        raise DataError(
+            f"rows of {form} have no answers to learn",
+            where=str(out),
+            expected="an export with answers",
+            remedy="train with a reward (docs/reinforce.md), or export with another --format",
+        )
     if split not in report.splits:
         raise DataError(
             f"the export has no {split} rows",
@@ -274,7 +283,7 @@ def exported_table(out: Path, split: Split = "train") -> datasets.Dataset:
     pixels = report.task_options.get("coordinates") == "px"
     file = _File(
         out.absolute() / f"{split}.jsonl",
-        report.options.format,
+        cast("FormatName", form),
         pixels,
         report.fixed_sizes,
         report.special_tokens,

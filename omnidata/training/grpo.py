@@ -1,0 +1,369 @@
+"""Group-relative policy optimisation of omni models: TRL's trainer with sound and clips.
+
+TRL's own `GRPOTrainer` gives all media to the model while it samples, and only pictures when it
+scores what was sampled: the gradient is that of prompts without sound and clips, and no metric
+shows it. Here each row keeps the tensors of its media, and every scoring pass gets them: of the
+policy, of its older self and of the reference model.
+
+Source: TRL 1.16.0, `trl/trainer/grpo_trainer.py`; it has no public place for this, so that other
+versions are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
+
+from omnidata.adapters.hf.model import InputPipeline
+from omnidata.adapters.hf.options import parse
+from omnidata.errors import PlatformError, UsageError
+from omnidata.training.prompt_formats import shown_in
+from omnidata.training.reward_files import TrlReward
+from omnidata.training.rewards import Reward
+from omnidata.types import LoadedDataset, Step, Task
+
+if TYPE_CHECKING:
+    import datasets
+
+TRL: Final = "1.16."
+"""The versions whose insides are known."""
+_KEPT: Final = 64
+"""Prompts whose tensors stay in memory between batches."""
+
+
+def prompt_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> datasets.Dataset:
+    """Steps as the rows that `OmniGRPOTrainer` samples answers to.
+
+    A row has `sample_id`, the `step`, and as `prompt` the texts of the prompt, for logs. No medium
+    is opened, and the right answer is not among them.
+
+    Args:
+        task: that they are steps of.
+        steps: what a loader found, or some of its steps.
+
+    Raises:
+        DataError: there is no step, or a step has no target.
+    """
+    from omnidata.training.tables import training_table
+
+    rows = training_table(task, steps)
+    found = steps.steps if isinstance(steps, LoadedDataset) else steps
+    return rows.with_transform(_Rows(task, found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    task: Task
+    steps: Sequence[Step]
+
+    def __call__(self, rows: Mapping[str, Sequence[int]]) -> dict[str, list[Any]]:
+        found = [self.steps[number] for number in rows["number"]]
+        return {
+            "prompt": [self._texts(step) for step in found],
+            "sample_id": [step.sample_id for step in found],
+            "step": found,
+        }
+
+    def _texts(self, step: Step) -> list[dict[str, str]]:
+        return [
+            {
+                "role": turn.role,
+                "content": "".join(part.text or f"<{part.kind}>" for part in turn.parts),
+            }
+            for turn in self.task.prompt(step)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """A prompt as the model takes it.
+
+    Attributes:
+        ids: int64 (tokens,).
+        per_token: what the processor says of every token, (tokens,) each.
+        media: the tensors of its media, by the names under which the model takes them.
+        receipt: in what size the screenshot is shown, as JSON.
+    """
+
+    ids: Tensor
+    per_token: Mapping[str, Tensor]
+    media: Mapping[str, Tensor]
+    receipt: str
+
+
+class OmniPrompts:
+    """Makes prompts for one checkpoint, by the code that makes them in evaluation.
+
+    Args:
+        path: the checkpoint: a folder, or the name of a model that transformers finds.
+        task: writes the prompts.
+        options: as given with `-M key=value` in evaluation.
+
+    Attributes:
+        processor: of the checkpoint.
+        media_tokens: ids that stand for media or stand around them, which no answer may hold.
+
+    Raises:
+        PlatformError: the libraries of the extra `local` are missing or do not load.
+        UsageError: there is no such checkpoint or option, sound is interleaved with clips, or
+            prompts show a model's own answers.
+    """
+
+    def __init__(
+        self, path: str | Path, task: Task, *, options: Mapping[str, str] | None = None
+    ) -> None:
+        if task.needs_predictions:
+            raise UsageError(
+                "a row is asked about alone, so that no prompt can show the model's own answers",
+                where="-T history=predicted",
+                expected="history=gold or history=none",
+            )
+        self._pipeline = InputPipeline(str(path), parse(options or {}))
+        self._task = task
+        self.processor = self._pipeline.processor
+        words = self.processor.tokenizer
+        names = {*self._pipeline.family.tokens, *self._pipeline.inputs.placeholders.values()}
+        known = words.get_vocab()
+        self.media_tokens = sorted(known[name] for name in names if name in known)
+        self._made: Callable[[str], _Prompt]
+        self._steps: dict[str, Step] = {}
+        self._made = lru_cache(_KEPT)(self._make)
+
+    def of(self, step: Step) -> _Prompt:
+        """The prompt of a step.
+
+        Raises:
+            MediaError: a medium cannot be read, or a text holds a placeholder; names the step.
+            UsageError: the model cannot take the step whole.
+        """
+        self._steps[step.sample_id] = step
+        try:
+            return self._made(step.sample_id)
+        finally:
+            del self._steps[step.sample_id]
+
+    def _make(self, sample_id: str) -> _Prompt:
+        step = self._steps[sample_id]
+        turns, receipt = self._pipeline.decode(self._task.prompt(step), sample_id)
+        batch = self._pipeline.inputs.batch([turns], special_tokens=self._task.special_tokens)
+        if batch.how:
+            raise UsageError(
+                "sound is interleaved with clips, which is not covered in reinforcement learning",
+                where=sample_id,
+                expected="-M audio_in_video=false",
+            )
+        ids = batch.tensors["input_ids"]
+        rest = {
+            name: torch.as_tensor(value)
+            for name, value in batch.tensors.items()
+            if name not in ("input_ids", "attention_mask")
+        }
+        tokens = {name: value[0] for name, value in rest.items() if value.shape == ids.shape}
+        media = {name: value for name, value in rest.items() if name not in tokens}
+        return _Prompt(ids[0], tokens, media, shown_in(receipt))
+
+
+class OmniGRPOTrainer(GRPOTrainer):
+    """TRL's `GRPOTrainer` for prompts with pictures, clips and sound.
+
+    Prompts are the evaluation's, tensor for tensor. Tokens that stand for media are never sampled:
+    an answer that held one could not be scored. Rewards are those of `omnidata score` on the same
+    texts; an answer that was cut off is wrong, as there.
+
+    Args:
+        model: of a class that transformers knows, with its weights.
+        reward_funcs: `Reward`s, and whatever TRL takes.
+        args: as TRL takes them.
+        train_dataset: from `prompt_table`.
+        prompts: of the same checkpoint.
+        eval_dataset: likewise.
+        options: whatever else `GRPOTrainer` takes: `callbacks`, `peft_config`, `optimizers`.
+
+    Raises:
+        PlatformError: TRL has another version.
+        UsageError: an option is not covered: vLLM, continuous batching, Liger's kernel, tools,
+            environments, rollouts of one's own, several processes.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        reward_funcs: Any,
+        *,
+        args: GRPOConfig,
+        train_dataset: Any,
+        prompts: OmniPrompts,
+        eval_dataset: Any = None,
+        **options: Any,
+    ) -> None:
+        _check(args, options)
+        given: dict[str, Any] = dict(cast("Any", args.generation_kwargs) or {})
+        taken = given.get("suppress_tokens") or []
+        given["suppress_tokens"] = sorted({*taken, *prompts.media_tokens})
+        args.generation_kwargs = given
+        self._prompts = prompts
+        self._prepared: list[_Prompt] = []
+        self._kept: dict[bool, list[_Prompt]] = {}
+        self._scored: list[_Prompt] = []
+        functions = reward_funcs if isinstance(reward_funcs, list) else [reward_funcs]
+        super().__init__(
+            model=model,
+            reward_funcs=[
+                TrlReward(each) if isinstance(each, Reward) else each for each in functions
+            ],
+            args=args,
+            train_dataset=train_dataset,
+            eval_dataset=eval_dataset,
+            processing_class=prompts.processor,
+            **options,
+        )
+        if self.accelerator.num_processes > 1:
+            raise _uncovered("several processes", "one")
+        ends = frozenset([*self.eos_token_ids, self._tokenizer.pad_token_id])
+        self.reward_funcs = [
+            replace(each, ends=ends, hears=True) if isinstance(each, TrlReward) else each
+            for each in self.reward_funcs
+        ]
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        """As TRL's; every row of what it gives knows whose media it has."""
+        self._prepared = [self._prompts.of(_step(row)) for row in inputs]
+        self._kept[self.model.training] = self._scored = self._prepared
+        rows = [
+            {**row, "receipt": prompt.receipt}
+            for row, prompt in zip(inputs, self._prepared, strict=True)
+        ]
+        found: dict[str, Any] = super()._generate_and_score_completions(rows)
+        found["media_row"] = torch.arange(len(rows), device=found["prompt_ids"].device)
+        return found
+
+    def _tokenize_prompts(self, prompts: list[Any]) -> tuple[list[list[int]], None, dict[str, Any]]:
+        """The tokens and the media that `generate` is given."""
+        made = self._prepared
+        fields: dict[str, Any] = _joined([each.media for each in made], self.model.dtype)
+        for name in made[0].per_token:
+            fields[name] = [each.per_token[name].tolist() for each in made]
+        return [each.ids.tolist() for each in made], None, fields
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
+        kept = self._kept[self.model.training]
+        self._scored = [kept[number] for number in inputs["media_row"].tolist()]
+        return super()._compute_loss(model, inputs)  # type: ignore[no-untyped-call]  # TRL's
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: Any,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        logits_to_keep: int,
+        **options: Any,
+    ) -> Any:
+        """Score with the media: TRL takes the rows in order, some at a time."""
+        heard = _Hearing(model, self._scored, logits_to_keep, self.model.dtype)
+        return super()._get_per_token_logps_and_entropies(
+            heard, input_ids, attention_mask, logits_to_keep, **options
+        )
+
+
+class _Hearing:
+    """A model that is given the media of the rows that it is asked about, in their order."""
+
+    def __init__(
+        self, model: Any, prompts: Sequence[_Prompt], answer: int, dtype: torch.dtype
+    ) -> None:
+        self._model = model
+        self._prompts = prompts
+        self._answer = answer
+        self._dtype = dtype
+        self._next = 0
+
+    def __call__(self, *, input_ids: Tensor, **inputs: Any) -> Any:
+        rows = self._prompts[self._next : self._next + len(input_ids)]
+        if len(rows) != len(input_ids):
+            raise RuntimeError(f"{len(input_ids)} rows are scored, {len(rows)} are known")
+        self._next += len(rows)
+        given = _joined([row.media for row in rows], self._dtype)
+        whole = input_ids.shape[1]
+        for name in rows[0].per_token:
+            given[name] = torch.stack(
+                [
+                    pad(value, (whole - self._answer - len(value), self._answer))
+                    for value in (row.per_token[name] for row in rows)
+                ]
+            )
+        there = {name: value.to(input_ids.device) for name, value in given.items()}
+        return self._model(input_ids=input_ids, **inputs, **there)
+
+
+def _step(row: Mapping[str, Any]) -> Step:
+    found = row.get("step")
+    if not isinstance(found, Step):
+        raise UsageError(
+            "a row has no step, and so no media",
+            where="OmniGRPOTrainer(train_dataset=...)",
+            expected="rows of omnidata.training.prompt_table",
+        )
+    return found
+
+
+def _joined(media: Iterable[Mapping[str, Tensor]], dtype: torch.dtype) -> dict[str, Tensor]:
+    """The media of several prompts, one behind the other, the shorter ones filled with zeros."""
+    found: dict[str, list[Tensor]] = {}
+    for each in media:
+        for name, value in each.items():
+            found.setdefault(name, []).append(
+                value.to(dtype) if value.is_floating_point() else value
+            )
+    return {name: _concatenated(values) for name, values in found.items()}
+
+
+def _concatenated(values: Sequence[Tensor]) -> Tensor:
+    sizes = torch.tensor([value.shape[1:] for value in values]).amax(dim=0).tolist()
+    filled = []
+    for value in values:
+        lacking = [most - own for most, own in zip(sizes, value.shape[1:], strict=True)]
+        filled.append(pad(value, [side for most in reversed(lacking) for side in (0, int(most))]))
+    return torch.cat(filled)
+
+
+def _check(args: GRPOConfig, options: Mapping[str, Any]) -> None:
+    """Refuse what has not been proved.
+
+    Raises:
+        PlatformError: TRL has another version.
+        UsageError: an option is not covered.
+    """
+    if not version("trl").startswith(TRL):
+        raise PlatformError(
+            f"TRL {version('trl')} is installed",
+            where="OmniGRPOTrainer",
+            expected=f"TRL {TRL}x, whose inside it changes",
+            remedy=f"pip install 'trl=={TRL}*'",
+        )
+    for name in ("use_vllm", "use_transformers_continuous_batching", "use_liger_kernel"):
+        if getattr(args, name, False):
+            raise _uncovered(f"{name}=True", "False")
+    for name in ("tools", "environment_factory", "rollout_func"):
+        if options.get(name):
+            raise _uncovered(f"{name}=...", "None")
+    if args.remove_unused_columns:
+        raise _uncovered("remove_unused_columns=True", "False, as the step is one of the columns")
+
+
+def _uncovered(what: str, expected: str) -> UsageError:
+    return UsageError(
+        "this is not covered with sound and clips",
+        where=f"OmniGRPOTrainer, {what}",
+        expected=expected,
+        remedy="leave it out; for large models take ms-swift or verl (docs/reinforce.md)",
+    )

@@ -1,0 +1,360 @@
+"""The reward in the hands of the trainers: what each calls, and the file that it is loaded from.
+
+Sources: as `omnidata.training.prompt_formats`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from omnidata.errors import DataError, PredictionError, UsageError
+from omnidata.files import read_file
+from omnidata.storage import atomic_write, write_json
+from omnidata.tasks import get_task
+from omnidata.training.prompt_formats import REWARD, REWARD_FILE, PromptFormat
+from omnidata.training.reward_recipes import RecipeName, Term
+from omnidata.training.rewards import TERMS, Reward
+from omnidata.types import LoadedDataset, Task
+
+# What `reward.json` says: enough to make the reward again, in any process.
+
+
+class RewardPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How a reward is made.
+
+    Attributes:
+        task, task_options: of the evaluation.
+        data: its files; a relative path is from the folder of the plan.
+        dataset_fingerprint: what the annotations were when the prompts were written.
+        profile: whose verdicts.
+        terms: as `Reward` takes them.
+    """
+
+    task: str
+    task_options: dict[str, str]
+    data: str
+    dataset_fingerprint: str
+    profile: str
+    terms: dict[Term, float] | RecipeName = msgspec.field(default_factory=lambda: {**TERMS})
+
+
+def write_reward(
+    folder: Path,
+    task: Task,
+    source: LoadedDataset,
+    form: PromptFormat,
+    recipe: RecipeName | None,
+) -> set[str]:
+    """Write the plan of an export's reward, and the file that its trainer loads.
+
+    Args:
+        folder: of the export.
+        task: the benchmark with its options.
+        source: what it loaded.
+        form: of the rows.
+        recipe: of the reward; None for the terms of `Reward`.
+
+    Returns:
+        The names of the files.
+    """
+    plan = RewardPlan(
+        task=task.name,
+        task_options=dict(task.options),
+        data=str(source.root.absolute()),
+        dataset_fingerprint=source.fingerprint,
+        profile=task.default_profile,
+        terms=recipe or {**TERMS},
+    )
+    write_json(folder / REWARD, msgspec.to_builtins(plan))
+    if not (name := REWARD_FILE.get(form)):
+        return {REWARD}
+    with atomic_write(folder / name) as file:
+        file.write(_reward_file(form).encode())
+    return {REWARD, name}
+
+
+def load_reward(path: Path) -> Reward:
+    """The reward that a plan describes.
+
+    Args:
+        path: `reward.json` of an export.
+
+    Raises:
+        DataError: it cannot be read, or the data have changed since.
+        UsageError: there is no such task, profile or term.
+    """
+    try:
+        plan = msgspec.json.decode(read_file(path), type=RewardPlan)
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise DataError(
+            f"the plan of the reward cannot be read ({error})",
+            where=str(path),
+            expected="reward.json as `omnidata export` writes it",
+            remedy="export again",
+        ) from None
+    task = get_task(plan.task, plan.task_options)
+    data = plan.data if "://" in plan.data else str(path.parent / plan.data)
+    reward = Reward(task, data, profile=plan.profile, terms=plan.terms)
+    if reward.fingerprint != plan.dataset_fingerprint:
+        raise DataError(
+            "the data have changed since the prompts were exported",
+            where=data,
+            expected=f"the fingerprint {plan.dataset_fingerprint}",
+            remedy="export again, or mend `data` in reward.json",
+        )
+    return reward
+
+
+def _receipt(text: str | None) -> Mapping[str, Any]:
+    """The receipt of a row, which holds it as JSON."""
+    found = json.loads(text) if text else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _numbers(reward: Reward, sample_id: str, text: str, receipt: str | None) -> dict[str, float]:
+    """A score for a trainer that takes numbers alone.
+
+    Raises:
+        PredictionError: the step cannot be judged: no export has it.
+    """
+    found = reward.score(sample_id, text, receipt=_receipt(receipt))
+    worth = found["reward"]
+    if worth is None:
+        raise PredictionError(
+            "the step cannot be judged",
+            where=sample_id,
+            expected="a step of the export",
+            remedy="train on the rows that `omnidata export` wrote",
+        )
+    named = {"exact_match": found["exact_match"], "format_ok": found["format_ok"]}
+    if found["type_match"] is not None:
+        named["type_match"] = found["type_match"]
+    return {"score": worth, **{name: float(value or 0.0) for name, value in named.items()}}
+
+
+def verl_score(
+    reward: Reward, solution: str, ground_truth: str, extra_info: Mapping[str, Any] | None
+) -> dict[str, float]:
+    """What verl's `compute_score` gives: `score`, and what is logged beside it.
+
+    Args:
+        reward: of the export.
+        solution: the model's text.
+        ground_truth: of the row: the id of the step.
+        extra_info: of the row.
+    """
+    return _numbers(reward, ground_truth, solution, (extra_info or {}).get("receipt"))
+
+
+def easyr1_score(reward: Reward, inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
+    """What EasyR1's reward function gives for a batch: `overall`, and what is logged beside it.
+
+    Args:
+        reward: of the export.
+        inputs: each with the `response` and the `ground_truth`, which is the row's `answer`.
+    """
+    found = []
+    for each in inputs:
+        row = json.loads(each["ground_truth"])
+        numbers = _numbers(reward, row["sample_id"], each["response"], row["receipt"])
+        found.append({"overall": numbers.pop("score"), **numbers})
+    return found
+
+
+def swift_scores(
+    reward: Reward,
+    completions: Sequence[str],
+    *,
+    sample_id: Sequence[str],
+    receipt: Sequence[str] | None = None,
+    is_truncated: Sequence[bool] | None = None,
+    **columns: object,
+) -> list[float | None]:
+    """What an ORM of ms-swift gives for a batch.
+
+    Args:
+        reward: of the export.
+        completions: the model's texts.
+        sample_id: of each.
+        receipt: of each.
+        is_truncated: whether each was cut off; nothing is known without it.
+        columns: whatever else ms-swift knows.
+    """
+    count = len(completions)
+    receipts: Sequence[str | None] = receipt or [None] * count
+    cut = is_truncated or [False] * count
+    return [
+        reward.score(name, text, receipt=_receipt(shown), delivery="truncated" if ended else "ok")[
+            "reward"
+        ]
+        for name, text, shown, ended in zip(sample_id, completions, receipts, cut, strict=True)
+    ]
+
+
+# TRL takes a callable.
+
+
+@dataclass(frozen=True, slots=True)
+class TrlReward:
+    """A reward function of `GRPOTrainer`; it logs TM and EM.
+
+    Args:
+        reward: scores the answers.
+        ends: ids of the tokens that end an answer; one that ends in none of them is cut off, which
+            is wrong whatever it says. Empty where nobody knows, so that it is judged as it is.
+        hears: whether the trainer gives sound and clips to the model. TRL's own does not: it trains
+            on prompts without them, and says nothing.
+    """
+
+    reward: Reward
+    ends: Collection[int] = ()
+    hears: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a task whose answers TRL takes apart.
+
+        Raises:
+            UsageError: they are made of special tokens, which TRL leaves out of the text.
+        """
+        if self.reward.task.special_tokens:
+            raise UsageError(
+                "answers are made of special tokens, which TRL leaves out of the text",
+                where=f"-T dialect={self.reward.task.options.get('dialect')}",
+                expected="a dialect whose answers are plain text",
+                remedy="name another dialect, or another trainer",
+            )
+
+    def __call__(
+        self,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        completion_ids: Sequence[Sequence[int]] | None = None,
+        *,
+        sample_id: Sequence[str],
+        receipt: Sequence[str] | None = None,
+        log_metric: Callable[[str, float], None] | None = None,
+        **columns: object,
+    ) -> list[float | None]:
+        """The rewards, one for each completion; None where a step cannot be judged.
+
+        Raises:
+            UsageError: the prompts have sound or clips, and the trainer leaves them out.
+        """
+        if not self.hears:
+            _refuse_deaf(prompts, "step" in columns)
+        count = len(completions)
+        receipts: Sequence[str | None] = receipt or [None] * count
+        ids: Sequence[Sequence[int]] = completion_ids or [()] * count
+        found = [
+            self.reward.score(
+                name,
+                text if isinstance(text, str) else text[0]["content"],
+                receipt=_receipt(shown),
+                delivery="truncated" if self._is_cut(tokens) else "ok",
+            )
+            for name, text, shown, tokens in zip(sample_id, completions, receipts, ids, strict=True)
+        ]
+        if log_metric:
+            for column, value in (("TM", "type_match"), ("EM", "exact_match")):
+                known = [float(each[value]) for each in found if each[value] is not None]  # type: ignore[literal-required]
+                if known:
+                    log_metric(column, sum(known) / len(known))
+        return [each["reward"] for each in found]
+
+    def _is_cut(self, tokens: Sequence[int]) -> bool:
+        return bool(self.ends and tokens) and tokens[-1] not in self.ends
+
+
+def _refuse_deaf(prompts: Sequence[Any], of_steps: bool) -> None:
+    """Raise a UsageError if a prompt holds what TRL's own trainer does not give to the model."""
+    if of_steps:
+        raise UsageError(
+            "the rows are steps, whose media TRL's GRPOTrainer never opens: it would train on the "
+            "texts of the prompts alone",
+            where="GRPOTrainer",
+            expected="rows of `omnidata export --format trl-grpo`",
+            remedy="train with omnidata.training.OmniGRPOTrainer",
+        )
+    for prompt in prompts:
+        for turn in prompt if isinstance(prompt, list) else ():
+            for part in turn["content"] if isinstance(turn["content"], list) else ():
+                if part["type"] in ("audio", "video"):
+                    raise UsageError(
+                        f"the prompts hold {part['type']}, which TRL's GRPOTrainer leaves out when "
+                        "it scores what was sampled: it would train on other prompts than the "
+                        "model answered, without an error",
+                        where="GRPOTrainer",
+                        expected="prompts of text and pictures",
+                        remedy="train with omnidata.training.OmniGRPOTrainer, or export with "
+                        "--video frames --drop-audio",
+                    )
+
+
+# The files that trainers load.
+
+_HEAD: Final = '''"""The reward of this export, for {trainer}: {how}."""
+
+from pathlib import Path
+
+from omnidata.training.reward_files import load_reward, {function}
+{imports}
+REWARD = load_reward(Path(__file__).with_name("reward.json"))
+
+'''
+_SWIFT: Final = """
+class Omnidata(ORM):
+    def __call__(self, completions, **kwargs):
+        return swift_scores(REWARD, completions, **kwargs)
+
+
+orms["omnidata"] = Omnidata
+"""
+_VERL: Final = """
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
+    return verl_score(REWARD, solution_str, ground_truth, extra_info)
+"""
+_EASYR1: Final = """REWARD_NAME = "omnidata"
+REWARD_TYPE = "batch"
+
+
+def compute_score(reward_inputs, **kwargs):
+    return easyr1_score(REWARD, reward_inputs)
+"""
+
+
+def _reward_file(form: PromptFormat) -> str:
+    """The Python file that a trainer loads the reward from.
+
+    It holds nothing of the data: what it needs it reads from `reward.json` beside it.
+    """
+    known = {
+        "swift-grpo": (
+            "ms-swift",
+            "--external_plugins THIS_FILE --reward_funcs omnidata",
+            "swift_scores",
+            "from swift.rewards import ORM, orms\n",
+            _SWIFT,
+        ),
+        "verl": (
+            "verl",
+            "reward.custom_reward_function.path=THIS_FILE",
+            "verl_score",
+            "",
+            _VERL,
+        ),
+        "easyr1": (
+            "EasyR1",
+            "worker.reward.reward_function=THIS_FILE:compute_score",
+            "easyr1_score",
+            "",
+            _EASYR1,
+        ),
+    }
+    trainer, how, function, imports, body = known[form]
+    return _HEAD.format(trainer=trainer, how=how, function=function, imports=imports) + body

@@ -1,0 +1,332 @@
+"""A benchmark's profile as the reward of reinforcement learning.
+
+The reward of an answer is made of the verdict that `omnidata score` gives it, by the same call, so
+that training and evaluation cannot drift apart. What the verdict does not say, published recipes
+take from the answer's text (see `omnidata.training.reward_recipes`).
+
+Examples:
+    >>> import json, tempfile
+    >>> from omnidata.tasks import get_task
+    >>> rows = [{"episode_id": "A", "step_id": 0, "result_action_type": 8}]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "steps.json"
+    ...     _ = path.write_text(json.dumps(rows))
+    ...     reward = Reward(get_task("omnigui"), path)
+    >>> answers = '{"action_type": 8}', '{"action_type": 9}', "I go back."
+    >>> [reward.score("unknown/A/0", text)["reward"] for text in answers]
+    [1.0, 0.1, 0.0]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypedDict, cast, get_args
+
+from omnidata.errors import PluginError, PredictionError, UsageError, meant
+from omnidata.jsontext import is_number
+from omnidata.loaders.stored_steps import Positions
+from omnidata.run.scoring import get_profile
+from omnidata.tasks import get_task
+from omnidata.tasks.common_options import load_to_ask
+from omnidata.tasks.explaining import deciding, mark_of
+from omnidata.training.reward_recipes import (
+    RECIPES,
+    Judged,
+    RecipeName,
+    Term,
+    distance_term,
+    rank_term,
+)
+from omnidata.types import (
+    Cause,
+    Delivery,
+    Diagnosis,
+    Explanation,
+    LoadedDataset,
+    Outcome,
+    Step,
+    Task,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from omnidata.tasks.base import Benchmark
+
+TERMS: Final[Mapping[Term, float]] = {"format": 0.1, "type": 0.4, "exact": 0.5}
+"""The weights where nobody says others."""
+_SLACK: Final = 1e-9
+
+
+class Score(TypedDict):
+    """What an answer is worth, and why.
+
+    Attributes:
+        reward: the number to train on; None where the step cannot be judged.
+        type_match: the profile's value of that name; None where it judges no type of action, and
+            where the step cannot be judged.
+        exact_match: the value by which the profile says whether the answer is right, in [0, 1].
+        format_ok: the profile's value of that name; where it has none, whether the answer was read.
+        cause: why the answer is not right, as in `scores.jsonl`; None where it is.
+        outcome: as in `scores.jsonl`: "ok", "unparsed", ...
+    """
+
+    reward: float | None
+    type_match: float | bool | None
+    exact_match: float | bool | None
+    format_ok: float | bool | None
+    cause: Cause | None
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The values of a verdict under the names that all profiles share."""
+
+    type_match: float | bool | None
+    exact_match: float | bool | None
+    format_ok: float | bool | None
+
+
+class Reward:
+    """Scores answers to the steps of a dataset.
+
+    It is pure: a score depends on the arguments alone. Threads may share one; pickled, it takes its
+    steps along.
+
+    Args:
+        task: the benchmark, with the options of the evaluation.
+        data: what the task loaded, or its files.
+        profile: whose verdicts; None for the task's default.
+        terms: what the reward is the weighted sum of, or the name of a published recipe. Of a term
+            that a step or the profile does not have ("type" of profiles that judge no type,
+            "distance" of a step that is right at no place) the weight goes to "exact".
+
+    Raises:
+        DataError: the data cannot be read.
+        UsageError: there is no such profile, term or recipe, or a weight is no number.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        data: LoadedDataset | Path | str,
+        *,
+        profile: str | None = None,
+        terms: Mapping[Term, float] | RecipeName = TERMS,
+    ) -> None:
+        source = (
+            data
+            if isinstance(data, LoadedDataset)
+            else load_to_ask(task, Path(data), check_media=False)
+        )
+        self.task = task
+        self.profile = get_profile(task, profile)
+        self.terms = checked_terms(task, terms)
+        self.fingerprint = source.fingerprint
+        self._steps = source.steps
+        self._places = Positions(source.steps)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Tasks hold what cannot be pickled: the name and the options say all of one."""
+        source = LoadedDataset(
+            self.task.name, Path(), self._steps, (), 0, self.fingerprint, (), (), {}
+        )
+        given = self.task.name, dict(self.task.options), source, self.profile.name, self.terms
+        return _again, given
+
+    def step(self, sample_id: str) -> Step:
+        """The step of that id.
+
+        Raises:
+            PredictionError: the data have none.
+        """
+        number = self._places.get(sample_id)
+        if number is None:
+            raise PredictionError(
+                "the data have no such step",
+                where=str(sample_id)[:200],
+                expected=f"ids like {self._steps[0].sample_id}",
+                remedy="score against the data that the prompts were exported from",
+            )
+        return self._steps[number]
+
+    def score(
+        self,
+        sample_id: str,
+        text: str,
+        *,
+        receipt: Mapping[str, Any] | None = None,
+        delivery: Delivery = "ok",
+    ) -> Score:
+        """What an answer is worth.
+
+        An answer that cannot be read is worth a number, as a wrong one is: only a step that cannot
+        be judged has no reward.
+
+        Args:
+            sample_id: of the step.
+            text: the answer, untouched.
+            receipt: in what size the screenshot was shown, for answers in pixels (see
+                `Completion`); None for its own.
+            delivery: "truncated" for an answer that was cut off, which the evaluation counts as
+                wrong whatever it says.
+
+        Raises:
+            PredictionError: the data have no such step, or the receipt cannot be read.
+        """
+        step = self.step(sample_id)
+        told = dict(receipt or {})
+        verdict = (
+            self.profile.judge(step, text, told)
+            if delivery == "ok"
+            else self.profile.failed(step, delivery)
+        )
+        parts = self._parts(verdict)
+        explanation = self._explanation(step, verdict, told)
+        mark = mark_of(verdict.outcome, dict(zip(self.profile.values, verdict.values, strict=True)))
+        wrong = mark not in ("right", "unjudged")
+        diagnosis = (explanation.diagnosis if explanation else None) or Diagnosis("rule")
+        return {
+            "reward": self._reward(step, text, told, verdict, parts, explanation),
+            "type_match": parts.type_match,
+            "exact_match": parts.exact_match,
+            "format_ok": parts.format_ok,
+            "cause": diagnosis.cause if wrong else None,
+            "outcome": verdict.outcome,
+        }
+
+    def _parts(self, verdict: Verdict) -> _Parts:
+        values = dict(zip(self.profile.values, verdict.values, strict=True))
+        exact = deciding(values)
+        if exact is None:
+            return _Parts(None, None, None)
+        if not -_SLACK <= exact <= 1 + _SLACK:
+            raise PluginError(
+                f"the profile {self.profile.name} gives {exact!r} for whether an answer is right",
+                where=f"{type(self.profile).__module__}.{type(self.profile).__qualname__}",
+                expected="a share between 0 and 1",
+                remedy="train on another profile",
+            )
+        return _Parts(
+            values.get("type_match"), exact, values.get("format_ok", verdict.outcome == "ok")
+        )
+
+    def _explanation(
+        self, step: Step, verdict: Verdict, receipt: Mapping[str, Any]
+    ) -> Explanation | None:
+        """As scoring asks for it; None where a plug-in fails to give one."""
+        try:
+            told = self.task.explain(step, verdict, profile=self.profile.name, receipt=receipt)
+            _ = told.diagnosis
+        except PluginError:  # it says nothing about the verdict, which stands
+            return None
+        return told
+
+    def _reward(
+        self,
+        step: Step,
+        text: str,
+        receipt: Mapping[str, Any],
+        verdict: Verdict,
+        parts: _Parts,
+        explanation: Explanation | None,
+    ) -> float | None:
+        if parts.exact_match is None:
+            return None
+        judged = Judged(
+            self.task,
+            step,
+            text,
+            receipt,
+            verdict,
+            exact=float(parts.exact_match),
+            type=None if parts.type_match is None else float(parts.type_match),
+            format=float(parts.format_ok or 0.0),
+            explanation=explanation,
+            right=self._right,
+        )
+        if isinstance(self.terms, str):
+            return RECIPES[self.terms](judged)
+        total = 0.0
+        for name, weight in self.terms.items():
+            value = _term(name, judged)
+            total += weight * (judged.exact if value is None else value)
+        return round(total, 9)
+
+    def _right(self, step: Step, text: str, receipt: Mapping[str, Any]) -> float:
+        """How right another answer to the step is."""
+        return float(self._parts(self.profile.judge(step, text, receipt)).exact_match or 0.0)
+
+
+def _term(name: Term, judged: Judged) -> float | None:
+    if name == "format":
+        return judged.format
+    if name == "type":
+        return judged.type
+    if name == "exact":
+        return judged.exact
+    return rank_term(judged) if name == "rank" else distance_term(judged)
+
+
+def checked_terms(
+    task: Task, terms: Mapping[Term, float] | RecipeName
+) -> Mapping[Term, float] | RecipeName:
+    """The terms, if each can be had of the task.
+
+    Raises:
+        UsageError: there is no such term or recipe, a weight is no number, or answers of the task
+            are no places.
+    """
+    if isinstance(terms, str):
+        if terms not in RECIPES:
+            raise UsageError(
+                "there is no such recipe",
+                where=f"terms={terms!r}",
+                expected=f"one of {', '.join(RECIPES)}, or weights of {', '.join(get_args(Term))}",
+                remedy=meant(terms, tuple(RECIPES)),
+            )
+        names = {"rank"} if terms == "aepo" else set[str]()
+    else:
+        for name, weight in terms.items():
+            if name not in get_args(Term):
+                raise UsageError(
+                    "there is no such term",
+                    where=f"terms={{{name!r}: ...}}",
+                    expected=f"some of {', '.join(get_args(Term))}",
+                    remedy=meant(str(name), get_args(Term)),
+                )
+            if not is_number(weight) or not math.isfinite(weight):
+                raise UsageError(
+                    "a weight is no number",
+                    where=f"terms={{{name!r}: {weight!r}}}",
+                    expected="a finite number",
+                )
+        if not any(terms.values()):
+            raise UsageError(
+                "the reward has no term",
+                where=f"terms={dict(terms)!r}",
+                expected="at least one weight that is not 0",
+            )
+        names = {name for name, weight in terms.items() if weight}
+        terms = {name: float(weight) for name, weight in terms.items()}
+    if "rank" in names and (cast("Benchmark", task).asked != "point" or "dialect" in task.options):
+        raise UsageError(
+            f"answers of {task.name} are no places that could be ranked, or are in a dialect",
+            where=f"terms={terms!r}",
+            expected="a task that asks where something is, in its own words",
+            remedy="leave the term out",
+        )
+    return terms
+
+
+def _again(
+    name: str,
+    options: Mapping[str, str],
+    source: LoadedDataset,
+    profile: str,
+    terms: Mapping[Term, float] | RecipeName,
+) -> Reward:
+    return Reward(get_task(name, options), source, profile=profile, terms=terms)
