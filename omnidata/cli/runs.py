@@ -116,6 +116,12 @@ def print_samples(table: Mapping[str, Any], task: Task) -> None:
     agreed = table["agreement"]["agreement"]
     told = "-" if agreed is None else f"{agreed:.1%}"
     terminal.say(f"agreement: {told} of the pairs of answers to a step are one action")
+    sure = table["calibration"]
+    if sure["rows"]:
+        terminal.say(
+            f"votes as confidence in the majority: ECE {sure['ece']:.3f}, Brier "
+            f"{sure['brier']:.3f}, AURC {sure['aurc']:.3f}; samples.json has the curves"
+        )
     usage = table["usage"]
     if "cost" in usage:
         terminal.say(f"cost of all samples: {usage['cost']:.4g} {usage['currency']}")

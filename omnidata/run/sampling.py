@@ -29,6 +29,7 @@ import numpy as np
 from omnidata.actions import Action, Point, Region, Screen, centre, convert
 from omnidata.errors import PluginError, PredictionError, UsageError, counted
 from omnidata.jsontext import decode, encode
+from omnidata.metrics.calibration import calibration
 from omnidata.metrics.rollouts import choices, pass_all, pass_at
 from omnidata.metrics.row_tables import means
 from omnidata.metrics.sampling import agreement, alike, plurality
@@ -330,6 +331,8 @@ class _Samples:
         owner: list[int] = []
         agreed: list[float] = []
         of_agreed: list[int] = []
+        sure: list[float] = []
+        hit: list[bool] = []
         deliveries: Counter[str] = Counter()
         unjudged = 0
         by_majority: list[Prediction] = []
@@ -364,6 +367,9 @@ class _Samples:
                 if share is not None:
                     agreed.append(share)
                     of_agreed.append(group)
+                if votes and one is not None and one.right is not None:
+                    sure.append(max(votes) / n)
+                    hit.append(one.right)
                 count = sum(each.right is True for each in here)
                 if any(each.right is None for each in here):
                     unjudged += 1
@@ -398,6 +404,7 @@ class _Samples:
             "agreement": means(
                 {"agreement": np.array(agreed)}, owner=np.array(of_agreed, dtype=np.int64)
             ),
+            "calibration": calibration(sure, hit),
             "usage": _summed([info.get("usage", {}) for info in infos]),
         }
         table["majority"] = self._write(MAJORITY, infos, by_majority, whole, len(by_majority))

@@ -75,6 +75,9 @@ def test_k_answers_a_step_and_what_they_say_together(data: Path, tmp_path: Path)
         assert table["agreement"]["agreement"] == pytest.approx(1 / 6)
         assert table["majority"]["overall"]["EM"] == 0.5
         assert table["usage"]["requests"] == 6
+        points = table["calibration"]["selective"]  # 2 of 3 votes are right, 1 of 3 is not
+        assert [(point["coverage"], point["accuracy"]) for point in points] == [(0.5, 1), (1, 0.5)]
+        assert table["calibration"]["ece"] == pytest.approx(1 / 3)
         lines = {line["sample_id"]: line for line in read_lines(run / "samples.jsonl")}
         assert lines["App/E00/0"] == {
             "sample_id": "App/E00/0", "answers": 3, "read": 3, "right": 2,
