@@ -12,7 +12,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import Asking, asks, on_engine, reading_data
-from omnidata.errors import UsageError
+from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from omnidata.run.engines.ray import Cluster
@@ -101,6 +101,8 @@ def evaluate(
             part=part,
         )
         print_preview(seen, as_json)
+        if samples:
+            terminal.note(f"the estimate is of one of {counted(samples, 'sample')}")
         return
     chosen: dict[str, Any] = {
         "profile": profile,

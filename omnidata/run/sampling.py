@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -72,6 +72,12 @@ def folders(out: Path, samples: int) -> list[Path]:
         ['run', 'run/samples/02', 'run/samples/03']
     """
     return [out, *(out / SAMPLES / f"{number:02}" for number in range(2, samples + 1))]
+
+
+def found_below(run: Path) -> list[Path]:
+    """The run, and the other samples of it that there are."""
+    others = sorted((run / SAMPLES).glob("[0-9][0-9]"))
+    return [run, *(path for path in others if (path / INFO).is_file())]
 
 
 def params_of(base: GenerationParams, number: int, *, seeded: bool) -> GenerationParams:
@@ -422,14 +428,13 @@ class _Samples:
             return _Answer(number, completion, False, None)
         verdict = self._profile.judge(step, completion.text, completion.receipt)
         value = deciding(dict(zip(self._profile.values, verdict.values, strict=True)))
-        action: Action | str | None
-        try:
+        action: Action | str | None = None
+        if verdict.outcome == "ok":
             receipt = of_screen(completion.receipt, step.screen)
-            action = self._task.read(completion.text, receipt)
-        except PluginError:
-            action = None
-        if action is None and verdict.outcome == "ok" and verdict.parsed is not None:
-            action = encode(verdict.parsed).decode()
+            with suppress(PluginError):  # it says nothing about the verdict, which stands
+                action = self._task.read(completion.text, receipt)
+            if action is None and verdict.parsed is not None:
+                action = encode(verdict.parsed).decode()
         return _Answer(number, completion, None if value is None else value > 1 - 1e-9, action)
 
     def _write(

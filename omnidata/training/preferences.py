@@ -23,6 +23,7 @@ from omnidata.errors import DataError, Finding, PluginError, RunError, UsageErro
 from omnidata.run.folder import Answers
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.run_files import ANSWERS, cut, model_name, read_info
+from omnidata.run.sampling import found_below
 from omnidata.run.scoring import get_profile
 from omnidata.tasks.coordinates import answer_space, shown
 from omnidata.tasks.explaining import deciding
@@ -72,7 +73,7 @@ class Preferences:
     """What preferences are made of, and which of them are taken.
 
     Attributes:
-        runs: the folders of the runs.
+        runs: the folders of the runs; samples below one are runs as well.
         format: of the rows.
         profile: whose verdicts count; None for the task's default.
         order: "nearest": those first whose wrong answer is nearest to right; "balanced": the causes
@@ -333,7 +334,7 @@ class Choosing:
         self._left_out = frozenset(get_args(Modality)) - accepts
         places: set[Path] = set()
         self.sources: list[_Source] = []
-        for run in preferences.runs:
+        for run in (each for named in preferences.runs for each in found_below(named)):
             if run.resolve() in places:
                 raise UsageError(
                     "the run is named twice",

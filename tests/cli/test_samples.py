@@ -13,7 +13,7 @@ import pytest
 from tests.adapters.servers import Asked, ChatCompletions, Fault, Server, running
 from tests.cli.asking import evaluate, info
 from tests.cli.running import as_json, omnidata
-from tests.export.small import TAP, tree
+from tests.export.small import TAP, rows, studio, tree
 from tests.trees import read_lines
 
 RIGHT = '{"action_type":0,"coordinate":[278,200]}'
@@ -112,6 +112,40 @@ def test_every_sample_is_a_run_like_any_other_and_what_is_chosen_says_so(
         assert "answers that were chosen among those of other runs" in " ".join(done.stderr.split())
         usage = read_lines(chosen / "predictions.jsonl")[0]["usage"]
         assert usage["prompt_tokens"] == 300  # what the choice took
+
+
+def test_the_samples_of_a_run_are_preferences(data: Path, tmp_path: Path) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    with server() as asked:
+        omnidata(*command(asked, data, run))
+    omnidata(
+        "export", "omnigui", data, out, "--pairs", run, "--format", "trl-dpo", "--split", "train=1"
+    )  # fmt: skip
+    found = [
+        (each["chosen"][0]["content"][0]["text"], each["rejected"][0]["content"][0]["text"])
+        for each in rows(out)
+    ]
+    assert sorted(found) == sorted([(RIGHT, FAR), (RIGHT, HOME), (RIGHT, FAR)])
+
+
+def test_a_critics_votes_are_its_confidence(tmp_path: Path) -> None:
+    data, run = studio(tmp_path / "data", "criticbench"), tmp_path / "run"
+
+    class Critic(ChatCompletions):
+        def reply(self, asked: Asked, text: str | None, fault: Fault) -> Any:
+            said = asked.payload.get("seed", 0) < 2
+            return super().reply(asked, f"I think so. Answer: {said}", fault)
+
+    with running(Critic()) as asked:
+        table = as_json(
+            omnidata(
+                "evaluate", "criticbench", data, "--model", "openai:tiny", "--base-url",
+                f"{asked.url}/v1", "--out", run, "--samples", "3", "-M", "temperature=1", "--json",
+            )
+        )["samples"]  # fmt: skip
+    (point,) = table["calibration"]["reliability"]
+    assert (point["rows"], point["accuracy"]) == (2, 0.5)  # one of both trajectories succeeded
+    assert point["confidence"] == pytest.approx(2 / 3)
 
 
 def test_a_failure_is_no_answer_and_is_asked_again(data: Path, tmp_path: Path) -> None:
