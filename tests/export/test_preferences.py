@@ -11,12 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnidata.actions import Action, Box
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
+from omnidata.training.formats import target_shown
 from omnidata.training.preferences import TRAINERS, Order, Pair, apart, ordered, tier
 from omnidata.types import CAUSES, Completion
+from tests.adapters.servers import Fault
+from tests.cli.asking import evaluate as evaluate_by
+from tests.cli.asking import server
 from tests.cli.running import as_json, omnidata
-from tests.export.small import folder, rows, tree
+from tests.export.small import TAP, folder, rows, tree
 from tests.run.scripted import Scripted
 
 Reply = str | Completion
@@ -301,3 +306,30 @@ def test_answers_alone_come_once_and_are_all_of_the_pairs(found: list[Pair]) -> 
         for pair in found
         for each in ((pair.step, pair.chosen, None), (pair.step, None, pair.rejected))
     }
+
+
+@pytest.mark.parametrize("dialect", ["qwen2.5", "qwen3"])
+def test_answers_in_a_dialect_are_for_pictures_of_its_size(dialect: str, tmp_path: Path) -> None:
+    """In pixels of what is fed, and in thousandths."""
+    low = Action("tap", (Box(10, 90, 30, 120, "px"),))
+    data = tree(tmp_path / "data", actions=[TAP, low])
+    task = get_task("omnigui", {"dialect": dialect, "modalities": "I"})
+    step, other = task.load(data, check_media=False).steps
+    prompt = [part for turn in task.prompt(step) for part in turn.parts]
+    size = next(part.size for part in prompt if part.role == "screenshot")
+    right, wrong = (target_shown(task, each, size or step.screen) for each in (step, other))
+    assert right
+    assert wrong
+    for name, text in (("a", right.text), ("b", wrong.text)):
+        with server(lambda number, text=text: Fault(text=text)) as asked_:
+            omnidata(
+                *evaluate_by(asked_, data, "--out", tmp_path / name), "-T", f"dialect={dialect}",
+                "-T", "modalities=I", "--limit", "1",
+            )  # fmt: skip
+    said = as_json(exported(data, tmp_path / "out", [tmp_path / "a", tmp_path / "b"], "trl-dpo"))
+    assert said["task_options"]["dialect"] == dialect
+    (one,) = rows(tmp_path / "out")
+    told = [one[side][0]["content"][0]["text"] for side in ("chosen", "rejected")]
+    assert told[0].endswith(right.text)
+    assert told[1].endswith(wrong.text)
+    assert said["findings"] == []
