@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 
 from tests.adapters.servers import Asked, ChatCompletions, Fault, Server, running
 from tests.cli.asking import evaluate, info
-from tests.cli.running import as_json, omnidata
+from tests.cli.running import Started, as_json, omnidata
 from tests.export.small import TAP, rows, studio, tree
 from tests.trees import read_lines
 
@@ -164,6 +166,29 @@ def test_a_failure_is_no_answer_and_is_asked_again(data: Path, tmp_path: Path) -
         table = as_json(omnidata(*command(asked, data, run)))["samples"]
         assert asked.count == count + 1
     assert table["deliveries"] == {"ok": 6}
+    assert table["k"]["3"]["pass@k"] == 1.0
+
+
+def test_ctrl_c_loses_no_answer_and_the_same_command_goes_on(data: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    third = run / "samples" / "03" / "predictions.jsonl"
+
+    def slow(number: int) -> Fault:
+        return Fault(delay_s=30.0 if number == 5 else 0.0)
+
+    with running(Drawing(by_seed), slow) as asked:
+        words = command(asked, data, run, "--concurrency", "1")
+        with Started(*words) as process:
+            while not third.exists():
+                assert process.poll() is None
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=100)
+            assert process.wait() == 130
+        assert "the same command resumes" in said
+        assert not (run / "samples.json").exists()
+        table = as_json(omnidata(*words))["samples"]
+        assert asked.count == 7
     assert table["k"]["3"]["pass@k"] == 1.0
 
 

@@ -321,7 +321,7 @@ def test_answers_in_a_dialect_are_for_pictures_of_its_size(dialect: str, tmp_pat
     assert right
     assert wrong
     for name, text in (("a", right.text), ("b", wrong.text)):
-        with server(lambda number, text=text: Fault(text=text)) as asked_:
+        with server([Fault(text=text)]) as asked_:
             omnidata(
                 *evaluate_by(asked_, data, "--out", tmp_path / name), "-T", f"dialect={dialect}",
                 "-T", "modalities=I", "--limit", "1",
