@@ -302,5 +302,7 @@ def _print_runs(preferences: Mapping[str, Any]) -> None:
             for run in runs
         ],
     )
-    counts = {name.replace("_", " "): count for name, count in preferences["steps"].items()}
-    terminal.say("steps: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+    for what in ("steps", "written", "causes"):
+        counts = preferences[what].items()
+        told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts)
+        terminal.say(f"{what}: {told or '-'}")

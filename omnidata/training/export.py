@@ -326,8 +326,10 @@ def export(
         maker = Maker(task, options, stored, kinds, unstated(source))
         made: Iterable[tuple[Step, Line | Finding]]
         made = ((step, maker.make(step)) for step in steps)
+        pairs: PairMaker | None = None
         if chosen and preferences:
-            made = PairMaker(chosen, maker, preferences, options, task, kinds).lines()
+            pairs = PairMaker(chosen, maker, preferences, options, task, kinds)
+            made = pairs.lines()
         splits, findings = _split(made, options, staging.path)
         findings += _remarks(task, source, options, splits)
         seen = [step.sample_id for step in source.steps if split_of(step, options.shares) != "test"]
@@ -351,9 +353,9 @@ def export(
             wanted.add(INFO)
         choice = {"where": dict(where), "exclude": sorted(exclude), "limit": limit}
         report = _report(task, source, choice, against, options, splits, findings)
-        if chosen and preferences:
+        if pairs and preferences:
             report["options"]["format"] = preferences.format
-            report["preferences"] = chosen.report
+            report["preferences"] = pairs.report()
             for split, file in splits.items():
                 report["splits"][split]["rows"] = file.rows
         if any(wanted.size for wanted in needed):

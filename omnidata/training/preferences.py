@@ -291,7 +291,8 @@ class Chosen:
         steps: that have any.
         pairs: in order, by the numbers of these steps; those of formats with single answers are
             apart.
-        report: what `export.json` says of them.
+        report: what `export.json` says of the runs and the steps.
+        sources: the runs.
     """
 
     steps: Sequence[Step]
@@ -546,6 +547,10 @@ def preference_info(name: PreferenceFormat, info: Mapping[str, Any]) -> dict[str
 class PairMaker:
     """Writes the rows of preferences.
 
+    Attributes:
+        right, wrong: how many answers of these kinds the rows have so far.
+        causes: of the wrong ones.
+
     Args:
         chosen: what they are made of.
         maker: writes prompts.
@@ -566,6 +571,8 @@ class PairMaker:
     ) -> None:
         self._chosen, self._maker, self._format = chosen, maker, wanted.format
         self._trainer, self._kinds = options.format, kinds
+        self.right = self.wrong = 0
+        self.causes: Counter[Cause] = Counter()
         self._task, self._space = task, answer_space(task.options)
         self._profile = get_profile(task, wanted.profile)
 
@@ -580,7 +587,24 @@ class PairMaker:
                     if made in told:
                         continue
                     told.add(made)
+                else:
+                    self._count(pair)
                 yield step, made
+
+    def report(self) -> dict[str, Any]:
+        """What `export.json` says of the rows, and of what they were made of."""
+        causes = {cause: self.causes[cause] for cause in CAUSES if self.causes[cause]}
+        return {
+            **self._chosen.report,
+            "written": {"right": self.right, "wrong": self.wrong},
+            "causes": causes,
+        }
+
+    def _count(self, pair: Pair) -> None:
+        self.right += pair.chosen is not None
+        self.wrong += pair.rejected is not None
+        if pair.rejected is not None and pair.cause:
+            self.causes[pair.cause] += 1
 
     def _line(self, step: Step, pair: Pair) -> Line | Finding:
         prompt = self._maker.prompted(step)

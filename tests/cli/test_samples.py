@@ -103,6 +103,9 @@ def test_every_sample_is_a_run_like_any_other_and_what_is_chosen_says_so(
             omnidata("score", "omnigui", data, place, "--out", place)
         found = as_json(omnidata("report", run, second, chosen, "--format", "json"))
         assert "openai:tiny [majority of 3]" in json.dumps(found)
+        omnidata("compare", run, chosen, "--json")
+        omnidata("report", chosen, "--html", tmp_path / "pages.html")
+        assert "majority of 3" in (tmp_path / "pages.html").read_text("utf-8")
         resumed = [
             *evaluate(asked, data, "--out", chosen),
             "-T",

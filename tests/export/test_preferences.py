@@ -92,6 +92,8 @@ def test_a_right_answer_and_a_wrong_one_to_a_step_are_a_pair_the_nearest_first(
         {"wrong": 3, "repeated": 1},
         {"truncated": 1, "refused": 1, "wrong": 1, "repeated": 1},
     ]
+    assert said["preferences"]["written"] == {"right": 4, "wrong": 4}
+    assert said["preferences"]["causes"] == {"wrong_type": 2, "near_miss": 1, "near_text": 1}
     assert said["splits"]["train"]["rows"] == 4
     assert said["splits"]["train"]["steps"] == 3
 
