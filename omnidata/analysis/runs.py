@@ -65,7 +65,8 @@ def grouped(runs: Sequence[Run], ignored: frozenset[str]) -> list[list[Run]]:
     for run in runs:
         if run.imported or run in copied:
             continue
-        settings = _flat(run, ("model", "dataset_fingerprint", "control", *_OF_TASK, *_OF_MODEL))
+        own = ("model", "dataset_fingerprint", "control", "selection")
+        settings = _flat(run, (*own, *_OF_TASK, *_OF_MODEL))
         kept = {name: value for name, value in settings.items() if name not in ignored}
         if not any(name.startswith("options.") for name in ignored):
             kept["prompt_hash"] = run.settings.get("prompt_hash")

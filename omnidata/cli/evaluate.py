@@ -12,6 +12,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import Asking, asked_about, asks, on_engine, reading_data
+from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from omnidata.run.engines.ray import Cluster
@@ -41,19 +42,39 @@ def evaluate(
     shard: args.ShardOf = None,
     cluster: Cluster | None,
     changed_media: args.ChangedMedia = False,
+    samples: Annotated[
+        int | None,
+        typer.Option(metavar="K", help="Answers to each step, with a temperature above 0."),
+    ] = None,
+    verifier: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help='With --samples: lines of {"sample_id", "sample", "score"}; the best is taken.',
+        ),
+    ] = None,
     as_json: args.Json = False,
 ) -> None:
     """Ask a model about every step, score its answers, print the table.
 
-    Running the same command again resumes an interrupted run. Exit code 1 means that some steps
-    got no answer, or an answer to less than all of their media; the score is written all the same.
+    With --samples the first answers are the run's, and the others lie in RUN/samples; the table has
+    pass@K, agreement, and the answer that most samples agree on (docs/samples.md). Running the same
+    command again resumes an interrupted run. Exit code 1 means that some steps got no answer, or an
+    answer to less than all of their media; the score is written all the same.
 
     Example: omnidata evaluate omnigui omnidata-demo/data --model baseline:center --out runs/center
     """
     from omnidata.run.evaluate import evaluate as run
+    from omnidata.run.sampling import evaluate_samples
     from omnidata.run.selection import parse_shard, read_exclude
     from omnidata.tasks.base import parse
 
+    if verifier and samples is None:
+        raise UsageError(
+            "there is one answer to each step, and nothing to choose from",
+            where=f"--verifier {verifier}",
+            expected="--samples K beside it",
+        )
     part = parse_shard(shard) if shard else None
     benchmark, source = asked_about(task, task_options, data, model, asking, strict=strict)
     excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
@@ -73,26 +94,49 @@ def evaluate(
             part=part,
         )
         print_preview(seen, as_json)
+        if samples:
+            terminal.note(f"the estimate is of one of {counted(samples, 'sample')}")
         return
+    chosen: dict[str, Any] = {
+        "profile": profile,
+        "where": parse(where, "--where"),
+        "exclude": excluded,
+        "limit": limit,
+        "shard": part,
+        "limits": asking.limits,
+        "changed_media": changed_media,
+        "cluster": cluster,
+    }
+    recipe, table = asking.recipe(model), None
     with terminal.resumable(), terminal.progress(model) as progress:
-        results = run(
-            benchmark,
-            source,
-            asking.recipe(model),
-            out,
-            model_options=asking.options,
-            profile=profile,
-            where=parse(where, "--where"),
-            exclude=excluded,
-            limit=limit,
-            shard=part,
-            limits=asking.limits,
-            progress=progress,
-            changed_media=changed_media,
-            cluster=cluster,
-        )
-    runs.print_run(results, benchmark, out, as_json)
-    if any(runs.lacking(results)):
+        if samples is None:
+            results = run(
+                benchmark,
+                source,
+                recipe,
+                out,
+                model_options=asking.options,
+                progress=progress,
+                **chosen,
+            )
+        else:
+            results, table = evaluate_samples(
+                benchmark,
+                source,
+                recipe,
+                out,
+                samples,
+                verifier=verifier,
+                progress=progress,
+                **chosen,
+            )
+    if table and as_json:
+        terminal.print_json({**results, "samples": table})
+    else:
+        runs.print_run(results, benchmark, out, as_json)
+    if table and not as_json:
+        runs.print_samples(table, benchmark)
+    if any(runs.lacking(results)) or (table and table["deliveries"].keys() - {"ok"}):
         raise typer.Exit(1)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -25,13 +25,22 @@ def export(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write, new.")],
     task_options: args.TaskOptions,
     where: args.Where,
+    pairs: Annotated[
+        list[Path],
+        args.repeatable(
+            "Preferences out of the answers of this run and others, with trl-dpo, trl-kto, "
+            "swift-dpo, llamafactory-dpo or llamafactory-kto (repeatable).",
+            "--pairs",
+            metavar="RUN",
+        ),
+    ],
     form: Annotated[
         str,
         typer.Option(
             "--format",
             metavar="TRAINER",
             help="trl, llamafactory, swift (ms-swift) or qwen-vl; prompts alone: trl-grpo, "
-            "swift-grpo, verl or easyr1.",
+            "swift-grpo, verl or easyr1; with --pairs see there.",
         ),
     ],
     coordinates: Annotated[
@@ -83,6 +92,23 @@ def export(
     split: Annotated[
         str, typer.Option(metavar="SHARES", help="Of the episodes, cut by a hash of each.")
     ] = "train=0.8,validation=0.1,test=0.1",
+    profile: Annotated[
+        str | None,
+        typer.Option(help="With --pairs: the rules by which answers are right or wrong."),
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ORDER",
+            help="With --pairs: nearest wrong answers first (nearest), or causes of wrong "
+            "answers in turn (balanced).",
+        ),
+    ] = None,
+    max_rows: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="With --pairs: the first N rows of this order."),
+    ] = None,
+    changed_media: args.ChangedMedia = False,
     check_against: Annotated[
         Path | None,
         args.data_option("An evaluation's data, which training must share nothing with."),
@@ -100,6 +126,9 @@ def export(
 ) -> None:
     """Write training data for a trainer: prompts with right answers, or prompts and a reward.
 
+    With --pairs the answers are those of runs, one that is right and one that is wrong by the
+    profile, to prompts as the runs had them: what -T does not say is as in the first run.
+
     OUT gets a JSON-lines file per split, the media, and export.json, which says what was done. The
     same command goes on with an interrupted export. Exit code 1 means that it is written, but that
     steps are left out or that training shares something with the evaluation; the findings say what.
@@ -113,6 +142,7 @@ def export(
     from omnidata.training.export import export as run
     from omnidata.training.formats import FormatName, Objects
     from omnidata.training.media_store import Sizing
+    from omnidata.training.preferences import TRAINERS, Order, Preferences, run_options
     from omnidata.training.prompt_formats import LIKE, PROMPT_FORMATS
     from omnidata.training.reward_recipes import RECIPES
     from omnidata.training.rows import Options
@@ -124,10 +154,25 @@ def export(
             expected="--video frames with it",
         )
     known = (*get_args(FormatName), *PROMPT_FORMATS)
-    trainer = _one_of(known, form, "--format")
-    prompts = trainer if trainer in PROMPT_FORMATS else None
+    preferences: Preferences | None = None
+    prompts = None
+    if pairs:
+        preferences = Preferences(
+            runs=pairs,
+            format=_one_of([*TRAINERS], form, "--format"),
+            profile=profile,
+            order=_one_of(get_args(Order), order, "--order") or "nearest",
+            most=max_rows,
+            changed_media=changed_media,
+        )
+        trainer = TRAINERS[preferences.format]
+    else:
+        _check_without_pairs(form, profile, order, max_rows, changed_media)
+        named = _one_of(known, form, "--format")
+        prompts = named if named in PROMPT_FORMATS else None
+        trainer = LIKE if prompts else named
     options = Options(
-        format=LIKE if prompts else trainer,
+        format=trainer,
         video=_one_of(("file", "frames"), video, "--video"),
         frames=frames or 4,
         drop_audio=drop_audio,
@@ -144,6 +189,8 @@ def export(
         reward=_one_of(tuple(RECIPES), reward, "--reward"),
     )
     chosen = parse(task_options, "-T")
+    if preferences:
+        chosen = run_options(task, preferences.runs[0]) | chosen
     if coordinates is not None:
         if chosen.get("coordinates", coordinates) != coordinates:
             raise UsageError(
@@ -180,12 +227,39 @@ def export(
             exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
             limit=limit,
             against=against,
+            preferences=preferences,
             overwrite=overwrite,
             progress=progress,
         )
     _print(done, out, as_json)
     if any(finding.severity == "error" for finding in done.findings):
         raise typer.Exit(1)
+
+
+def _check_without_pairs(
+    form: str, profile: str | None, order: str | None, max_rows: int | None, changed_media: bool
+) -> None:
+    """Refuse what is about answers of runs where none is named.
+
+    Raises:
+        UsageError: an option or a format is.
+    """
+    from omnidata.training.preferences import TRAINERS
+
+    given = {
+        f"--format {form}": form in TRAINERS,
+        f"--profile {profile}": profile is not None,
+        f"--order {order}": order is not None,
+        f"--max-rows {max_rows}": max_rows is not None,
+        "--changed-media": changed_media,
+    }
+    for flag, is_given in given.items():
+        if is_given:
+            raise UsageError(
+                "this is about answers of runs, and no run is named",
+                where=flag,
+                expected="--pairs RUN beside it",
+            )
 
 
 def _one_of(allowed: Sequence[Any], value: Any, flag: str) -> Any:
@@ -210,20 +284,43 @@ def _print(done: Exported, out: Path, as_json: bool) -> None:
     terminal.print_first(done.findings)
     if (more := len(done.findings) - terminal.SHOWN) > 0:
         terminal.note(f"... {more} more in {out / 'export.json'}")
+    counts_of = ["episodes", "groups", "steps"]
+    if preferences := done.report.get("preferences"):
+        counts_of.append("rows")
+        _print_runs(preferences)
     rows = [
         (
             split,
-            *(str(found[name]) for name in ("episodes", "groups", "steps")),
+            *(str(found[name]) for name in counts_of),
             *(f"{found['share'][name]:.1%}" for name in ("groups", "steps")),
             found["file"],
         )
         for split, found in done.report["splits"].items()
     ]
-    head = ("split", "episodes", "groups", "steps", "of groups", "of steps", "file")
+    head = ("split", *counts_of, "of groups", "of steps", "file")
     form = done.report["options"]["format"]
     terminal.print_table(f"{out} for {form}", head, rows)
     counts = Counter(finding.code for finding in done.findings)
     listed = ", ".join(f"{count} {code}" for code, count in counts.most_common())
     terminal.say(f"{counted(done.report['media'], 'media file')}; findings: {listed or 'none'}")
     page = "reinforce" if "reward" in done.report["options"] else "export"
+    page = "preferences" if preferences else page
     terminal.say(f"docs/{page}.md says how to load it")
+
+
+def _print_runs(preferences: Mapping[str, Any]) -> None:
+    """What became of the answers of each run, and of the steps."""
+    runs = preferences["runs"]
+    kinds = dict.fromkeys(name for run in runs for name in run["answers"])
+    terminal.print_table(
+        f"answers by {preferences['profile']}",
+        ("run", "model", *(name.replace("_", " ") for name in kinds)),
+        [
+            (run["run"], run["model"], *(str(run["answers"].get(name, 0)) for name in kinds))
+            for run in runs
+        ],
+    )
+    for what in ("steps", "written", "causes"):
+        counts = preferences[what].items()
+        told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts)
+        terminal.say(f"{what}: {told or '-'}")

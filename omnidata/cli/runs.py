@@ -10,6 +10,7 @@ from omnidata.cli import terminal
 from omnidata.errors import counted
 
 if TYPE_CHECKING:
+    from omnidata.metrics.paired import Unit
     from omnidata.run.suite import Outcome
     from omnidata.types import Profile, Task
 
@@ -87,6 +88,52 @@ def print_profiles(found: Mapping[str, Mapping[str, Any]], task: Task, as_json: 
     for name, results in found.items():
         line = terminal.outcome_line(results, episode_metrics(task.profiles[name]))
         terminal.note(f"{name}: {line}")
+
+
+def print_samples(table: Mapping[str, Any], task: Task) -> None:
+    """What several answers to each step say together (`omnidata.run.sampling`)."""
+    share: Mapping[str, Unit] = {"pass@k": "share", "pass^k": "share"}
+    rows = [
+        [f"k = {k}", *terminal.cells(row, share), *_ends(row, share)]
+        for k, row in table["k"].items()
+    ]
+    heads = [f"{name} {told}" for told in ("", "95 % interval") for name in share]
+    terminal.print_table(
+        f"{counted(table['samples'], 'sample')} of {counted(table['steps'], 'step')} (%)",
+        ("", *(head.strip() for head in heads)),
+        rows,
+    )
+    units = task.profiles[table["profile"]].columns
+    chosen = [(name, table[name]) for name in ("majority", "best") if name in table]
+    terminal.print_table(
+        "one answer chosen of each step's (%)",
+        ("", *units, "steps", "run"),
+        [
+            [name, *terminal.cells(each["overall"], units), str(each["steps"]), each["run"]]
+            for name, each in chosen
+        ],
+    )
+    agreed = table["agreement"]["agreement"]
+    told = "-" if agreed is None else f"{agreed:.1%}"
+    terminal.say(f"agreement: {told} of the pairs of answers to a step are one action")
+    sure = table["calibration"]
+    if sure["rows"]:
+        terminal.say(
+            f"votes as confidence in the majority: ECE {sure['ece']:.3f}, Brier "
+            f"{sure['brier']:.3f}, AURC {sure['aurc']:.3f}; samples.json has the curves"
+        )
+    usage = table["usage"]
+    if "cost" in usage:
+        terminal.say(f"cost of all samples: {usage['cost']:.4g} {usage['currency']}")
+    if failed := {name: n for name, n in table["deliveries"].items() if name != "ok"}:
+        told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in failed.items())
+        terminal.note(f"answers that did not come count as wrong in pass@k: {told}")
+    if table["samples"] < table["asked_for"]:
+        terminal.note(f"{table['samples']} of {table['asked_for']} samples are there")
+
+
+def _ends(row: Mapping[str, Any], units: Mapping[str, Unit]) -> list[str]:
+    return [terminal.interval(row["ci95"][name], unit) for name, unit in units.items()]
 
 
 def note_outcome(outcome: Outcome) -> None:

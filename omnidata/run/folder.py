@@ -107,6 +107,13 @@ class RunFolder:
 
     def _resume(self) -> None:
         recorded = read_info(self.path)
+        if recorded.get("selection"):
+            raise RunError(
+                "the folder holds answers that were chosen among those of other runs",
+                where=str(self._info),
+                expected="a run of its own",
+                remedy="give another --out",
+            )
         found = changes({key: recorded.get(key) for key in self.settings}, self.settings)
         if found:
             raise RunError(

@@ -63,6 +63,13 @@ class _Control(TypedDict, total=False):
     name: str
 
 
+class _Selection(TypedDict):
+    """How answers were chosen among several to each step (`omnidata.run.sampling`)."""
+
+    by: str
+    samples: _Count
+
+
 class _Info(TypedDict, total=False):
     """`run.json`: the settings of the run, and facts that are added when it ends."""
 
@@ -75,6 +82,7 @@ class _Info(TypedDict, total=False):
     seed: int | None
     dataset_fingerprint: str | None
     control: _Control | None
+    selection: _Selection
     prompt_hash: str | None
     where: dict[str, str]
     exclude: list[str]
@@ -494,7 +502,8 @@ class Run:
     def name(self) -> str:
         """The model's SPEC, or the agent; else the folder's name, for answers that were imported.
 
-        A run on altered media bears their name: nobody is to take it for a normal one.
+        A run on altered media bears their name, and one of answers that were chosen among several
+        says how: nobody is to take it for a normal one.
         """
         return str(
             model_name(self.settings) or self.results.get("agent") or self.path.resolve().name
@@ -592,8 +601,10 @@ class Run:
 
 def model_name(info: Mapping[str, Any]) -> str:
     """What `run.json` calls the model, as `Run.name` has it; empty where there is none."""
-    name, control = str(info.get("model", "")), _control(info)
-    return f"{name} [{control}]" if control else name
+    name, chosen = str(info.get("model", "")), info.get("selection") or {}
+    of = f"{chosen.get('by')} of {chosen.get('samples')}" if chosen else ""
+    marks = [mark for mark in (_control(info), of) if mark]
+    return f"{name} [{', '.join(marks)}]" if marks else name
 
 
 def _control(info: Mapping[str, Any]) -> str:

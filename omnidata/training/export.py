@@ -20,12 +20,20 @@ from typing import Any
 from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
 from omnidata.jsontext import encode
 from omnidata.loaders.files import refuse_closed
+from omnidata.name_index import NameIndex
 from omnidata.run.selection import SPLITS, Split, select, split_of, write_exclude
 from omnidata.storage import PLAN, StagedFolder, atomic_write, is_unfinished, write_json
 from omnidata.tasks import get_task
 from omnidata.tasks.coordinates import answer_space
 from omnidata.training import leaks
 from omnidata.training.media_store import MEDIA, Media, Sizing, Store, Wanted
+from omnidata.training.preferences import (
+    Choosing,
+    Chosen,
+    PairMaker,
+    Preferences,
+    preference_info,
+)
 from omnidata.training.prompt_formats import REWARD, REWARD_FILE, SUFFIX
 from omnidata.training.reward_files import write_reward
 from omnidata.training.rewards import TERMS
@@ -134,7 +142,7 @@ class SplitFile:
         folder: of the export.
         split: which one.
         suffix: of the file.
-        steps: rows so far.
+        rows: so far.
         episodes: of these steps.
         groups: of these steps: what splits are cut between.
         media: the files that the rows name, relative to the export.
@@ -144,12 +152,13 @@ class SplitFile:
     folder: Path
     split: Split
     suffix: str = ".jsonl"
-    steps: int = 0
+    rows: int = 0
     episodes: set[str] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     media: set[str] = field(default_factory=set)
     columns: set[str] = field(default_factory=set)
     _first: list[bytes] = field(default_factory=list)
+    _steps: NameIndex = field(default_factory=NameIndex)
 
     def __post_init__(self) -> None:
         """Forget what an interrupted call has left."""
@@ -164,9 +173,19 @@ class SplitFile:
     def _rest(self) -> Path:
         return self.folder / f".{self.name}.rest"
 
+    @property
+    def steps(self) -> int:
+        """How many steps the rows are of."""
+        return len(self._steps)
+
+    def has(self, step: Step) -> bool:
+        """Whether there is a row of the step."""
+        return self._steps.get(step.sample_id) is not None
+
     def add(self, step: Step, line: Line) -> None:
         """Take a row."""
-        self.steps += 1
+        self.rows += 1
+        self._steps.add(step.sample_id)
         self.episodes.add(step.episode)
         self.groups.add(step.group)
         self.media |= line.media
@@ -251,6 +270,7 @@ def export(
     exclude: frozenset[str] = frozenset(),
     limit: int | None = None,
     against: LoadedDataset | None = None,
+    preferences: Preferences | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Exported:
@@ -268,13 +288,15 @@ def export(
         exclude: ids of steps that are not.
         limit: the first so many steps.
         against: data of an evaluation with which the training data must share nothing.
+        preferences: of answers to each other, which the rows have in place of right answers.
         overwrite: replace an export that is there.
         progress: called with the media done and their number; then again for those of `against`.
 
     Raises:
         UsageError: the trainer has no form for the prompts or the options, nothing is chosen,
-            pictures are to be resized whose size the prompts tell, or `out` is there and not to be
-            replaced.
+            pictures are to be resized whose size the prompts tell, `out` is there and not to be
+            replaced, or a run is none of these data and prompts.
+        RunError, PredictionError: a run is unfinished or broken, or media have changed since.
         DataError: no step can be exported, a voice instruction is missing, media lie in folders
             that nobody named, another process is exporting to the same place, or it cannot be
             written.
@@ -282,6 +304,10 @@ def export(
     options.check(task)
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     refuse_closed(steps)
+    chosen: Chosen | None = None
+    if preferences:
+        chosen = Choosing(task, source, preferences, options).choose(steps)
+        steps = chosen.steps
     needed, kinds = _needed(task, steps, options)
     frames = options.frames if options.video == "frames" else None
     settings = {
@@ -304,8 +330,13 @@ def export(
         )
         stored = store.fill(needed, progress)
         maker = Maker(task, options, stored, kinds, unstated(source), staging.out)
-        splits, findings = _split(steps, maker, options, staging.path)
-        left_out = {finding.where for finding in findings}
+        made: Iterable[tuple[Step, Line | Finding]]
+        made = ((step, maker.make(step)) for step in steps)
+        pairs: PairMaker | None = None
+        if chosen and preferences:
+            pairs = PairMaker(chosen, maker, preferences, options, task, kinds)
+            made = pairs.lines()
+        splits, findings = _split(made, options, staging.path)
         findings += _remarks(task, source, options, splits)
         seen = [step.sample_id for step in source.steps if split_of(step, options.shares) != "test"]
         lists = {SEEN: ("steps of episodes that are not for testing", seen)}
@@ -317,16 +348,24 @@ def export(
             lacking = write_exclude(staging.path / name, ids, head=f"{head}, by omnidata export")
             findings += [_unlisted(name, sample) for sample in lacking]
         wanted = {REPORT, *lists}.union(*({file.name, *file.media} for file in splits.values()))
-        kept = (step for step in steps if step.sample_id not in left_out)
+        kept = (step for step in steps if any(file.has(step) for file in splits.values()))
         if write_models(staging.path / MODELS, kept):
             wanted.add(MODELS)
         if options.prompts:
             wanted |= write_reward(staging.path, task, source, options.prompts, options.reward)
         if options.format == "llamafactory":
-            write_json(staging.path / INFO, dataset_info(task.name, splits.values()))
+            info = dataset_info(task.name, splits.values())
+            if preferences:
+                info = preference_info(preferences.format, info)
+            write_json(staging.path / INFO, info)
             wanted.add(INFO)
         choice = {"where": dict(where), "exclude": sorted(exclude), "limit": limit}
         report = _report(task, source, choice, against, options, splits, findings)
+        if pairs and preferences:
+            report["options"]["format"] = preferences.format
+            report["preferences"] = pairs.report()
+            for split, file in splits.items():
+                report["splits"][split]["rows"] = file.rows
         if any(wanted.size for wanted in needed):
             report["fixed_sizes"] = True
         if task.special_tokens:
@@ -376,13 +415,12 @@ def _needed(
 
 
 def _split(
-    steps: Sequence[Step], maker: Maker, options: Options, folder: Path
+    rows: Iterable[tuple[Step, Line | Finding]], options: Options, folder: Path
 ) -> tuple[dict[Split, SplitFile], list[Finding]]:
     """Write the rows; say which steps have none."""
     files: dict[Split, SplitFile] = {}
     findings: list[Finding] = []
-    for step in steps:
-        made = maker.make(step)
+    for step, made in rows:
         if isinstance(made, Finding):
             findings.append(made)
             continue
@@ -392,7 +430,7 @@ def _split(
         files[split].add(step, made)
     if not files:
         raise DataError(
-            f"none of {counted(len(steps), 'step')} can be exported, the first: {findings[0]}",
+            f"none of {counted(len(findings), 'step')} can be exported, the first: {findings[0]}",
             expected="at least one step with its media and a target",
             remedy="mend the data",
         )

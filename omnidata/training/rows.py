@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,7 @@ import msgspec
 
 from omnidata.actions import Screen, Space
 from omnidata.adapters.media_budget import ALL, Capabilities
-from omnidata.adapters.render import Turn, render_messages
+from omnidata.adapters.render import render_messages
 from omnidata.errors import Finding, MediaError, UsageError
 from omnidata.run.adapter_contract import fewer_modalities
 from omnidata.run.selection import SHARES, Split
@@ -22,6 +22,8 @@ from omnidata.training.formats import (
     FormatName,
     Objects,
     Piece,
+    Row,
+    Turns,
     by_swift,
     control,
     mismatch,
@@ -192,6 +194,21 @@ class Line:
     media: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """A step's prompt as it is written.
+
+    Attributes:
+        turns: what is asked.
+        begun: the beginning of the answer, which the prompt has.
+        receipt: what is shown, as a model's receipt says it.
+    """
+
+    turns: Turns
+    begun: str
+    receipt: Mapping[str, Any]
+
+
 def asked(
     task: Task, step: Step, capabilities: Capabilities
 ) -> tuple[Conversation, list[tuple[str, Wanted]]]:
@@ -240,24 +257,50 @@ class Maker:
 
     def make(self, step: Step) -> Line | Finding:
         """The row of a step, or why there is none."""
+        asked_for = self.prompted(step)
+        if isinstance(asked_for, Finding):
+            return asked_for
+        target = self._answer(step, asked_for.receipt)
+        if isinstance(target, Finding):
+            return target
+        begun = asked_for.begun
+        target = replace(target, text=begun + target.text, template=begun + target.template)
+        options = self._options
+        made = row(
+            options.format, asked_for.turns, target, objects=options.objects, kinds=self._kinds
+        )
+        if fault := self.fault(step, made):
+            return fault
+        if options.prompts:
+            made = prompt_row(
+                options.prompts,
+                asked_for.turns,
+                task=self._task.name,
+                sample_id=step.sample_id,
+                receipt=asked_for.receipt,
+                kinds=self._kinds,
+                root=self._root,
+            )
+        return self.line(step, asked_for.turns, made)
+
+    def prompted(self, step: Step) -> Prompted | Finding:
+        """A step's prompt as it is written, or why there is none."""
         try:
             conversation, media = asked(self._task, step, self._capabilities)
         except MediaError as error:
-            return _left_out(step, "media-broken", error.what, error.expected)
+            return left_out(step, "media-broken", error.what, error.expected)
         for role, wanted in media:
             kept = self._stored[wanted.key]
             if isinstance(kept, Broken):
                 what = f"{role.replace('_', ' ')}: {kept.what}"
-                return _left_out(step, "media-broken", what, kept.expected)
+                return left_out(step, "media-broken", what, kept.expected)
         absent = [role for role in _CURRENT if role in step.media and not step.media[role]]
         told = any(part.about for message in conversation for part in message.parts)
         if absent or not (told or any(wanted.ref.kind == "image" for _, wanted in media)):
             what = f"there is no {' and no '.join(absent) or 'picture'}"
-            return _left_out(step, "picture-missing", what, "a picture of the screen")
+            return left_out(step, "picture-missing", what, "a picture of the screen")
         turns, receipt = render_messages(conversation, self._capabilities, _text, self._sent)
-        target = self._answer(step, receipt)
-        if isinstance(target, Finding):
-            return target
+        begun = ""
         if turns[-1].role == "assistant":  # trainers want an answer whole
             if self._options.prompts:
                 raise UsageError(
@@ -267,15 +310,14 @@ class Maker:
                     remedy="name another -T dialect, or leave it out",
                 )
             begun = "".join(piece.text for piece in turns.pop().parts)
-            target = replace(target, text=begun + target.text, template=begun + target.template)
-        return self._line(step, turns, target, receipt)
+        return Prompted(turns, begun, receipt)
 
-    def _answer(self, step: Step, receipt: dict[str, Any]) -> Target | Finding:
+    def _answer(self, step: Step, receipt: Mapping[str, Any]) -> Target | Finding:
         """What a model is to say, which the task's profile calls right."""
         seen = shown(receipt, where=step.sample_id) or Resizing(step.screen, step.screen)
         original = seen.original
         if self._space == "px" and original != step.screen:
-            return _left_out(
+            return left_out(
                 step,
                 "size-differs",
                 f"the screenshot has {original[0]} x {original[1]} pixels, its target is for "
@@ -295,7 +337,7 @@ class Maker:
             wrong = "lies beyond the screen"
         else:
             return target
-        return _left_out(
+        return left_out(
             step,
             "target-unreachable",
             f"the answer {text[:200]!r} {wrong}",
@@ -304,7 +346,7 @@ class Maker:
 
     def _without_target(self, step: Step) -> Finding:
         if f"{step.episode}/{step.step_index}" not in self._unstated:
-            return _left_out(step, "target-missing", "there is no usable target", "a target")
+            return left_out(step, "target-missing", "there is no usable target", "a target")
         return Finding(
             "target-absent",
             "warning",
@@ -314,46 +356,37 @@ class Maker:
             "label it (docs/label.md), or let it be: it is left out of the export",
         )
 
-    def _line(
-        self, step: Step, turns: Sequence[Turn[Piece]], target: Target, receipt: Mapping[str, Any]
-    ) -> Line | Finding:
-        options = self._options
-        pieces = [piece for turn in turns for piece in turn.parts if piece.name]
-        made = row(options.format, turns, target, objects=options.objects, kinds=self._kinds)
-        if differs := mismatch(options.format, made):
-            return _left_out(
+    def fault(self, step: Step, made: Row) -> Finding | None:
+        """What a trainer or a model would take for something else in a row; None if nothing."""
+        if differs := mismatch(self._options.format, made):
+            return left_out(
                 step,
                 "placeholder-in-text",
                 f"a text of the data holds what stands for a medium: {differs}",
                 "texts without placeholders",
             )
-        if token := control(options.format, made, self._own_controls):
-            return _left_out(
+        if token := control(self._options.format, made, self._own_controls):
+            return left_out(
                 step,
                 "control-token-in-text",
                 f"a text of the data holds {token}, which a model obeys",
                 "texts without the control tokens of models",
             )
-        if options.prompts:
-            made = prompt_row(
-                options.prompts,
-                turns,
-                task=self._task.name,
-                sample_id=step.sample_id,
-                receipt=receipt,
-                kinds=self._kinds,
-                root=self._root,
-            )
+        return None
+
+    def line(self, step: Step, turns: Turns, made: Row) -> Line | Finding:
+        """A row as it is written, with the step's id and the roles of its media."""
+        pieces = [piece for turn in turns for piece in turn.parts if piece.name]
         try:
             whole = {"sample_id": step.sample_id, **made, "roles": [p.role for p in pieces]}
             data = msgspec.json.encode(whole) + b"\n"
         except UnicodeEncodeError:
-            return _left_out(
+            return left_out(
                 step, "text-unwritable", "a text is no Unicode: half of a pair", "Unicode texts"
             )
         return Line(
             data,
-            frozenset(name for name, value in made.items() if value),
+            frozenset(name for name, value in made.items() if value or isinstance(value, bool)),
             frozenset(piece.name for piece in pieces),
         )
 
@@ -402,6 +435,7 @@ def _piece(kind: Modality, file: File, role: str) -> Piece:
     return Piece(kind, name=file.name, role=role, size=(file.width, file.height))
 
 
-def _left_out(step: Step, code: str, what: str, expected: str) -> Finding:
+def left_out(step: Step, code: str, what: str, expected: str) -> Finding:
+    """The finding that a step is no row."""
     remedy = "mend the data, or take the step out with --exclude; it is left out of the export"
     return Finding(code, "error", step.sample_id, what, expected, remedy)

@@ -24,6 +24,7 @@ from omnidata.tasks import get_task
 from omnidata.training.media_store import Sizing
 from tests.conftest import Once
 from tests.export.small import answer, load, rows, tree, written
+from tests.export.test_preferences import WRONG, asked, exported
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -97,6 +98,71 @@ def test_the_answers_that_swift_makes_of_objects_are_exact_matches(
         line = {"role": "screenshot", "width": width, "height": height, "original": [72, 160]}
         verdict = profile.judge(steps[name], read["answer"], {"parts": [line]})
         assert verdict.values[1] is True, read["answer"]
+
+
+@pytest.fixture(scope="session")
+def runs(once: Once) -> Path:
+    """Data, and two runs on them: one is right, the other is not."""
+
+    def make(root: Path) -> None:
+        data = tree(root / "data", episodes=2)
+        asked(data, root / "a")
+        asked(data, root / "b", WRONG)
+
+    return once("export-preferences", make)
+
+
+@installed("llamafactory")
+def test_llamafactory_reads_pairs_and_tags(runs: Path, tmp_path: Path) -> None:
+    both = [runs / "a", runs / "b"]
+    exported(runs / "data", tmp_path / "dpo", both, "llamafactory-dpo")
+    found = child("read_llamafactory", tmp_path / "dpo", "omnigui_train")
+    for read, row in zip(found, rows(tmp_path / "dpo"), strict=True):
+        assert read["answer"] == [row["chosen"]["content"], row["rejected"]["content"]]
+        assert [read["system"], *read["asked"]] == [turn["content"] for turn in row["messages"]]
+        names = [*row["images"], *row["videos"], *row["audios"]]
+        assert read["files"] == [str(tmp_path / "dpo" / name) for name in names]
+    exported(runs / "data", tmp_path / "kto", both, "llamafactory-kto")
+    found = child("read_llamafactory", tmp_path / "kto", "omnigui_train")
+    for read, row in zip(found, rows(tmp_path / "kto"), strict=True):
+        said = row["messages"][-1]["content"]
+        assert read["answer"] == ([said, ""] if row["kto_tag"] else ["", said])
+
+
+@installed("swift", "modelscope")
+def test_swift_reads_pairs(runs: Path, tmp_path: Path) -> None:
+    exported(runs / "data", tmp_path / "out", [runs / "a", runs / "b"])
+    found = child("read_preferences", tmp_path / "out")
+    for read, row in zip(found, rows(tmp_path / "out"), strict=True):
+        system, said, right = (turn["content"] for turn in row["messages"])
+        for side, answer_ in (("chosen", right), ("rejected", row["rejected_response"])):
+            assert read[side] == {
+                "system": system, "asked": said, "answer": answer_, "images": len(row["images"]),
+                "videos": row["videos"], "audios": row["audios"],
+            }  # fmt: skip
+
+
+@pytest.mark.full("half a minute of a trainer")
+@installed("trl", "torch", "transformers")
+@pytest.mark.parametrize("form", ["trl-dpo", "trl-kto"])
+def test_trls_trainers_prefer_what_is_right(form: str, runs: Path, tmp_path: Path) -> None:
+    from omnidata.adapters.tiny import make_tiny
+
+    checkpoint = make_tiny("qwen2.5-omni", tmp_path / "tiny")
+    exported(runs / "data", tmp_path / "out", [runs / "a", runs / "b"], form, "--frames", "2")
+    found = child("read_preferences", tmp_path / "out", checkpoint, form)
+    first, second = rows(tmp_path / "out")[:2]
+    if form == "trl-dpo":  # the right answers of the batch, then the wrong ones
+        said = [first["chosen"], second["chosen"], first["rejected"], second["rejected"]]
+    else:
+        said = [first["completion"], second["completion"]]
+    for text, turn in zip(found["texts"], said, strict=False):
+        assert turn[0]["content"][0]["text"] in text
+    assert found["pictures"] == len(first["images"] + second["images"]) * (
+        2 if form == "trl-dpo" else 1
+    )
+    assert all(math.isfinite(loss) for loss in found["losses"])
+    assert found["margins"][0] == 0 < 0.5 < found["margins"][-1]
 
 
 @pytest.mark.full("a quarter of a minute of a trainer")

@@ -1,0 +1,678 @@
+"""Preferences out of runs: to one step, an answer that is right and one that is wrong.
+
+Both are answers of models as they came, to the prompt that the row has; which is which the profile
+says. What is no verdict of a model's is no preference: steps without an answer, answers that were
+cut off or refused, or that were given to less than the prompt shows.
+
+Sources: TRL 1.16 (`DPOTrainer`, `KTOTrainer`: explicit prompts, vision), ms-swift 4.6 (custom
+datasets: RLHF), LLaMA-Factory 0.9.5 (`data/README`, `SharegptDatasetConverter`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from omnidata import predictions
+from omnidata.errors import DataError, Finding, PluginError, RunError, UsageError, counted
+from omnidata.run.folder import Answers
+from omnidata.run.media_stamps import Seen, media_of
+from omnidata.run.run_files import ANSWERS, cut, model_name, read_info
+from omnidata.run.sampling import found_below
+from omnidata.run.scoring import get_profile
+from omnidata.tasks.coordinates import answer_space, shown
+from omnidata.tasks.explaining import deciding
+from omnidata.training.formats import FormatName, Row, row
+from omnidata.training.rows import Line, Maker, Options, Prompted
+from omnidata.types import (
+    CAUSES,
+    Cause,
+    Completion,
+    Diagnosis,
+    LoadedDataset,
+    Modality,
+    Profile,
+    Step,
+    Target,
+    Task,
+    Verdict,
+)
+
+PreferenceFormat = Literal[
+    "trl-dpo", "trl-kto", "swift-dpo", "llamafactory-dpo", "llamafactory-kto"
+]
+Order = Literal["nearest", "balanced"]
+
+TRAINERS: Final[Mapping[PreferenceFormat, FormatName]] = {
+    "trl-dpo": "trl",
+    "trl-kto": "trl",
+    "swift-dpo": "swift",
+    "llamafactory-dpo": "llamafactory",
+    "llamafactory-kto": "llamafactory",
+}
+"""Whose rows they are, and by whose rules prompts and media are written."""
+SINGLE: Final[frozenset[PreferenceFormat]] = frozenset({"trl-kto", "llamafactory-kto"})
+"""Formats with a row for each answer, which need no partner."""
+
+_NEAR: Final[frozenset[Cause]] = frozenset({"near_miss", "near_text"})
+_OTHER_TYPE: Final[frozenset[Cause]] = frozenset(
+    {"wrong_type", "acted_early", "waited_too_long", "stopped_early", "went_on"}
+)
+_CAUSE: Final = "cause"
+_RIGHT: Final = 1 - 1e-9
+"""Of a score that is a mean of shares, which may lack a last digit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preferences:
+    """What preferences are made of, and which of them are taken.
+
+    Attributes:
+        runs: the folders of the runs; samples below one are runs as well.
+        format: of the rows.
+        profile: whose verdicts count; None for the task's default.
+        order: "nearest": those first whose wrong answer is nearest to right; "balanced": the causes
+            of wrong answers in turn, the nearest of each first.
+        most: rows, the first of this order; None for all.
+        changed_media: take answers to media that have changed since.
+    """
+
+    runs: Sequence[Path]
+    format: PreferenceFormat
+    profile: str | None = None
+    order: Order = "nearest"
+    most: int | None = None
+    changed_media: bool = False
+
+
+# Which answers make a pair, and in which order the pairs stand.
+
+
+class Pair(NamedTuple):
+    """Two answers to a step, or one of them alone.
+
+    Attributes:
+        step: its number among the steps.
+        chosen: the number of the run whose answer is right; None where there is none.
+        rejected: that of the wrong one; None where there is none.
+        cause: why that is wrong; None without one.
+        distance: how far from right it is (see `Diagnosis`); infinite where nobody knows.
+    """
+
+    step: int
+    chosen: int | None
+    rejected: int | None
+    cause: Cause | None = None
+    distance: float = math.inf
+
+
+def tier(cause: Cause | None) -> int:
+    """How near to right an answer with this cause is, in classes: 0 is nearest.
+
+    A near miss; the right type of action with another argument; another type; what nobody can read.
+
+    Examples:
+        >>> tier("near_miss"), tier("wrong_element"), tier("wrong_type"), tier("format")
+        (0, 1, 2, 3)
+    """
+    if cause in _NEAR:
+        return 0
+    if cause in _OTHER_TYPE:
+        return 2
+    return 3 if cause in (None, "format") else 1
+
+
+def ordered(pairs: Iterable[Pair], order: Order) -> list[Pair]:
+    """Pairs in the order in which they are written.
+
+    Distances of two causes have no common unit. So within a tier pairs stand by their rank among
+    those of their own cause, as a share of their number: the nearest tenth of all near misses is
+    beside the nearest tenth of all near texts.
+
+    Args:
+        pairs: in the order of the steps, which decides between equals.
+        order: see `Preferences`.
+
+    Examples:
+        >>> a, b = Pair(0, 0, 1, "wrong_text", 9.0), Pair(1, 0, 1, "near_miss", 0.5)
+        >>> c = Pair(2, 0, 1, "wrong_text", 4.0)
+        >>> [pair.step for pair in ordered([a, b, c], "nearest")]
+        [1, 2, 0]
+        >>> [pair.step for pair in ordered([a, b, c], "balanced")]
+        [1, 2, 0]
+    """
+    by_cause: dict[Cause | None, list[Pair]] = {}
+    for pair in pairs:
+        by_cause.setdefault(pair.cause, []).append(pair)
+    causes = [cause for cause in (*CAUSES, None) if cause in by_cause]
+    ranked: list[tuple[tuple[float, ...], Pair]] = []
+    for number, cause in enumerate(causes):
+        same = sorted(by_cause[cause], key=lambda pair: pair.distance)
+        for rank, pair in enumerate(same):
+            share = (rank + 0.5) / len(same)
+            place = (tier(cause), share) if order == "nearest" else (rank, number)
+            ranked.append((place, pair))
+    return [pair for _, pair in sorted(ranked, key=lambda each: each[0])]
+
+
+def apart(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """The answers of pairs one by one, each once: the right one, then the wrong one.
+
+    Examples:
+        >>> [(one.chosen, one.rejected) for one in apart([Pair(0, 0, 1), Pair(0, 0, 2)])]
+        [(0, None), (None, 1), (None, 2)]
+    """
+    told: set[tuple[int, int]] = set()
+    for pair in pairs:
+        for one in (pair._replace(rejected=None, cause=None), pair._replace(chosen=None)):
+            number = one.rejected if one.chosen is None else one.chosen
+            if number is not None and (pair.step, number) not in told:
+                told.add((pair.step, number))
+                yield one
+
+
+# The runs.
+
+
+@dataclass(slots=True)
+class _Source:
+    """A run whose answers are compared.
+
+    Attributes:
+        path: the folder.
+        model: its name.
+        answers: by sample id, each read when it is asked for.
+        counts: of its answers to the steps, by what became of them.
+    """
+
+    path: Path
+    model: str
+    answers: Answers
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+@contextmanager
+def _closing(sources: Iterable[_Source]) -> Iterator[None]:
+    """Close the files of answers at the end; they open again when one is asked for."""
+    try:
+        yield
+    finally:
+        for source in sources:
+            source.answers.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """An answer with a verdict."""
+
+    run: int
+    cause: Cause | None = None
+    distance: float = math.inf
+
+
+def run_options(task: str, run: Path) -> dict[str, str]:
+    """The task's options in a run, for whoever wants its prompts.
+
+    Raises:
+        UsageError: the run is of another task.
+        RunError: it is none, or broken.
+    """
+    info = read_info(run)
+    _check_task(run, info, task)
+    return dict(info.get("options", {}))
+
+
+def _check_task(run: Path, info: Mapping[str, Any], task: str) -> None:
+    if info["task"] != task:
+        raise UsageError(
+            f"the run is of {info['task']}",
+            where=f"--pairs {run}",
+            expected=f"a run of {task}",
+            remedy="name runs of one task",
+        )
+
+
+def check_run(run: Path, info: Mapping[str, Any], task: Task, source: LoadedDataset) -> None:
+    """Refuse a run whose answers are not to these prompts.
+
+    Args:
+        run: the folder, for messages.
+        info: the content of its `run.json`.
+        task: writes the prompts.
+        source: the data.
+
+    Raises:
+        UsageError: the run is of another task or other data, was shown media that were altered, or
+            had other prompts.
+    """
+    where = f"--pairs {run}"
+    _check_task(run, info, task.name)
+    if info.get("dataset_fingerprint") != source.fingerprint:
+        raise UsageError(
+            "the run was made on other annotations",
+            where=where,
+            expected="the data of the run: answers to other steps are no preference here",
+            remedy=f"name its data, {info['data']}" if info.get("data") else "name its data",
+        )
+    if info.get("control"):
+        raise UsageError(
+            "the model was shown media that were taken away or swapped on purpose",
+            where=where,
+            expected="a run on the data as they are",
+            remedy="leave the run out",
+        )
+    if info.get("prompt_hash") != task.prompt_hash:
+        own = info.get("options", {})
+        other = [
+            f"-T {name}={value}" for name, value in own.items() if task.options.get(name) != value
+        ]
+        lacks = [name for name in task.options if name not in own]
+        told = " ".join(other) or ", ".join(lacks)
+        raise UsageError(
+            "the run had other prompts" + (f": {cut(told)}" if told else ""),
+            where=where,
+            expected="one prompt for all answers to a step, which the rows have",
+            remedy=f"export with {' '.join(other)}, and other runs apart"
+            if other
+            else "ask again with this version, or leave the run out",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What rows are made of.
+
+    Attributes:
+        steps: that have any.
+        pairs: in order, by the numbers of these steps; those of formats with single answers are
+            apart.
+        report: what `export.json` says of the runs and the steps.
+        sources: the runs.
+    """
+
+    steps: Sequence[Step]
+    pairs: Sequence[Pair]
+    report: dict[str, Any]
+    sources: Sequence[_Source]
+
+    def answer(self, step: Step, run: int) -> Completion:
+        """What a run has for a step."""
+        return self.sources[run].answers[step.sample_id]
+
+
+class Choosing:
+    """Finds preferences in runs.
+
+    Args:
+        task: writes the prompts, and judges the answers.
+        source: the data.
+        preferences: which runs, and what is wanted of them.
+        options: of the export.
+
+    Raises:
+        UsageError, RunError: see `check_run`; a run is named twice, unfinished or broken.
+        PredictionError: its answers cannot be read.
+    """
+
+    def __init__(
+        self, task: Task, source: LoadedDataset, preferences: Preferences, options: Options
+    ) -> None:
+        if options.objects:
+            raise UsageError(
+                "places of answers that models gave are no numbers of ms-swift's",
+                where=f"--objects {options.objects}",
+                expected="answers as they came",
+                remedy="leave --objects out",
+            )
+        self._task, self._wanted = task, preferences
+        self._profile: Profile = get_profile(task, preferences.profile)
+        accepts = options.capabilities.accepts
+        self._left_out = frozenset(get_args(Modality)) - accepts
+        places: set[Path] = set()
+        self.sources: list[_Source] = []
+        for run in (each for named in preferences.runs for each in found_below(named)):
+            if run.resolve() in places:
+                raise UsageError(
+                    "the run is named twice",
+                    where=f"--pairs {run}",
+                    expected="each run once",
+                    remedy="leave one of them out",
+                )
+            places.add(run.resolve())
+            info = read_info(run)
+            check_run(run, info, task, source)
+            if not (run / ANSWERS).exists():
+                raise RunError(
+                    "the run has no answers",
+                    where=str(run),
+                    expected=ANSWERS,
+                    remedy="repeat its `omnidata evaluate` command, or leave it out",
+                )
+            answers = Answers(run / ANSWERS)
+            answers.read()
+            self.sources.append(_Source(run, model_name(info), answers))
+
+    def choose(self, steps: Sequence[Step]) -> Chosen:
+        """The preferences among the answers to steps.
+
+        Args:
+            steps: that are exported.
+
+        Raises:
+            DataError: there are none.
+            RunError: media have changed since a model was shown them.
+        """
+        found: list[Pair] = []
+        alone: list[Pair] = []
+        counts: Counter[str] = Counter()
+        seen = [Seen(lambda step: media_of(self._task.prompt(step, []))) for _ in self.sources]
+        with _closing(self.sources):
+            for number, step in enumerate(steps):
+                right, wrong = self._judged(step, seen)
+                counts["paired" if right and wrong else _alike(right, wrong)] += 1
+                paired = [
+                    Pair(number, right[n % len(right)].run, each.run, each.cause, each.distance)
+                    for n, each in enumerate(wrong)
+                    if right
+                ]
+                found += paired
+                used = {run for pair in paired for run in (pair.chosen, pair.rejected)}
+                alone += [Pair(number, each.run, None) for each in right if each.run not in used]
+                alone += [
+                    Pair(number, None, each.run, each.cause, each.distance)
+                    for each in wrong
+                    if each.run not in used
+                ]
+        for source, looked in zip(self.sources, seen, strict=True):
+            looked.check(allowed=self._wanted.changed_media, where=str(source.path))
+        pairs = ordered(found, self._wanted.order)
+        if self._wanted.format in SINGLE:
+            pairs = [*apart(pairs), *alone]
+        pairs = pairs[: self._wanted.most]
+        if not pairs:
+            raise self._nothing(steps, counts)
+        numbers = sorted({pair.step for pair in pairs})
+        places = {number: place for place, number in enumerate(numbers)}
+        return Chosen(
+            [steps[number] for number in numbers],
+            [pair._replace(step=places[pair.step]) for pair in pairs],
+            self._report(counts),
+            self.sources,
+        )
+
+    def _judged(self, step: Step, seen: Sequence[Seen]) -> tuple[list[_Judged], list[_Judged]]:
+        """The different answers to a step that are right, and those that are wrong."""
+        right: list[_Judged] = []
+        wrong: list[_Judged] = []
+        known: set[str] = set()
+        for number, source in enumerate(self.sources):
+            answer = source.answers.get(step.sample_id)
+            what = self._unusable(answer)
+            if answer is None or what:
+                source.counts[what] += 1
+                continue
+            seen[number].look(step, answer.delivery, answer.receipt)
+            verdict = self._profile.judge(step, answer.text, answer.receipt)
+            value = deciding(dict(zip(self._profile.values, verdict.values, strict=True)))
+            told = "unjudged" if value is None else "right" if value > _RIGHT else "wrong"
+            if told == "wrong" and value > 0:
+                told = "partly"
+            if told in ("right", "wrong") and answer.text in known:
+                told = "repeated"
+            source.counts[told] += 1
+            if told not in ("right", "wrong"):
+                continue
+            known.add(answer.text)
+            if told == "right":
+                right.append(_Judged(number))
+                continue
+            why = self._diagnosis(step, verdict, answer)
+            far = math.inf if why.distance is None else why.distance
+            wrong.append(_Judged(number, why.cause, far))
+        return right, sorted(wrong, key=lambda each: (tier(each.cause), each.distance))
+
+    def _diagnosis(self, step: Step, verdict: Verdict, answer: Completion) -> Diagnosis:
+        """What is wrong; `rule` where the benchmark's own explanation fails."""
+        try:
+            told = self._task.explain(
+                step, verdict, profile=self._profile.name, receipt=answer.receipt
+            )
+            return told.diagnosis or Diagnosis("rule")
+        except PluginError:  # it says nothing about the verdict, which stands
+            return Diagnosis("rule")
+
+    def _unusable(self, answer: Completion | None) -> str:
+        """Why an answer is no preference, in a word; empty if it may be one."""
+        if answer is None:
+            return "no_answer"
+        if answer.delivery != "ok":
+            return answer.delivery
+        kinds = {part.get("kind") for part in predictions.dropped(answer.receipt)}
+        if kinds - self._left_out or ("degraded" in answer.receipt and not kinds):
+            return "degraded"
+        return ""
+
+    def _report(self, counts: Counter[str]) -> dict[str, Any]:
+        return {
+            "format": self._wanted.format,
+            "profile": self._profile.name,
+            "order": self._wanted.order,
+            "max_rows": self._wanted.most,
+            "runs": [
+                {"run": str(each.path), "model": each.model, "answers": dict(each.counts)}
+                for each in self.sources
+            ],
+            "steps": {name: counts[name] for name in ("paired", *_ALIKE)},
+        }
+
+    def _nothing(self, steps: Sequence[Step], counts: Counter[str]) -> DataError:
+        told = ", ".join(f"{counts[name]} {_ALIKE[name]}" for name in _ALIKE if counts[name])
+        single = self._wanted.format in SINGLE
+        return DataError(
+            f"no preference in {counted(len(steps), 'step')}: {told}",
+            where=" ".join(f"--pairs {each.path}" for each in self.sources),
+            expected="an answer with a verdict"
+            if single
+            else "a step with a right answer and a wrong one",
+            remedy="name other runs too: of other models, or with other seeds",
+        )
+
+
+_ALIKE: Final[Mapping[str, str]] = {
+    "all_right": "with right answers alone",
+    "all_wrong": "with wrong answers alone",
+    "without": "without a usable answer",
+}
+"""What becomes of steps without a pair."""
+
+
+def _alike(right: Collection[_Judged], wrong: Collection[_Judged]) -> str:
+    return "all_right" if right else "all_wrong" if wrong else "without"
+
+
+# The rows.
+
+
+def preference_row(
+    name: PreferenceFormat, chosen: Row | None, rejected: Row | None, cause: Cause | None
+) -> Row:
+    """A row of a trainer's for preferences.
+
+    Args:
+        name: of the format.
+        chosen: the trainer's row for supervised training with the right answer; None for a row of
+            a wrong one alone.
+        rejected: the same with the wrong answer; None for a row of a right one alone.
+        cause: why the wrong answer is wrong, for whoever reads the rows; trainers pass it over.
+    """
+    one = rejected if chosen is None else chosen
+    assert one is not None
+    made = dict(one)
+    if name in SINGLE:
+        made["kto_tag" if name == "llamafactory-kto" else "label"] = chosen is not None
+    elif rejected is not None:
+        if name == "trl-dpo":
+            made["chosen"], made["rejected"] = made.pop("completion"), rejected["completion"]
+        elif name == "swift-dpo":
+            made["rejected_response"] = rejected["messages"][-1]["content"]
+        else:
+            made["chosen"], made["rejected"] = made["messages"][-1], rejected["messages"][-1]
+            made["messages"] = made["messages"][:-1]
+    return {**made, _CAUSE: cause or ""}
+
+
+def preference_info(name: PreferenceFormat, info: Mapping[str, Any]) -> dict[str, Any]:
+    """LLaMA-Factory's list of datasets as it must be for preferences.
+
+    Args:
+        name: of the format.
+        info: the list for supervised training, of the same files.
+    """
+    ranking: dict[str, Any] = {} if name in SINGLE else {"ranking": True}
+    return {
+        dataset: {
+            **said,
+            **ranking,
+            "columns": {key: value for key, value in said["columns"].items() if key != _CAUSE},
+        }
+        for dataset, said in info.items()
+    }
+
+
+class PairMaker:
+    """Writes the rows of preferences.
+
+    Attributes:
+        right, wrong: how many answers of these kinds the rows have so far.
+        causes: of the wrong ones.
+
+    Args:
+        chosen: what they are made of.
+        maker: writes prompts.
+        wanted: gives the format.
+        options: of the export.
+        task: of the steps.
+        kinds: modalities that any row has files of.
+    """
+
+    def __init__(
+        self,
+        chosen: Chosen,
+        maker: Maker,
+        wanted: Preferences,
+        options: Options,
+        task: Task,
+        kinds: frozenset[Modality],
+    ) -> None:
+        self._chosen, self._maker, self._format = chosen, maker, wanted.format
+        self._trainer, self._kinds = options.format, kinds
+        self.right = self.wrong = 0
+        self.causes: Counter[Cause] = Counter()
+        self._task, self._space = task, answer_space(task.options)
+        self._profile = get_profile(task, wanted.profile)
+
+    def lines(self) -> Iterator[tuple[Step, Line | Finding]]:
+        """The rows in order, or why there is none; a finding comes once."""
+        told: set[Finding] = set()
+        with _closing(self._chosen.sources):
+            for pair in self._chosen.pairs:
+                step = self._chosen.steps[pair.step]
+                made = self._line(step, pair)
+                if isinstance(made, Finding):
+                    if made in told:
+                        continue
+                    told.add(made)
+                else:
+                    self._count(pair)
+                yield step, made
+
+    def report(self) -> dict[str, Any]:
+        """What `export.json` says of the rows, and of what they were made of."""
+        causes = {cause: self.causes[cause] for cause in CAUSES if self.causes[cause]}
+        return {
+            **self._chosen.report,
+            "written": {"right": self.right, "wrong": self.wrong},
+            "causes": causes,
+        }
+
+    def _count(self, pair: Pair) -> None:
+        self.right += pair.chosen is not None
+        self.wrong += pair.rejected is not None
+        if pair.rejected is not None and pair.cause:
+            self.causes[pair.cause] += 1
+
+    def _line(self, step: Step, pair: Pair) -> Line | Finding:
+        prompt = self._maker.prompted(step)
+        if isinstance(prompt, Finding):
+            return prompt
+        if fault := self._maker.fault(step, self._row(prompt, "")):
+            return fault
+        made: list[Row | None] = []
+        for number in (pair.chosen, pair.rejected):
+            if number is None:
+                made.append(None)
+                continue
+            answer = self._chosen.answer(step, number)
+            whole = self._row(prompt, prompt.begun + answer.text)
+            if why := self._unfit(step, answer, prompt, whole):
+                return replace(why, what=f"{self._chosen.sources[number].path}: {why.what}")
+            made.append(whole)
+        good, bad = made
+        return self._maker.line(
+            step, prompt.turns, preference_row(self._format, good, bad, pair.cause)
+        )
+
+    def _row(self, prompt: Prompted, answer: str) -> Row:
+        target = Target(answer, answer)
+        return row(self._trainer, prompt.turns, target, objects=None, kinds=self._kinds)
+
+    def _unfit(self, step: Step, answer: Completion, prompt: Prompted, made: Row) -> Finding | None:
+        """Why an answer cannot stand behind the prompt of the row; None if it can."""
+        then, now = (
+            found.size if (found := shown(receipt, where=step.sample_id)) else step.screen
+            for receipt in (answer.receipt, prompt.receipt)
+        )
+        if then != now and self._moves(step, answer, prompt):
+            return _unusable(
+                step,
+                f"the answer is for a picture of {then[0]} x {then[1]} pixels, the row's has "
+                f"{now[0]} x {now[1]}",
+                "pictures as the model was shown them: give --image-size or --smart-resize the "
+                "size of the run",
+            )
+        fault = self._maker.fault(step, made)
+        if fault is None:
+            return None
+        what = fault.what.replace("a text of the data", "the answer")
+        return _unusable(step, what, "an answer without what trainers and models obey")
+
+    def _moves(self, step: Step, answer: Completion, prompt: Prompted) -> bool:
+        """Whether an answer points elsewhere in a picture of another size."""
+        if self._space == "px":
+            said = self._task.read(answer.text, answer.receipt)
+            return said is None or any(
+                each.start or each.end or each.path for each in (said, *said.then)
+            )
+        if self._space is not None:
+            return False
+        then, now = (
+            self._profile.judge(step, answer.text, receipt)
+            for receipt in (answer.receipt, prompt.receipt)
+        )
+        return (then.values, then.parsed) != (now.values, now.parsed)
+
+
+def _unusable(step: Step, what: str, expected: str) -> Finding:
+    return Finding(
+        "answer-unusable",
+        "warning",
+        step.sample_id,
+        what,
+        expected,
+        "let it be: the row is left out; or name other runs",
+    )
