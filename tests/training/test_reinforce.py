@@ -23,9 +23,9 @@ HEARD = "cross_modal_discrimination"
 @pytest.mark.full("minutes of training")
 def test_a_tiny_model_learns_to_listen_by_reward(tmp_path: Path) -> None:
     """On held-out episodes whose answer is only heard; twins are alike in all else."""
-    data = ("--only", "audio", "--episodes", "400", "--steps", "50")
+    data = ("--only", "audio", "--episodes", "400", "--steps", "50", "--until", "0.052")
     done = subprocess.run(
-        [sys.executable, EXAMPLE, "--out", tmp_path / "out", "--json", *data],
+        [sys.executable, EXAMPLE, "--out", tmp_path / "out", "--json", "--rl-lr", "1e-3", *data],
         capture_output=True,
         text=True,
         timeout=3600,
