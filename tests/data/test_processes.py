@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.run.engines.local import Lost, each
+from omnidata.run.engines import Lost, each
 from tests.data import calls
 
 EVEN = [0, 2, 4, 6, 8, 10, 12, 14]
