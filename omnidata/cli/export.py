@@ -124,7 +124,7 @@ def export(
     strict: args.Strict = False,
     as_json: args.Json = False,
 ) -> None:
-    """Write training data for a trainer: prompts with right answers, or prompts and a reward.
+    """Write training data: prompts with right answers, or with a reward.
 
     With --pairs the answers are those of runs, one that is right and one that is wrong by the
     profile, to prompts as the runs had them: what -T does not say is as in the first run.

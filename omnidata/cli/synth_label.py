@@ -266,9 +266,15 @@ class _Model:
         """What came of asking."""
         from omnidata.synth import annotate as synth
 
+        # Made here, if this machine asks, what is wrong with it is said before anything is written.
+        model = (
+            self.asking.recipe(self.spec)
+            if self.cluster
+            else self.asking.adapter(self.spec, task, asked.source.steps)
+        )
         with terminal.resumable(), terminal.progress(self.spec) as progress:
             run = synth.Asking(
-                self.asking.recipe(self.spec),
+                model,
                 options=self.asking.options,
                 limits=self.asking.limits,
                 cluster=self.cluster,
