@@ -18,7 +18,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -46,6 +46,9 @@ CACHE_VARIABLE: Final = "OMNIDATA_CACHE"
 """The variable of the environment that names the folder of the cache."""
 BYTES_VARIABLE: Final = "OMNIDATA_CACHE_BYTES"
 """The variable of the environment with the bytes that the cache may hold."""
+LISTED_VARIABLE: Final = "OMNIDATA_LISTED"
+"""The variable of the environment that tells processes that are started which listing holds: of
+each mirror, by its folder, the number of the listing that this process read."""
 MOST_BYTES: Final = 50 * 1000**3
 """Bytes that the cache holds unless told otherwise."""
 
@@ -59,11 +62,13 @@ _KEPT_PART: Final = 0.9  # of the limit, when room is made
 _SCHEMA: Final = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS mirrors (
-    id INTEGER PRIMARY KEY, url TEXT UNIQUE, folder TEXT UNIQUE, base TEXT
+    id INTEGER PRIMARY KEY, url TEXT UNIQUE, folder TEXT UNIQUE, base TEXT,
+    listing TEXT DEFAULT '', number INTEGER DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS objects (
     id INTEGER PRIMARY KEY, mirror INTEGER, name TEXT, size INTEGER, version TEXT, mtime_ns INTEGER,
-    blocks BLOB, bytes INTEGER DEFAULT 0, used REAL DEFAULT 0, UNIQUE (mirror, name)
+    blocks BLOB, bytes INTEGER DEFAULT 0, used REAL DEFAULT 0, since INTEGER DEFAULT 0,
+    UNIQUE (mirror, name)
 );
 CREATE INDEX IF NOT EXISTS by_use ON objects (used) WHERE bytes > 0;
 CREATE TABLE IF NOT EXISTS total (id INTEGER PRIMARY KEY CHECK (id = 1), bytes INTEGER);
@@ -251,13 +256,14 @@ class _Cache:
         """The object that a file of a mirror stands for, marked as in use.
 
         Raises:
-            StoreError: nobody listed it.
+            StoreError: it is gone, or another than this process has listed: another command that
+                shares the cache has listed since.
         """
         digest, _, rest = path[len(str(self.stores)) + 1 :].partition("/")
         name = rest.partition("/")[2]
         query = (
-            "SELECT o.id, url, base, name, size, version, mtime_ns, blocks, used FROM objects o "
-            "JOIN mirrors m ON m.id = mirror WHERE folder = ? AND name = ?"
+            "SELECT o.id, url, base, name, size, version, mtime_ns, blocks, since, used "
+            "FROM objects o JOIN mirrors m ON m.id = mirror WHERE folder = ? AND name = ?"
         )
         row = self.base.execute(query, (digest, name)).fetchone()
         now = time.time()
@@ -265,17 +271,31 @@ class _Cache:
             with self.change():
                 self.base.execute("UPDATE objects SET used = ? WHERE id = ?", (now, row[0]))
                 row = self.base.execute(query, (digest, name)).fetchone()
-        if not row:
+        if not row or row[-2] > _listings(os.environ.get(LISTED_VARIABLE, "")).get(digest, row[-2]):
+            what = "has changed since it was listed" if row else "is gone"
             raise StoreError(
-                "the cache does not know what this file stands for",
-                where=path,
-                expected="a file of data that were listed",
-                remedy=f"remove {self.stores / digest}, and give the command again",
+                f"the object {what}",
+                where=shown(path),
+                expected="data that stay as they are while they are read",
+                remedy="give the same command again: it lists what is there now",
             )
-        identity, url, base, name, size, version, mtime_ns, blocks, used = row
+        identity, url, base, name, size, version, mtime_ns, blocks, _, used = row
         place = Address(*url.split("://", 1))
         about = StoredObject(size, version, mtime_ns)
         return _Known(identity, place, base, name, Path(path), about, blocks, used)
+
+
+@lru_cache(maxsize=8)
+def _listings(said: str) -> Mapping[str, int]:
+    """The numbers of the listings that hold, by the folders of their mirrors."""
+    pairs = (pair.partition("=") for pair in said.split(",") if pair)
+    return {folder: int(number) for folder, _, number in pairs if number.isdecimal()}
+
+
+def _holds(folder: str, number: int) -> None:
+    """From now on a listing holds, here and in processes that are started."""
+    known = {**_listings(os.environ.get(LISTED_VARIABLE, "")), folder: number}
+    os.environ[LISTED_VARIABLE] = ",".join(f"{name}={count}" for name, count in known.items())
 
 
 _held = threading.local()
@@ -352,6 +372,7 @@ def _remembered(where: str) -> Iterator[None]:
 
 
 def _mirrored(cache: _Cache, place: Address, found: Listing) -> Path:
+    most_bytes()  # what is wrong with it is said before anything is fetched
     digest = sha256(place.url.encode("utf-8", "surrogatepass")).hexdigest()[:20]
     root = cache.stores / digest / (place.path.rpartition("/")[2] or "data")
     with cache.mirror_lock(root):
@@ -362,9 +383,15 @@ def _mirrored(cache: _Cache, place: Address, found: Listing) -> Path:
                 "ON CONFLICT (url) DO UPDATE SET base = excluded.base",
                 (place.url, digest, found.base),
             )
-            (mirror,) = cache.base.execute(
-                "SELECT id FROM mirrors WHERE url = ?", (place.url,)
+            mirror, listed, number = cache.base.execute(
+                "SELECT id, listing, number FROM mirrors WHERE url = ?", (place.url,)
             ).fetchone()
+            if listed != found.digest:
+                number += 1
+                cache.base.execute(
+                    "UPDATE mirrors SET listing = ?, number = ? WHERE id = ?",
+                    (found.digest, number, mirror),
+                )
         rows = cache.base.execute(
             "SELECT name, id, size, version, mtime_ns FROM objects WHERE mirror = ?", (mirror,)
         )
@@ -378,15 +405,16 @@ def _mirrored(cache: _Cache, place: Address, found: Listing) -> Path:
                 _place_holder(cache, root / name, about)
                 new[name] = about
             elif (then.size, then.version) != (about.size, about.version):
-                _renew(cache, root / name, key, about)
+                _renew(cache, root / name, key, about, number)
             elif not _is_as_left(root / name, then):
                 _renew(cache, root / name, key, then)
         with cache.change():
             cache.base.executemany(
-                "INSERT INTO objects (mirror, name, size, version, mtime_ns) "
-                "VALUES (?, ?, ?, ?, ?)",
-                ((mirror, name, o.size, o.version, o.mtime_ns) for name, o in new.items()),
+                "INSERT INTO objects (mirror, name, size, version, mtime_ns, since) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                ((mirror, name, o.size, o.version, o.mtime_ns, number) for name, o in new.items()),
             )
+    _holds(digest, number)
     return root
 
 
@@ -404,16 +432,26 @@ def _drop(cache: _Cache, path: Path, key: int) -> None:
             break
 
 
-def _renew(cache: _Cache, path: Path, key: int, about: StoredObject) -> None:
-    """Forget what was read of an object, and put an empty file in its place."""
+def _renew(
+    cache: _Cache, path: Path, key: int, about: StoredObject, number: int | None = None
+) -> None:
+    """Forget what was read of an object, and put an empty file in its place.
+
+    Args:
+        cache: of the mirror.
+        path: of the file.
+        key: of the object.
+        about: as it is listed.
+        number: of the listing in which it is another; None where it is the same.
+    """
     with cache.lock(key):
         if _is_as_left(path, about):  # by whoever held the lock
             return
         with cache.change():
             cache.base.execute(
-                "UPDATE objects SET size = ?, version = ?, mtime_ns = ?, blocks = NULL, bytes = 0 "
-                "WHERE id = ?",
-                (about.size, about.version, about.mtime_ns, key),
+                "UPDATE objects SET size = ?, version = ?, mtime_ns = ?, blocks = NULL, bytes = 0, "
+                "since = COALESCE(?, since) WHERE id = ?",
+                (about.size, about.version, about.mtime_ns, number, key),
             )
         _place_holder(cache, path, about)
 
@@ -619,6 +657,7 @@ class Ranged(io.RawIOBase):
         with self.path.open("rb") as file:
             file.seek(self._at)
             count = file.readinto(view[: end - self._at])
+        fill(self.path, self._at, end)  # and nobody has put another in its place meanwhile
         self._at = self._end = self._at + count
         return count
 
@@ -630,6 +669,16 @@ def shown(path: str | Path) -> str:
     """A path for messages and records: of a file of a mirror the URL that it stands for."""
     text = os.fspath(path)
     return told(text) if is_mirrored(text) else text
+
+
+def listing_of(path: str | Path) -> str:
+    """A hash of what was listed for a path's mirror last; empty for a path that lies in none."""
+    if not is_mirrored(path):
+        return ""
+    stores = _holder(os.fspath(path))
+    folder = os.fspath(path).removeprefix(stores).partition("/")[0]
+    rows = _cache(stores).base.execute("SELECT listing FROM mirrors WHERE folder = ?", (folder,))
+    return next((listing for (listing,) in rows), "")
 
 
 def source(path: str | Path) -> str:

@@ -121,6 +121,16 @@ class Listing:
     base: str
     objects: Mapping[str, StoredObject]
 
+    @property
+    def digest(self) -> str:
+        """A hash of names, sizes and versions."""
+        digest = sha256()
+        for name, about in sorted(self.objects.items()):
+            digest.update(
+                f"{name}\0{about.size}\0{about.version}\0".encode("utf-8", "surrogatepass")
+            )
+        return digest.hexdigest()
+
 
 def local_path(text: str | Path) -> Path | None:
     """The path that a `file://` URL names; None for anything else.
@@ -132,7 +142,7 @@ def local_path(text: str | Path) -> Path | None:
     found = _URL.match(str(text))
     if found is None or found[1].lower() != _LOCAL:
         return None
-    return Path("/" + unquote(found[2]))
+    return Path("/" + unquote(found[2]).removeprefix("localhost/"))
 
 
 def address(text: str | Path) -> Address | None:
@@ -160,8 +170,10 @@ def address(text: str | Path) -> Address | None:
             remedy=meant(scheme, _STORES) or "download the data, and name their folder",
         )
     bucket = path.partition("/")[0]
-    login = bucket.rpartition("@")[0]
-    if "?" in path or "::" in path or (login and (":" in login or not scheme.startswith("abfs"))):
+    # A secret may hold a slash, behind which nobody would look for it.
+    secret = ":" in bucket and not bucket.startswith("arn:")
+    login = "@" in bucket and not scheme.startswith("abfs")
+    if "?" in path or "::" in path or secret or login:
         raise UsageError(
             "a URL with credentials, a query or several stores is not opened",
             where=shown,
@@ -186,14 +198,18 @@ def refuse_url(path: Path, where: str) -> None:
     Raises:
         UsageError: it is a URL.
     """
-    if local_path(path) or (place := address(path)) is None:
+    if local := local_path(path):
+        raise UsageError(
+            "a path is named as it is here", where=f"{where} {path}", expected=str(local)
+        )
+    if (place := address(path)) is None:
         return
     raise UsageError(
         "this has to lie on a disk",
         where=f"{where} {place.url}",
-        expected="a path: files that are written line by line, locked, moved and gone on with need "
-        "a POSIX file system",
-        remedy="write here, and copy what was made (docs/object_stores.md)",
+        expected="a path of this machine; a run folder and other files that are written line by "
+        "line, locked, moved and gone on with need a POSIX file system",
+        remedy="copy it here, or write here and copy what was made (docs/object_stores.md)",
     )
 
 

@@ -57,8 +57,8 @@ def many() -> int:
     Raises:
         UsageError: the environment says what is no number.
     """
-    said = os.environ.get(VARIABLE, str(MANY))
-    if not said.isdecimal():
+    said = os.environ.get(VARIABLE) or str(MANY)
+    if not (said.isascii() and said.isdecimal() and len(said) < 19):
         raise UsageError(
             f"{said!r} is no number of steps",
             where=VARIABLE,
@@ -284,7 +284,8 @@ class StoredSteps(IndexedSteps):
 
     def take(self, numbers: Numbers) -> StoredSteps:
         """The steps at those indices, in that order."""
-        kept = numbers if self._numbers is None else self._numbers[numbers]
+        own = np.where(numbers < 0, numbers + len(self), numbers)
+        kept = own if self._numbers is None else self._numbers[own]
         return StoredSteps(self.store, kept)
 
     def __len__(self) -> int:

@@ -149,7 +149,7 @@ def write(
     )
     budget = Budget(limits, about.name)
     with RunFolder(out, settings, again=False) as run:
-        join_left(run)
+        join_left(run, again=False)
         if "data" not in read_info(out):
             run.finish(data=shown(source.root), steps=len(steps), findings=len(source.findings))
         folder = BatchFolder(out)

@@ -179,7 +179,7 @@ class AskingWorker:
         """
         limits, meter = self._job.limits, StageTimer()
         free = Gate(Limits(), Budget(Limits(), self._adapter.name))
-        check_seen([Place(self._job.parts, "")])
+        check_seen([Place(self._job.parts)])
         path = self._job.parts / name
         lines = PartFile(path, known)
         try:
@@ -666,11 +666,15 @@ class OnCluster:
         """Whatever lies in the folder of parts."""
         for part in (*self._busy.values(), *self._joining):
             self._join(part)
-        join_left(self._run)
+        join_left(self._run, again=False)
 
 
-def join_left(run: RunFolder) -> None:
+def join_left(run: RunFolder, *, again: bool) -> None:
     """Join what workers wrote and no driver has: it was killed, whatever engine goes on.
+
+    Args:
+        run: the folder.
+        again: make attempts of transient failures: their steps are to be asked again.
 
     Raises:
         RunError, PredictionError: the disk takes no more, or a file is none of a worker's.
@@ -683,7 +687,9 @@ def join_left(run: RunFolder) -> None:
         with open_own(path, "rb") as file:
             for raw in file:
                 line = decode(raw, path)
-                if line.sample_id not in run.done:
+                if again and line.delivery in TRANSIENT:
+                    run.append_attempt(line.sample_id, line.completion())
+                elif line.sample_id not in run.done:
                     run.append(line.sample_id, line.completion())
     for path in sorted(folder.glob("*.attempts")):
         drop_partial_line(path)

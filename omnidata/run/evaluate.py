@@ -208,7 +208,7 @@ def evaluate(
         )
         budget = Budget(limits, about.name)
         with RunFolder(out, settings) as run:
-            join_left(run)
+            join_left(run, again=True)
             if task.needs_predictions:
                 run.reopen(_stale(steps, run))
             seen = Seen(lambda step: media_of(task.prompt(step, [])))

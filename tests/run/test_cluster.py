@@ -295,6 +295,18 @@ def test_what_another_engine_left_has_to_be_lines(tmp_path: Path) -> None:
         ask(data, run, "baseline:center", None)
 
 
+def test_failures_that_a_killed_driver_left_are_asked_again(tmp_path: Path) -> None:
+    data, run = make_data(tmp_path, 4), tmp_path / "run"
+    ask(data, run, "baseline:center", None)
+    lines = (run / "predictions.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (run / "predictions.jsonl").write_text("".join(lines[:-1]), encoding="utf-8")
+    (run / "parts").mkdir()
+    left = '{"sample_id":"ted/E0/3","output":"","delivery":"api_error","error":"503"}\n'
+    (run / "parts" / "x.jsonl").write_text(left, encoding="utf-8")
+    ask(data, run, "baseline:center", None)
+    assert {delivery for delivery, _ in answers(run).values()} == {"ok"}
+
+
 @pytest.mark.full("10 seconds of a machine that comes late")
 def test_less_room_than_asked_for_is_enough_to_go_on(tmp_path: Path, machines: Any) -> None:
     data = make_data(tmp_path, 40)

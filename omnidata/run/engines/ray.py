@@ -622,15 +622,17 @@ class Place:
         path: the same on every machine.
         url: of the data on a store, of which each machine makes a mirror there; empty where all
             machines share a disk.
+        listing: a hash of what the store listed.
     """
 
     path: Path
-    url: str
+    url: str = ""
+    listing: str = ""
 
     @classmethod
     def of(cls, path: Path) -> Place:
         """That of a path of this machine."""
-        return cls(path.absolute(), mirror.source(path))
+        return cls(path.absolute(), mirror.source(path), mirror.listing_of(path))
 
 
 def check_seen(places: Iterable[Place]) -> None:
@@ -641,8 +643,14 @@ def check_seen(places: Iterable[Place]) -> None:
         OmnidataError: as `omnidata.mirror.local`.
     """
     places = tuple(places)
-    for url in dict.fromkeys(place.url for place in places if place.url):
-        mirror.local(url)
+    for url, listing in dict.fromkeys((place.url, place.listing) for place in places if place.url):
+        if mirror.listing_of(mirror.local(url)) != listing:
+            raise RunError(
+                f"{machine()} finds other objects than the driver has listed",
+                where=url,
+                expected="data that stay as they are while they are read",
+                remedy="give the same command again: it lists what is there now",
+            )
     for place in places:
         if not place.path.exists():
             raise RunError(
