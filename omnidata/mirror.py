@@ -48,7 +48,7 @@ BYTES_VARIABLE: Final = "OMNIDATA_CACHE_BYTES"
 """The variable of the environment with the bytes that the cache may hold."""
 LISTED_VARIABLE: Final = "OMNIDATA_LISTED"
 """The variable of the environment that tells processes that are started which listing holds: of
-each mirror, by its folder, the number of the listing that this process read."""
+each mirror the number of the listing that this process read."""
 MOST_BYTES: Final = 50 * 1000**3
 """Bytes that the cache holds unless told otherwise."""
 
@@ -271,7 +271,8 @@ class _Cache:
             with self.change():
                 self.base.execute("UPDATE objects SET used = ? WHERE id = ?", (now, row[0]))
                 row = self.base.execute(query, (digest, name)).fetchone()
-        if not row or row[-2] > _listings(os.environ.get(LISTED_VARIABLE, "")).get(digest, row[-2]):
+        holds = _listings(os.environ.get(LISTED_VARIABLE, ""))
+        if not row or row[-2] > holds.get(_listing_key(self.stores, digest), row[-2]):
             what = "has changed since it was listed" if row else "is gone"
             raise StoreError(
                 f"the object {what}",
@@ -287,14 +288,19 @@ class _Cache:
 
 @lru_cache(maxsize=8)
 def _listings(said: str) -> Mapping[str, int]:
-    """The numbers of the listings that hold, by the folders of their mirrors."""
+    """The numbers of the listings that hold, by `_listing_key`."""
     pairs = (pair.partition("=") for pair in said.split(",") if pair)
-    return {folder: int(number) for folder, _, number in pairs if number.isdecimal()}
+    return {key: int(number) for key, _, number in pairs if number.isdecimal()}
 
 
-def _holds(folder: str, number: int) -> None:
+def _listing_key(stores: Path, folder: str) -> str:
+    """What names a mirror of any cache."""
+    return f"{sha256(os.fsencode(stores)).hexdigest()[:8]}-{folder}"
+
+
+def _holds(key: str, number: int) -> None:
     """From now on a listing holds, here and in processes that are started."""
-    known = {**_listings(os.environ.get(LISTED_VARIABLE, "")), folder: number}
+    known = {**_listings(os.environ.get(LISTED_VARIABLE, "")), key: number}
     os.environ[LISTED_VARIABLE] = ",".join(f"{name}={count}" for name, count in known.items())
 
 
@@ -414,7 +420,7 @@ def _mirrored(cache: _Cache, place: Address, found: Listing) -> Path:
                 "VALUES (?, ?, ?, ?, ?, ?)",
                 ((mirror, name, o.size, o.version, o.mtime_ns, number) for name, o in new.items()),
             )
-    _holds(digest, number)
+    _holds(_listing_key(cache.stores, digest), number)
     return root
 
 

@@ -413,7 +413,7 @@ def test_a_listing_holds_for_a_command_whatever_another_lists(store: S3Server) -
     reader.seek(600_000)
     with pytest.raises(StoreError, match="changed since it was listed"):
         reader.read(10)
-    with pytest.raises(StoreError, match="s3://bucket/held/gone.bin: the object is gone"):
+    with pytest.raises(StoreError, match=r"s3://bucket/held/gone\.bin: the object is gone"):
         mirror.fill(path.with_name("gone.bin"))
     # Processes that this one starts hold to its listing too.
     reads = (
