@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -102,6 +103,12 @@ class Hub:
     def reads(self, path: str) -> int:
         """How often the content of a file was asked for."""
         return sum(line.startswith("GET ") and line.endswith(f"/{path}") for line in self.seen)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """What a folder holds, by path."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 
 
 class _AnswerError(Exception):

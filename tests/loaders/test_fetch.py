@@ -28,19 +28,13 @@ from omnidata.media import read_bytes
 from omnidata.mirror import shown
 from omnidata.tasks import get_task
 from tests.cli.running import omnidata as command
-from tests.hub_server import TOKEN, Hub
+from tests.hub_server import TOKEN, Hub, files_of
 from tests.loaders.desk import agentnet, screenspot, spot, trajectory
 from tests.trees import row, write_app
 
 HUB_PAGE = Path(__file__).resolve().parents[2] / "docs" / "hub.md"
 V2 = "OS-Copilot/ScreenSpot-v2"
 OMNIGUI = "OmniGUI/OmniGUI"
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    """What a folder holds, by path."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 
 
 def zipped(files: dict[str, bytes]) -> bytes:

@@ -20,6 +20,7 @@ from omnidata.tasks.omnigui.load import load
 from omnidata.torch import Collate, Decoding, StepDataset, StepStream
 from tests.conftest import Once
 from tests.export.small import tree
+from tests.hub_server import Hub, files_of
 
 HOW = Decoding(num_frames=2)
 
@@ -119,6 +120,21 @@ def test_rows_are_decoded_when_asked_for_and_collated_with_masks(
     first = next(iter(DataLoader(stream, batch_size=4)))
     assert torch.equal(first["screenshot"], batches[0]["screenshot"])
     assert first["history"] == batches[0]["history"]
+
+
+@pytest.mark.parametrize("place", ["hf://org/steps", "hf://datasets/org/steps@{sha}"])
+def test_a_dataset_of_the_hub_comes_as_tensors_in_the_same_lines(
+    place: str, hub: Hub, embedded: Path
+) -> None:
+    sha = hub.add("org/steps", files_of(embedded))
+    rows = omnidata.load_dataset("omnigui", place.format(sha=sha), split="test")
+    decode = omnidata.decode(rows, roles=["screenshot"], size=(32, 64))
+    batches = DataLoader(rows.with_transform(decode), batch_size=8, num_workers=1)
+    assert [batch["screenshot"].shape for batch in batches] == [(8, 64, 32, 3)]
+    stream = omnidata.load_dataset("omnigui", place.format(sha=sha), split="test", streaming=True)
+    steps: Any = StepDataset(stream, Decoding(roles=("screenshot",)))
+    items = list(steps)
+    assert sorted(item.sample_id for item in items) == sorted(rows["sample_id"])
 
 
 def test_media_are_left_out_and_named_when_they_do_not_exist(data: Path, tmp_path: Path) -> None:
