@@ -668,7 +668,15 @@ def local_place(
             notice(f"{error.what}: what is read is fetched when it is read")
             return mirror.local(error.url)
     if str(data) != AUTO or (folder / data).exists():
-        return mirror.local(data, beside=folder)
+        place = mirror.local(data, beside=folder)
+        if hub.is_name(str(data)) and not place.exists():
+            raise DataError(
+                "there is no such file or folder",
+                where=str(data),
+                expected="a path that is there",
+                remedy=f"mend the path; a dataset of the Hub is named hf://{data}",
+            )
+        return place
     if not task:
         raise UsageError(
             "auto means the data of a task, and none is named",

@@ -363,6 +363,14 @@ def test_a_snapshot_is_read_once_and_pinned(hub: Hub, tmp_path: Path) -> None:
     assert local_place(f"hf://{OMNIGUI}@{sha}/TED") == place / "TED"
 
 
+def test_a_name_of_the_hub_is_a_path_and_no_server_hears_of_it(hub: Hub) -> None:
+    hub.add("org/spots", {})
+    with pytest.raises(DataError, match="no such file") as refused:
+        local_place("org/spots")
+    assert "hf://org/spots" in refused.value.remedy
+    assert not hub.seen
+
+
 def test_of_a_large_dataset_what_is_read_is_fetched_when_it_is_read(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
