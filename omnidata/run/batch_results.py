@@ -248,8 +248,9 @@ def _is_better(found: _Outcome, there: Completion | None, held: Got | None) -> b
         return True
     if there.delivery not in TRANSIENT:
         # Of answers the first round's counts, whatever is read first; one that came live stays.
-        batched = held is not None and held.answered
-        return batched and not found.why and found.asked.round < held.round
+        if held is None or not held.answered or found.why:
+            return False
+        return found.asked.round < held.round
     if not found.why:
         return True
     # Of failures the last round's says how things stand, whatever is read first.

@@ -100,14 +100,17 @@ def test_bad_usage_and_bad_input_exit_with_2_and_the_remedy(
 
 def test_a_failed_request_in_a_log_is_no_answer(sample: Path, tmp_path: Path) -> None:
     failed = "[LMMS_EVAL_REQUEST_FAILED after 5 retries] 503"
-    lines = [{"doc_id": 0, "filtered_resps": [failed]}, {"doc_id": 1, "resps": [[None]]}]
+    lines: list[dict[str, Any]] = [
+        {"doc_id": 0, "filtered_resps": [failed]},
+        {"doc_id": 1, "resps": [[None]]},
+    ]
     log = write_lines(tmp_path / "log.jsonl", lines)
     done = omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", "--json")
     assert as_json(done)["outcomes"]["api_error"] == 2
 
 
 def test_a_line_without_a_place_for_an_answer_is_refused(sample: Path, tmp_path: Path) -> None:
-    lines = [{"doc_id": 0, "filtered_resps": ["x"]}, {"doc_id": 1}]
+    lines: list[dict[str, Any]] = [{"doc_id": 0, "filtered_resps": ["x"]}, {"doc_id": 1}]
     log = write_lines(tmp_path / "log.jsonl", lines)
     done = omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", code=2)
     assert f"{log}:2" in done.stderr

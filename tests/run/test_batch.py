@@ -358,6 +358,21 @@ def test_rows_that_are_not_of_this_batch_write_nothing(
         read(tmp_path, [torn])
 
 
+@pytest.mark.parametrize(
+    ("change", "why"), [({"rounds": []}, "of round 1, of 0"), ({"round": 7}, "of round 7, of 1")]
+)
+def test_a_manifest_whose_rounds_do_not_fit_is_refused(
+    four: Path, tmp_path: Path, change: dict[str, Any], why: str
+) -> None:
+    run = Path(shutil.copytree(four, tmp_path / "run"))
+    path = run / "batch" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    (manifest["files"][0] if "round" in change else manifest).update(change)
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(RunError, match=why):
+        read(run, [])
+
+
 def test_a_failure_gives_way_to_the_answer_of_another_file(
     source: LoadedDataset, tmp_path: Path
 ) -> None:
@@ -413,8 +428,8 @@ def test_usage_counts_answers_of_unknown_tokens_and_a_cost_stays(
     )
     write(TASK, source, VLLM, run, limit=4)
     rows = [*answers(run).values()]
-    for row, usage in zip(rows, ({}, {"prompt_tokens": -5}, {"prompt_tokens": 7}), strict=False):
-        row["response"]["body"]["usage"] = usage
+    for row, tokens in zip(rows, ({}, {"prompt_tokens": -5}, {"prompt_tokens": 7}), strict=False):
+        row["response"]["body"]["usage"] = tokens
     file = write_rows(tmp_path / "r.jsonl", rows[:3])
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())  # as an editor may save it
     read(run, [file], prices=prices)
