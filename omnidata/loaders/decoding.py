@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import datasets
 
 _NESTED = (list, tuple, dict)
+_OnError = Literal["raise", "mask"]
+_NUMBERS = ("int", "uint", "float", "bool")  # how the names of their types begin
 
 
 def decode(
@@ -30,13 +32,14 @@ def decode(
     num_frames: int = 4,
     seconds: float | None = None,
     audio_rate: int = 16_000,
-    on_error: Literal["raise", "mask"] = "raise",
+    on_error: _OnError = "raise",
 ) -> Decode:
     """What decodes the media of rows: `rows.with_transform(omnidata.decode(rows))`.
 
     Every value is an array, a number or a text then, so that a `DataLoader` makes batches of rows
     without a `collate_fn`, where `size` and `seconds` make media alike. An absent medium is zeros,
-    and `ROLE_mask` is False; what is nested, as the history, is JSON; an absent text is empty.
+    and `ROLE_mask` is False; what is nested, as the history, is JSON; an absent text is empty,
+    and an absent number NaN.
 
     A stream has no `with_transform`: `rows.map(omnidata.decode(rows), batched=True, batch_size=8)`.
 
@@ -54,8 +57,20 @@ def decode(
         float32 (N,), of which `ROLE_length` samples are its own.
 
     Raises:
-        UsageError: the rows are no steps, or have no such role.
+        UsageError: the rows are no steps, or have no such role; or an argument is none.
     """
+    if on_error not in get_args(_OnError):
+        raise UsageError(
+            f"on_error is {on_error!r:.40}",
+            where="omnidata.decode(on_error=...)",
+            expected=f"one of {', '.join(get_args(_OnError))}",
+        )
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise UsageError(
+            f"seconds is {seconds!r:.40}",
+            where="omnidata.decode(seconds=...)",
+            expected="a number of seconds above 0, or None for the whole of each track",
+        )
     reader = RowReader.of(rows)
     for role in roles or ():
         if role not in reader.kinds:
@@ -65,12 +80,17 @@ def decode(
                 expected=f"some of {', '.join(reader.kinds)}",
             )
     chosen = tuple(reader.kinds if roles is None else roles)
-    return Decode(reader, chosen, size, num_frames, seconds, audio_rate, on_error)
+    numbers = frozenset(
+        name
+        for name, column in (rows.features or {}).items()
+        if str(getattr(column, "dtype", "")).startswith(_NUMBERS)
+    )
+    return Decode(reader, chosen, size, num_frames, seconds, audio_rate, on_error, numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class Decode:
-    """Decodes columns of rows; see `decode`, whose arguments it has."""
+    """Decodes columns of rows; see `decode`, whose arguments it has, and the `numbers` columns."""
 
     reader: RowReader
     roles: tuple[str, ...]
@@ -78,7 +98,8 @@ class Decode:
     num_frames: int
     seconds: float | None
     audio_rate: int
-    on_error: Literal["raise", "mask"]
+    on_error: _OnError
+    numbers: frozenset[str]
 
     def __call__(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
         """The columns, decoded.
@@ -87,7 +108,7 @@ class Decode:
             MediaError: a medium is missing or broken; names the step.
         """
         found: dict[str, list[Any]] = {
-            name: [_plain(value) for value in values]
+            name: _numbers(values) if name in self.numbers else [_plain(value) for value in values]
             for name, values in columns.items()
             if name not in self.reader.kinds
         }
@@ -158,6 +179,13 @@ def _fitted(frame: npt.NDArray[np.uint8], size: Screen) -> npt.NDArray[np.uint8]
     whole = np.zeros((size[1], size[0], 3), np.uint8)
     whole[top : top + inner[1], left : left + inner[0]] = resized(frame, inner)
     return whole
+
+
+def _numbers(values: Sequence[Any]) -> list[Any]:
+    """The numbers of a column; where one is absent all are floats, of which torch makes float64."""
+    if None not in values:
+        return list(values)
+    return [float("nan") if value is None else float(value) for value in values]
 
 
 def _plain(value: Any) -> Any:

@@ -185,6 +185,21 @@ class BatchFolder:
         if (self.path / "manifest.json").exists():
             with wrap_os_error(self.path), open_own(self.path / "manifest.json", "rb") as file:
                 self.manifest = decoded(file.read(), Manifest, self.path / "manifest.json")
+            self._check_rounds(self.manifest)
+
+    def _check_rounds(self, manifest: Manifest) -> None:
+        """Whether there is a round, and each file is of one that there is."""
+        last = len(manifest.rounds)
+        wrong = next((file for file in manifest.files if file.round > last), None)
+        if wrong or not last:
+            raise RunError(
+                f"{wrong.name} is of round {wrong.round}, of {last}"
+                if wrong
+                else "the manifest has no round",
+                where=str(self.path / "manifest.json"),
+                expected="the file that `omnidata batch write` writes",
+                remedy="restore the file, or write the batch again into another folder",
+            )
 
     @classmethod
     def of(cls, run: Path) -> tuple[Self, Manifest]:

@@ -76,6 +76,11 @@ class _Outcome:
     why: str
 
     @property
+    def name(self) -> str:
+        """The id of the step that it is about."""
+        return self.asked.sample_id
+
+    @property
     def rank(self) -> tuple[bool, int, str]:
         """The smallest of a step's is its line: the first answer, else the last failure."""
         number = self.asked.round
@@ -131,23 +136,26 @@ def read(
     outcomes = reader.outcomes(files)
     settings = {name: value for name, value in info.items() if name not in FACTS}
     with RunFolder(out, settings, again=False) as run:
-        rounds = {line.sample_id: line.round for line in folder.got()}
+        held = {line.sample_id: line for line in folder.got()}
         for line in asked.values():
             if (why := lost.get(line.file)) and line.custom_id not in outcomes:
                 outcomes[line.custom_id] = reader.lost(line, why)
         best: dict[str, _Outcome] = {}
         for outcome in outcomes.values():
-            name = outcome.asked.sample_id
+            name = outcome.name
+            _check_same(outcome, run.done.get(name), held.get(name), out)
             if name not in best or outcome.rank < best[name].rank:
                 best[name] = outcome
         fresh = [
             best[step.sample_id]
             for step in steps
             if step.sample_id in best
-            and _is_better(best[step.sample_id], run.done.get(step.sample_id), rounds)
+            and _is_better(
+                best[step.sample_id], run.done.get(step.sample_id), held.get(step.sample_id)
+            )
         ]
         final = {line.sample_id for line in run.lines() if line.delivery not in TRANSIENT}
-        found.kept = sum(name in final for name in best)
+        found.kept = sum(name in final for name in best.keys() - {one.name for one in fresh})
         _record(folder, run, fresh)
         for outcome in fresh:
             found.failed[outcome.why or "ok"] += 1
@@ -164,7 +172,7 @@ def read(
             source,
             steps,
             run,
-            _budget(folder, manifest, run, prices),
+            _budget(folder, manifest, run, prices, info.get("usage") or {}),
             timings={"read_s": time.perf_counter() - began},
             findings=info.get("findings", len(source.findings)),
             changed_media=changed,
@@ -201,22 +209,52 @@ def _model(
     return adapter
 
 
-def _is_better(found: _Outcome, there: Completion | None, rounds: Mapping[str, int]) -> bool:
+def _check_same(found: _Outcome, there: Completion | None, held: Got | None, out: Path) -> None:
+    """Hold an answer against what an earlier call has read as the answer to the same request.
+
+    Args:
+        found: what came back.
+        there: the line that the step has.
+        held: what the step's line is of, if it came out of a batch.
+        out: the run folder.
+
+    Raises:
+        PredictionError: it is another one.
+    """
+    if there is None or held is None or found.why or not held.answered:
+        return
+    came = found.completion
+    if found.asked.custom_id == held.custom_id and (
+        (came.delivery, came.text) != (there.delivery, there.text)
+    ):
+        raise PredictionError(
+            f"there are two answers to the request {held.custom_id}, about step {held.sample_id}: "
+            "an earlier call has read another one",
+            where=str(out),
+            expected="one answer to a request",
+            remedy="name the files of one pass only, or write the batch into another folder",
+        )
+
+
+def _is_better(found: _Outcome, there: Completion | None, held: Got | None) -> bool:
     """Whether what came back is to be the step's line.
 
     Args:
         found: what came back.
         there: the line that the step has.
-        rounds: of lines that came out of a batch, by sample id.
+        held: what the step's line is of, if it came out of a batch.
     """
     if there is None:
         return True
     if there.delivery not in TRANSIENT:
-        return False
+        # Of answers the first round's counts, whatever is read first; one that came live stays.
+        if held is None or not held.answered or found.why:
+            return False
+        return found.asked.round < held.round
     if not found.why:
         return True
     # Of failures the last round's says how things stand, whatever is read first.
-    return rounds.get(found.asked.sample_id, found.asked.round) < found.asked.round
+    return held is not None and held.round < found.asked.round
 
 
 def _record(folder: BatchFolder, run: RunFolder, fresh: Sequence[_Outcome]) -> None:
@@ -240,16 +278,35 @@ def _record(folder: BatchFolder, run: RunFolder, fresh: Sequence[_Outcome]) -> N
     run.sync()
 
 
-def _budget(folder: BatchFolder, manifest: Manifest, run: RunFolder, prices: Path | None) -> Budget:
-    """What the answers of the run have used; those of a batch at its price."""
+def _budget(
+    folder: BatchFolder,
+    manifest: Manifest,
+    run: RunFolder,
+    prices: Path | None,
+    before: Mapping[str, Any],
+) -> Budget:
+    """What the answers of the run have used; those of a batch at its price.
+
+    An answer that gave way to one of an earlier round is not among them, whatever was read first.
+
+    Args:
+        folder: of the batch.
+        manifest: of the batch.
+        run: its lines.
+        prices: the price file.
+        before: the usage that `run.json` has, whose cost stays where nobody names prices and there
+            is nothing new to be paid for.
+    """
     budget = Budget(Limits(prices=prices), manifest.spec)
     batched = {line.sample_id for line in folder.got() if line.answered}
     for line in run.lines():
-        if line.usage:
+        if line.usage or not (line.delivery in TRANSIENT or line.receipt.get("cached")):
             budget.spend(line.usage, manifest.price if line.sample_id in batched else 1.0)
     for failed in run.failed_lines():
-        if failed.usage:
+        if failed.usage and (failed.delivery in TRANSIENT or failed.sample_id not in batched):
             budget.spend(failed.usage)
+    if prices is None:
+        budget.keep_cost(before)
     return budget
 
 
@@ -335,7 +392,7 @@ class _Reader:
 
     def _returned(self, line: bytes) -> Returned | None:
         try:
-            row = parsed(line.decode(errors="replace"))
+            row = parsed(line.decode("utf-8-sig", errors="replace"))
             return self._adapter.batch.read(row) if isinstance(row, dict) else None
         except (ValueError, RecursionError):
             return None

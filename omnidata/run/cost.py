@@ -265,6 +265,9 @@ def read_prices(path: Path) -> Prices:
     return prices
 
 
+_COST = ("cost", "currency", "prices_of")
+
+
 class Budget:
     """What a run has used, and whether it may ask on.
 
@@ -303,6 +306,7 @@ class Budget:
         self.cost = 0.0
         self.requests = 0
         self.unmetered = 0
+        self._kept: dict[str, Any] = {}
 
     def spend(self, usage: Mapping[str, Any], share: float = 1.0) -> None:
         """Count one answer; an answer without usage is taken to have used the mean of the others.
@@ -361,6 +365,23 @@ class Budget:
             limited.append((f"--max-tokens {self.max_tokens}", self.tokens.total, self.max_tokens))
         return limited
 
+    def keep_cost(self, said: Mapping[str, Any]) -> None:
+        """Say the cost that an earlier count of the same answers had, where this one has no prices.
+
+        Args:
+            said: as `totals` gave it; nothing of it is kept if it counts others.
+
+        Examples:
+            >>> budget = Budget(Limits(), "openai:m")
+            >>> budget.spend({"prompt_tokens": 30, "completion_tokens": 10})
+            >>> budget.keep_cost(budget.totals() | {"cost": 0.5, "currency": "EUR"})
+            >>> budget.totals()["cost"]
+            0.5
+        """
+        own = self.totals()
+        if all(said.get(name) == value for name, value in own.items()):
+            self._kept = {name: said[name] for name in _COST if name in said}
+
     def totals(self) -> dict[str, Any]:
         """What was used, for `run.json`; cost only with a price."""
         said: dict[str, Any] = {"requests": self.requests, "unmetered": self.unmetered}
@@ -371,4 +392,4 @@ class Budget:
                 "currency": self.prices.currency,
                 "prices_of": self.prices.date.isoformat(),
             }
-        return said
+        return said | self._kept

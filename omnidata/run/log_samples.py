@@ -158,7 +158,9 @@ def _claw_sample(line: bytes, where: str) -> Sample:
 
 def _sample(line: bytes, where: str) -> Sample:
     found = _object(line, where, "an object with doc_id and filtered_resps")
-    row, target, text = found.get("doc"), found.get("target"), _answer(found, where)
+    row, target, given = found.get("doc"), found.get("target"), _answer(found, where)
+    text = given or ""
+    error = text if text.startswith(LMMS_FAILED) else ""
     return Sample(
         found.get("doc_id"),
         row if isinstance(row, dict) else {},
@@ -167,12 +169,25 @@ def _sample(line: bytes, where: str) -> Sample:
         target if isinstance(target, str) else json.dumps(target) if target else "",
         text,
         where,
-        text if text.startswith(LMMS_FAILED) else "",
+        error if given is not None else "the log has no answer to the sample",
     )
 
 
-def _answer(sample: Mapping[str, Any], where: str) -> str:
-    for key in ("filtered_resps", "resps"):
+def _answer(sample: Mapping[str, Any], where: str) -> str | None:
+    """The model's text; None where the place of the answer is empty.
+
+    Raises:
+        PredictionError: there is no place of an answer, or what stands there is no text.
+    """
+    keys = ("filtered_resps", "resps")
+    if not any(key in sample for key in keys):
+        raise PredictionError(
+            "the line has no answer",
+            where=where,
+            expected="filtered_resps or resps with a text",
+            remedy="score the samples that lmms-eval writes with --log_samples",
+        )
+    for key in keys:
         value = sample.get(key)
         while isinstance(value, list) and value:
             value = value[0]
@@ -184,7 +199,7 @@ def _answer(sample: Mapping[str, Any], where: str) -> str:
                 where=where,
                 expected="filtered_resps or resps with a text",
             )
-    return ""
+    return None
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -282,9 +297,11 @@ def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
             open_file(path, STREAMED) as file,
             io.TextIOWrapper(file, encoding="utf-8", newline="") as text,
         ):
-            for row in csv.DictReader(text, delimiter="\t"):
+            for row in csv.DictReader(text, delimiter="\t", strict=True):
                 if None in row:
                     raise csv.Error("a row has more cells than the head")
+                if None in row.values():
+                    raise csv.Error("a row has fewer cells than the head; the file may be cut off")
                 yield row
     except (csv.Error, UnicodeDecodeError, OSError) as error:
         raise _unreadable(path, error) from None
@@ -317,11 +334,15 @@ def _xlsx_rows(path: Path) -> Iterator[Mapping[str, Any]]:
             if size > 4 * WHOLE:
                 raise zipfile.BadZipFile(f"it unpacks to {size:,} bytes")
             file.seek(0)
-            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            # An answer that begins with "=" is a formula in the file, which nobody has computed.
+            book = openpyxl.load_workbook(file, read_only=True, data_only=False)
             rows = book.worksheets[0].iter_rows(values_only=True)
             head = [str(name) for name in next(rows, ())]
-            for row in rows:
-                yield dict(zip(head, row, strict=False))
+            for cells in rows:
+                row = dict(zip(head, cells, strict=False))
+                if not isinstance(given := row.get("prediction"), str | int | float | None):
+                    raise TypeError(f"a prediction is a {type(given).__name__}")
+                yield row
     except (OSError, KeyError, ValueError, IndexError, TypeError, zipfile.BadZipFile) as error:
         raise _unreadable(path, error) from None
 

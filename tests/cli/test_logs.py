@@ -100,9 +100,21 @@ def test_bad_usage_and_bad_input_exit_with_2_and_the_remedy(
 
 def test_a_failed_request_in_a_log_is_no_answer(sample: Path, tmp_path: Path) -> None:
     failed = "[LMMS_EVAL_REQUEST_FAILED after 5 retries] 503"
-    log = write_lines(tmp_path / "log.jsonl", [{"doc_id": 0, "filtered_resps": [failed]}])
+    lines: list[dict[str, Any]] = [
+        {"doc_id": 0, "filtered_resps": [failed]},
+        {"doc_id": 1, "resps": [[None]]},
+    ]
+    log = write_lines(tmp_path / "log.jsonl", lines)
     done = omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", "--json")
-    assert as_json(done)["outcomes"]["api_error"] == 1
+    assert as_json(done)["outcomes"]["api_error"] == 2
+
+
+def test_a_line_without_a_place_for_an_answer_is_refused(sample: Path, tmp_path: Path) -> None:
+    lines: list[dict[str, Any]] = [{"doc_id": 0, "filtered_resps": ["x"]}, {"doc_id": 1}]
+    log = write_lines(tmp_path / "log.jsonl", lines)
+    done = omnidata("score", "omnigui", sample, log, "--from", "lmms-eval", code=2)
+    assert f"{log}:2" in done.stderr
+    assert "the line has no answer" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -406,15 +418,14 @@ def test_a_benchmark_may_say_that_a_number_names_a_row_and_which_columns_count(
 
     source = get_task("screenspot").load(desk_spots(tmp_path / "data", *SPOTS), check_media=False)
     lines: list[dict[str, Any]] = [{"doc_id": n, "filtered_resps": [str(n)]} for n in (2, 0, 1)]
-    log = write_lines(
-        tmp_path / "log.jsonl", [*lines, {"doc_id": 3, "doc": {"bbox": [9, 9, 9, 9]}}]
-    )
+    lines.append({"doc_id": 3, "doc": {"bbox": [9, 9, 9, 9]}, "filtered_resps": ["3"]})
+    log = write_lines(tmp_path / "log.jsonl", lines)
     found = read_log("lmms-eval", log, source, Numbered("screenspot", {}))
     assert {one.sample_id: one.output for one in found} == {
-        **{f"screenspot_web/{n}": str(n) for n in range(3)},
-        "screenspot_web/3": "",
+        f"screenspot_web/{n}": str(n) for n in range(4)
     }
-    write_lines(log, [{"doc_id": 0, "doc": {"sample_id": "screenspot_web/1", "data_type": "icon"}}])
+    other = {"sample_id": "screenspot_web/1", "data_type": "icon"}
+    write_lines(log, [{"doc_id": 0, "doc": other, "filtered_resps": ["x"]}])
     with pytest.raises(PredictionError, match="its data_type is 'icon', that of screenspot_web/1 "):
         list(read_log("lmms-eval", log, source, Numbered("screenspot", {})))
 

@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from omnidata.run.log_samples import kit_samples
 from tests.cli.running import as_json, omnidata
 from tests.loaders.desk import screenspot, spot
 
@@ -49,6 +50,18 @@ def dumped(folder: Path, form: str, answers: Sequence[Any], *, order: Sequence[i
 def middle(row: Mapping[str, Any], width: int, height: int) -> str:
     x, y, w, h = row["bbox"]
     return f"pyautogui.click(x={(x + w / 2) / width:.4f}, y={(y + h / 2) / height:.4f})"
+
+
+def test_an_answer_that_a_spreadsheet_takes_for_a_formula_is_kept(tmp_path: Path) -> None:
+    given = [f"={middle(SPOTS[0], 64, 36)}", "=1+1", "-1", "@x"]
+    found = {
+        form: [
+            (sample.answer, sample.delivery)
+            for sample in kit_samples(dumped(tmp_path, form, given, order=[0, 1, 2, 3]))
+        ]
+        for form in ("tsv", "xlsx")
+    }
+    assert found["xlsx"] == found["tsv"] == [(text, "ok") for text in given]
 
 
 @pytest.mark.parametrize("form", ["tsv", "json", "xlsx"])
@@ -118,6 +131,8 @@ def test_an_answer_that_a_cell_cuts_off_is_truncated(tmp_path: Path) -> None:
         ("a.csv", b"", ".tsv, .json or .xlsx"),
         ("a.tsv", b"index\tquestion\n1\tx\n", "has no prediction"),
         ("a.tsv", b"index\tprediction\n1\tx\ty\n", "more cells than the head"),
+        ("a.tsv", b"index\tprediction\n1\n", "fewer cells than the head"),
+        ("a.tsv", b'index\tprediction\n1\t"cut off he', "unexpected end of data"),
         ("a.tsv", b"\xff\xfe", "cannot be read"),
         ("a.json", b"{}", "no list of rows"),
         ("a.json", b"[", "cannot be read"),

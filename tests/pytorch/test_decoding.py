@@ -144,6 +144,23 @@ def test_media_are_left_out_and_named_when_they_do_not_exist(data: Path, tmp_pat
     assert row["audio"].dtype == np.float32
     with pytest.raises(UsageError, match='no medium "smell"'):
         omnidata.decode(rows, roles=["smell"])
+    with pytest.raises(UsageError, match="'none'"):
+        omnidata.decode(rows, on_error="none")  # type: ignore[arg-type]
+    for seconds in (-1.0, float("nan")):
+        with pytest.raises(UsageError, match=r"seconds is (-1|nan)"):
+            omnidata.decode(rows, seconds=seconds)
+
+
+@pytest.mark.parametrize("first", [1, None])
+def test_an_absent_number_is_nan_in_a_batch(data: Path, first: int | None) -> None:
+    rows = omnidata.load_dataset("omnigui", data, split="test")
+    scores = [first, None, 2**24 + 1, *[4] * (len(rows) - 3)]
+    scored = rows.add_column("score", scores)
+    decoded = scored.with_transform(omnidata.decode(scored, roles=["screenshot"], size=(8, 8)))
+    (batch,) = DataLoader(decoded, batch_size=len(rows))
+    wanted = torch.tensor([float("nan") if one is None else one for one in scores])
+    assert torch.equal(batch["score"].isnan(), wanted.isnan())
+    assert batch["score"][2:].tolist() == scores[2:]
 
 
 def test_a_broken_medium_is_an_error_that_names_the_step_or_a_mask(

@@ -358,6 +358,21 @@ def test_rows_that_are_not_of_this_batch_write_nothing(
         read(tmp_path, [torn])
 
 
+@pytest.mark.parametrize(
+    ("change", "why"), [({"rounds": []}, "of round 1, of 0"), ({"round": 7}, "of round 7, of 1")]
+)
+def test_a_manifest_whose_rounds_do_not_fit_is_refused(
+    four: Path, tmp_path: Path, change: dict[str, Any], why: str
+) -> None:
+    run = Path(shutil.copytree(four, tmp_path / "run"))
+    path = run / "batch" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    (manifest["files"][0] if "round" in change else manifest).update(change)
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(RunError, match=why):
+        read(run, [])
+
+
 def test_a_failure_gives_way_to_the_answer_of_another_file(
     source: LoadedDataset, tmp_path: Path
 ) -> None:
@@ -370,6 +385,65 @@ def test_a_failure_gives_way_to_the_answer_of_another_file(
     files = [write_rows(tmp_path / "good.jsonl", rows), tmp_path / "bad.jsonl"]
     _, found = read(run, files)
     assert (found.answered, found.repeated, found.missing) == (2, 2, 0)
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1), (12,), (2, 1, 2, 12)])
+def test_of_answers_of_two_rounds_the_first_counts_in_any_order_of_calls(
+    source: LoadedDataset, tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    run = tmp_path / "run"
+    write(TASK, source, VLLM, run, limit=2)
+    late, good = answers(run, "of round 1").values()
+    read(run, [write_rows(tmp_path / "bad.jsonl", [failed(late, "", "gone", 500), good])])
+    write(TASK, source, VLLM, run, limit=2, only_missing=True)
+    rounds = {1: [late], 2: [*answers(run, "of round 2").values()]}
+    files = {n: write_rows(tmp_path / f"{n}.jsonl", rows) for n, rows in rounds.items()}
+    for which in order:
+        read(run, [files[int(number)] for number in str(which)])
+    assert [line["output"] for line in lines_of(run).values()] == ["of round 1"] * 2
+    assert json.loads((run / "run.json").read_text())["usage"]["requests"] == 2
+
+
+def test_another_answer_to_a_request_is_refused_in_a_later_call_as_well(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    write(TASK, source, VLLM, run, limit=2)
+    one, two = answers(run, "a\ud800").values()
+    read(run, [write_rows(tmp_path / "1.jsonl", [one])])
+    before = content(run)
+    other = write_rows(tmp_path / "2.jsonl", [two, {**one, "response": said("else")}])
+    with pytest.raises(PredictionError, match="two answers to the request"):
+        read(run, [other])
+    assert content(run) == before
+    assert read(run, [write_rows(tmp_path / "3.jsonl", [one, two])])[1].kept == 1
+
+
+def test_usage_counts_answers_of_unknown_tokens_and_a_cost_stays(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run, prices = tmp_path / "run", tmp_path / "prices.toml"
+    prices.write_text(
+        'date = 2026-11-01\ncurrency = "EUR"\n[models."openai:m"]\ninput = 10_000\noutput = 0\n'
+    )
+    write(TASK, source, VLLM, run, limit=4)
+    rows = [*answers(run).values()]
+    for row, tokens in zip(rows, ({}, {"prompt_tokens": -5}, {"prompt_tokens": 7}), strict=False):
+        row["response"]["body"]["usage"] = tokens
+    file = write_rows(tmp_path / "r.jsonl", rows[:3])
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())  # as an editor may save it
+    read(run, [file], prices=prices)
+
+    def usage() -> dict[str, Any]:
+        return dict(json.loads((run / "run.json").read_text())["usage"])
+
+    first = usage()
+    assert (first["requests"], first["unmetered"], first["cost"]) == (3, 2, 0.07)
+    read(run, [file])
+    assert usage() == first
+    read(run, [write_rows(tmp_path / "more.jsonl", rows)])
+    assert usage()["requests"] == 4
+    assert "cost" not in usage()  # of all four nobody knows it
 
 
 def test_a_round_is_not_asked_twice_before_it_is_read(
