@@ -150,8 +150,9 @@ def test_without_a_token_that_is_said(
     hub: Hub, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HF_TOKEN")
-    with pytest.raises(UsageError, match="there is no token to send"):
+    with pytest.raises(UsageError, match="there is no token to send") as told:
         push(repository, NAME)
+    assert "log in with `hf auth login`" in str(told.value)
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
     with pytest.raises(DataError, match="the token is not taken"):
         push(repository, NAME)

@@ -353,6 +353,26 @@ def test_offline_uses_what_is_there(
     assert len(hub.seen) == before
 
 
+def test_offline_a_part_that_another_program_has_downloaded_is_not_taken_for_all(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants, hf_hub_download
+
+    files = omnigui(tmp_path) | {"ZOO/dataset_ZOO.json": b"[]"}
+    sha = hub.add(OMNIGUI, files)
+    hf_hub_download(OMNIGUI, "TED/dataset_TED.json", repo_type="dataset", endpoint=hub.url)
+    with monkeypatch.context() as patch:
+        patch.setattr(constants, "HF_HUB_OFFLINE", True)
+        for address in (f"hf://{OMNIGUI}", f"hf://{OMNIGUI}@{sha}", f"hf://{OMNIGUI}@{sha}/TED"):
+            with pytest.raises(DataError, match="nobody knows whether the cache has all of it"):
+                local_place(address)
+    local_place(f"hf://{OMNIGUI}@{sha}/TED")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert files_of(local_place(f"hf://{OMNIGUI}@{sha}/TED"))
+    with pytest.raises(DataError, match="HF_HUB_OFFLINE=1 forbids"):
+        local_place(f"hf://{OMNIGUI}@{sha}")
+
+
 # hf:// in place of a folder.
 
 
