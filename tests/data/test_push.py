@@ -17,7 +17,7 @@ from omnidata.data.push import push
 from omnidata.errors import DataError, RunError, UsageError
 from omnidata.loaders.fetch import local_place
 from omnidata.run.evaluate import evaluate
-from omnidata.run.run_files import read_info
+from omnidata.run.run_files import read_info, read_run
 from omnidata.tasks import get_task
 from tests.cli.running import omnidata as command
 from tests.hub_server import TOKEN, Hub
@@ -271,6 +271,57 @@ def test_somebody_elses_run_is_verified(
         main(["score", f"hf://{RUN}"])
     assert end.value.code == 1
     assert "0.5 is said, 1.0 is found" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "code", "said"),
+    [
+        ("results.json", b'"steps": 2', b'"steps": 3', 1, "counts.steps: 3 is said, 2 is found"),
+        ("results.json", b'"ci95"', b'"ci94"', 1, "ci95: nothing is said, something is found"),
+        ("results.json", b'"outcomes"', b'"endings"', 1, "outcomes: nothing is said"),
+        ("results.json", b'": 1.0', b'": 1' + b"0" * 400, 2, "results.json"),
+        ("results.json", b'e": "screenspot",\n "o', b'e": "all",\n "o', 2, 'has no profile "all"'),
+        ("scores.jsonl", b"true", b"false", 1, "the score of "),
+        (
+            "run.json",
+            b'"options": {',
+            b'"options": {"fancy": "1", ',
+            0,
+            "options of the run: fancy",
+        ),
+    ],
+)
+def test_whatever_was_published_otherwise_is_said(
+    hub: Hub,
+    run: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    old: bytes,
+    new: bytes,
+    code: int,
+    said: str,
+) -> None:
+    push_run(run, RUN)
+    files = hub.repos[RUN].files
+    assert old in files[name]
+    hub.repos[RUN].commit({**files, name: files[name].replace(old, new)})
+    with pytest.raises(SystemExit) as end:
+        main(["score", f"hf://{RUN}"])
+    told = capsys.readouterr().err
+    assert said in told
+    assert end.value.code == code
+
+
+def test_by_another_profile_nothing_is_compared(
+    hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    push_run(run, RUN)
+    other = next(name for name in get_task("screenspot").profiles if name != read_run(run).profile)
+    with pytest.raises(SystemExit) as end:
+        main(["score", f"hf://{RUN}", "--profile", other])
+    assert end.value.code == 0
+    told = capsys.readouterr().err
+    assert "nothing was compared" in told and "are those of" not in told
 
 
 def test_a_hostile_run_opens_nothing_here(
