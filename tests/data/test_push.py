@@ -181,6 +181,21 @@ def test_nothing_but_the_repository_is_pushed(hub: Hub, repository: Path, tmp_pa
     assert not hub.repos
 
 
+def test_a_repository_that_cannot_be_read_is_not_pushed(hub: Hub, repository: Path) -> None:
+    shard = next((repository / "data").rglob("*.parquet"))
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:-20] + bytes(20))
+    with pytest.raises(DataError):
+        push(repository, NAME, i_may=True)
+    shard.write_bytes(whole)
+    manifest = json.loads((repository / "omnidata.json").read_text())
+    manifest["shards"] = {name: rows + 1 for name, rows in manifest["shards"].items()}
+    (repository / "omnidata.json").write_text(json.dumps(manifest))
+    with pytest.raises(DataError):
+        push(repository, NAME, i_may=True)
+    assert not hub.repos
+
+
 def test_a_linked_repository_is_not_pushed(hub: Hub, tmp_path: Path) -> None:
     data = screenspot(tmp_path / "data", spot())
     convert(get_task("screenspot").load(data), tmp_path / "made", embed=False)
@@ -255,6 +270,33 @@ def test_a_run_goes_without_media_and_without_folders_of_this_machine(
 
     assert ModelCardData(**front).eval_results
     assert push_run(run, RUN).sent == {}
+
+
+def test_a_run_goes_without_paths_of_options_and_the_servers_address(
+    hub: Hub, run: Path, tmp_path: Path
+) -> None:
+    info, server = json.loads((run / "run.json").read_text()), "http://10.0.0.7:8000/v1"
+    info["options"]["system"] = str(tmp_path / "system.txt")
+    info["model_options"] = {"layout": "paper", "chat_template": str(tmp_path / "chat.jinja")}
+    info["model_settings"] = {"wire": "openai", "base_url": server}
+    (run / "run.json").write_text(json.dumps(info))
+    first, second = (run / "predictions.jsonl").read_text().splitlines()
+    failed = json.loads(second) | {
+        "delivery": "api_error",
+        "output": None,
+        "error": f"{server}: 10.0.0.7:8000 is away",
+    }
+    lines = f"{first}\n{json.dumps(failed, separators=(',', ':'))}\n"
+    (run / "predictions.jsonl").write_text(lines)
+    push_run(run, RUN)
+    files = hub.repos[RUN].files
+    told = b"".join(files.values())
+    assert str(tmp_path).encode() not in told and server.encode() not in told
+    shown = json.loads(files["run.json"])
+    assert shown["options"]["system"] == "system.txt"
+    assert shown["model_options"] == {"layout": "paper", "chat_template": "chat.jinja"}
+    assert shown["model_settings"] == {"wire": "openai"}
+    assert b"SERVER: SERVER is away" in files["predictions.jsonl"]
 
 
 def test_somebody_elses_run_is_verified(
