@@ -93,7 +93,8 @@ def bytes_at_once(path: Path) -> None:
 
 def two_files(path: Path) -> None:
     """A tar of which each member takes 1,024 bytes."""
-    with tarfile.open(path, f"w:{path.suffix[1:].replace('tar', '')}") as archive:
+    mode: Any = f"w:{path.suffix[1:].replace('tar', '')}"
+    with tarfile.open(path, mode) as archive:
         for name in ("a", "b"):
             info = tarfile.TarInfo(name)
             info.size = 3
