@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -57,13 +60,16 @@ def push_run(
         DataError: see `omnidata.loaders.upload.upload`.
     """
     check_name(name)
-    run, info = read_run(folder), read_info(folder)
+    info = _without_places(read_info(folder))
+    run = replace(read_run(folder), settings=info)
     data = str(info.get("data") or "")
     files: dict[str, bytes] = {}
     for path in (ANSWERS, SCORES, RESULTS):
         with open_own(folder / path, "rb") as file:
             files[path] = file.read()
-    files[ANSWERS] = _without_folder(files[ANSWERS], data)
+    server = str((read_info(folder).get("model_settings") or {}).get("base_url") or "")
+    places = {data: b"DATA", server: b"SERVER", urlsplit(server).netloc: b"SERVER"}
+    files[ANSWERS] = _without(files[ANSWERS], places)
     place = place_of(data)
     info |= {"data": place or None}
     if merged := info.get("merged"):
@@ -105,13 +111,49 @@ def place_of(data: str) -> str:
     return place if _HUB.fullmatch(place) and not differs else ""
 
 
-def _without_folder(answers: bytes, data: str) -> bytes:
-    """The lines of answers; what an error says of a folder of this machine is cut off."""
-    folder = json.dumps(data)[1:-1].encode()
-    if not data or len(data) < len(os.sep) + 1:
-        return answers
+def _without_places(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without the server's address; of a file that an option names only its own name."""
+    shown = dict(info)
+    for key in ("options", "model_options"):
+        if options := info.get(key):
+            shown[key] = {name: _name_of(value) for name, value in options.items()}
+    if settings := info.get("model_settings"):
+        shown["model_settings"] = {k: v for k, v in settings.items() if k != "base_url"}
+    return shown
+
+
+def _name_of(value: Any) -> Any:
+    """The name of a file that a value names, by a path; any other value as it is.
+
+    Examples:
+        >>> _name_of("/home/me/system.txt"), _name_of("~/system.txt"), _name_of("norm1000")
+        ('system.txt', 'system.txt', 'norm1000')
+    """
+    if not isinstance(value, str) or not value:
+        return value
+    is_path = Path(value).is_absolute() or value.startswith(("~", "./", "../"))
+    return Path(value).name if is_path or (os.sep in value and Path(value).exists()) else value
+
+
+def _without(answers: bytes, places: Mapping[str, bytes]) -> bytes:
+    """The lines of answers; what an error says of places of this machine is cut off.
+
+    Args:
+        answers: the lines.
+        places: a folder or an address -> what stands for it.
+    """
+    hidden = {
+        json.dumps(place)[1:-1].encode(): shown
+        for place, shown in places.items()
+        if len(place) > len(os.sep)
+    }
     lines = answers.split(b"\n")
-    return b"\n".join(each if _OK in each else each.replace(folder, b"DATA") for each in lines)
+    for number, line in enumerate(lines):
+        if _OK not in line:
+            for place, shown in hidden.items():
+                line = line.replace(place, shown)
+            lines[number] = line
+    return b"\n".join(lines)
 
 
 def _card(run: Run, name: str, place: str) -> str:

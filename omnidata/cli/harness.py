@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -52,4 +53,5 @@ def lmms(
             }
         )
     else:
-        terminal.say(f"lmms_eval --include_path {done.folder} --tasks {done.name} --log_samples")
+        place = shlex.quote(str(done.folder))
+        terminal.say(f"lmms_eval --include_path {place} --tasks {done.name} --log_samples")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +19,7 @@ from omnidata.errors import DataError, Finding, RunError, UsageError
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
+    from omnidata.run.run_files import Run
     from omnidata.tasks.profiles import OfflineScorer, Scored
     from omnidata.types import Step
 
@@ -134,7 +138,7 @@ def score(
     published = None
     if parse_address(task):
         task, data, predictions, published = _pushed(task, data, profile)
-        profile = profile or published["profile"]
+        profile = profile or published.profile
     elif predictions is not None and (address := parse_address(predictions)):
         predictions = copy_of(address, (INFO, ANSWERS, SCORES, RESULTS), terminal.note)
     if data is None:
@@ -162,6 +166,8 @@ def score(
         _check_answers(scorer, task, predictions, None if profile == _ALL else profile)
         _refuse_options(task_options, harness)
         _score_recorded(scorer, data, predictions, profile, out, strict=strict, as_json=as_json)
+        if published:
+            _tell_uncompared(published)
         return
     if predictions is None:
         raise _lacking(task)
@@ -197,40 +203,47 @@ def score(
     # Folders of profiles are called after them, and say in their results whose the scores are.
     agent = model_name(info) or out.resolve().name if out and every else ""
     found: dict[str, dict[str, Any]] = {}
-    for rule, place in zip(rules, outs, strict=True):
-        if harness:
-            answers = read_log(harness, predictions, source, benchmark)
-        else:
-            answers = read(lines, of_run=of_run)
-        if not found:
-            answers = _checked(answers, steps, allowed=changed_media, where=predictions)
-        found[rule.name] = run(
-            benchmark,
-            rule,
-            steps,
-            answers,
-            whole=whole_episodes(source.steps, steps),
-            out=place,
-            origin=lines,
-            ignored=frozenset(name for name in ids_of(source.steps) if name not in chosen),
-            agent=agent,
-        )
+    differing: list[str] | None = None
+    with ExitStack() as stack:
+        for rule, place in zip(rules, outs, strict=True):
+            if harness:
+                answers = read_log(harness, predictions, source, benchmark)
+            else:
+                answers = read(lines, of_run=of_run)
+            if not found:
+                answers = _checked(answers, steps, allowed=changed_media, where=predictions)
+            compared = published is not None and rule.name == published.profile
+            if compared and place is None:  # the lines of scores are compared too
+                place = Path(stack.enter_context(TemporaryDirectory(prefix="omnidata-")))
+            found[rule.name] = run(
+                benchmark,
+                rule,
+                steps,
+                answers,
+                whole=whole_episodes(source.steps, steps),
+                out=place,
+                origin=lines,
+                ignored=frozenset(name for name in ids_of(source.steps) if name not in chosen),
+                agent=agent,
+            )
+            if compared and published and place:
+                differing = _differences(published, found[rule.name], place)
     if every:
         runs.print_profiles(found, benchmark, as_json)
     else:
         runs.print_results(found[rules[0].name], benchmark, as_json)
-    if published and published["profile"] in found:
-        _compare(published, found[published["profile"]])
+    if published and differing is None:
+        _tell_uncompared(published)
+    elif published and differing is not None:
+        _tell_compared(published, found[published.profile], differing)
 
 
-def _pushed(
-    named: str, data: Path | None, profile: str | None
-) -> tuple[str, Path, Path, dict[str, Any]]:
-    """The task, the data, the folder and the results of a run on the Hub.
+def _pushed(named: str, data: Path | None, profile: str | None) -> tuple[str, Path, Path, Run]:
+    """The task, the data, the folder and the scored run of a run on the Hub.
 
     Raises:
         DataError: it is no run, or its data cannot be got.
-        RunError: a file of it is broken.
+        RunError: a file of it is broken, or this omnidata does not know its task or profile.
     """
     from omnidata.loaders.fetch import AUTO
     from omnidata.loaders.hub import copy_of, parse_address
@@ -239,47 +252,124 @@ def _pushed(
         INFO,
         RESULTS,
         SCORES,
-        read_info,
-        read_results,
+        read_run,
     )
+    from omnidata.tasks import get_task
+    from omnidata.tasks.common_options import OPTIONS
 
     address = parse_address(named)
     assert address is not None  # whoever calls has looked
     run = copy_of(address, (INFO, ANSWERS, SCORES, RESULTS), terminal.note)
-    info, results = read_info(run), read_results(run)
+    published = read_run(run)
+    info = published.settings
+    if not info:
+        raise RunError(
+            "the run has no run.json",
+            where=named,
+            expected="a run as `omnidata push` publishes it",
+            remedy="tell its publisher",
+        )
+    known = {*get_task(info["task"]).allowed, *OPTIONS}
+    if unknown := sorted(info.get("options", {}).keys() - known):
+        terminal.note(f"nobody here knows these options of the run: {', '.join(unknown)}"[:500])
     said = str(info.get("data") or "")
     # What somebody has written is no reason to open a file here: only the Hub may be named.
     place = said if parse_address(said) else AUTO
     if data is None:
         terminal.note(f"its data: {place}")
         data = args.data_of(info["task"], Path(place))
-    return info["task"], data, run, results
+    return info["task"], data, run, published
 
 
-def _compare(said: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    """Say whether the results that were published are those of the answers.
+_NOT_SCORED = frozenset({"agent", "stopped"})
+"""Keys of results that whoever scores sets otherwise: whose they are, and why a run ended early."""
+_SHOWN = 20
+"""Differences that are told one by one."""
+
+
+def _differences(said: Run, found: Mapping[str, Any], scored: Path) -> list[str]:
+    """In what published results and lines of scores differ from those that were found, in words.
+
+    Args:
+        said: as it was published.
+        found: the content of `results.json`.
+        scored: the folder that the lines have been written into.
+
+    Raises:
+        RunError: a file of the scores is missing or broken.
+    """
+    from omnidata.run.run_files import read_scores
+
+    whole = json.loads(json.dumps(found))
+    differing = [
+        line
+        for key in whole
+        if key not in _NOT_SCORED
+        for line in _unlike(key, said.results.get(key), whole[key])
+    ]
+    ours, theirs = read_scores(scored, said.profile), said.scores
+    for name in dict.fromkeys([*theirs, *ours]):
+        differing += _unlike(f"the score of {name}", theirs.get(name), ours.get(name))
+    return differing
+
+
+def _unlike(place: str, said: Any, found: Any) -> list[str]:
+    if isinstance(said, dict) and isinstance(found, dict):
+        keys = dict.fromkeys([*said, *found])
+        return [
+            line
+            for key in keys
+            for line in _unlike(f"{place}.{key}", said.get(key), found.get(key))
+        ]
+    if isinstance(said, list) and isinstance(found, list) and len(said) == len(found):
+        pairs = enumerate(zip(said, found, strict=True))
+        return [line for number, pair in pairs for line in _unlike(f"{place}.{number}", *pair)]
+    if _same(said, found):
+        return []
+    return [f"{place:.200}: {_brief(said)} is said, {_brief(found)} is found"]
+
+
+def _brief(value: object) -> str:
+    """A value for a message; numbers of any length come from outside."""
+    if isinstance(value, int) and abs(value) >= _LARGE:
+        return "a huge number"
+    if isinstance(value, dict | list):
+        return "something" if value else "nothing"
+    return "nothing" if value is None else f"{value!s:.60}"
+
+
+_LARGE = 10**18
+
+
+def _same(said: object, found: object) -> bool:
+    if isinstance(said, bool) or isinstance(found, bool):
+        return said is found
+    if isinstance(said, int | float) and isinstance(found, int | float):
+        small = abs(said) < _LARGE and abs(found) < _LARGE
+        return said == found or (small and abs(said - found) < 1e-9)
+    return said == found
+
+
+def _tell_compared(said: Run, found: Mapping[str, Any], differing: Sequence[str]) -> None:
+    """Say whether the results that were published are those of the answers, and what was not read.
 
     Raises:
         typer.Exit: with 1 where they are not.
     """
-    differing = [
-        f"{part} of {key}: {said[part].get(key)} is said, {found[part].get(key)} is found"
-        for part in ("overall", "outcomes")
-        for key in dict.fromkeys([*said[part], *found[part]])
-        if not _same(said[part].get(key), found[part].get(key))
-    ]
-    for line in differing:
+    for line in differing[:_SHOWN]:
         terminal.note(line)
+    if len(differing) > _SHOWN:
+        terminal.note(f"and {len(differing) - _SHOWN:,} more")
+    besides = ["the README", *sorted(said.results.keys() - (found.keys() - _NOT_SCORED))]
+    terminal.note(f"not compared: {', '.join(besides)}"[:500])
     if differing:
         terminal.note("the published results are not those of the published answers")
         raise typer.Exit(1)
     terminal.note("the published results are those of the published answers")
 
 
-def _same(said: object, found: object) -> bool:
-    if isinstance(said, int | float) and isinstance(found, int | float):
-        return abs(said - found) < 1e-9
-    return said == found
+def _tell_uncompared(said: Run) -> None:
+    terminal.note(f"nothing was compared: the published results are by the profile {said.profile}")
 
 
 def _checked(

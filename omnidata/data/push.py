@@ -122,6 +122,7 @@ def check_licence(folder: Path, *, i_may: bool) -> str:
     Raises:
         UsageError: it gives none; or data of the task are published under another, or one that does
             not let everybody hand them on, and nobody says that they may.
+        DataError: the repository is broken, or its rows are not those that its manifest counts.
     """
     said = stated_licence(folder / README)
     if not said or said == "unknown":
@@ -131,9 +132,10 @@ def check_licence(folder: Path, *, i_may: bool) -> str:
             expected="`license:` at its top, by the Hub's name of it, e.g. cc-by-4.0",
             remedy="write it there: the README's section Distribution says what is known",
         )
+    # Also where nobody asks for the licences: what cannot be read is not published.
+    source = get_task(read_manifest(folder).task).load(folder, check_media=False)
     if i_may:
         return said
-    source = get_task(read_manifest(folder).task).load(folder, check_media=False)
     for one in publications(source):
         what = ""
         if not one.licence:

@@ -9,7 +9,9 @@ of its size may sensibly hold.
 from __future__ import annotations
 
 import errno
+import gzip
 import io
+import lzma
 import os
 import re
 import shutil
@@ -23,7 +25,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Self
 
 from omnidata.errors import DataError
 from omnidata.files import ANY, open_file
@@ -40,12 +42,16 @@ _APPLES: Final = "__MACOSX"
 """A folder of what macOS knows of the files, which its zips have beside them; it is left out."""
 _CHUNK: Final = 1024**2
 _LONGEST_NAME: Final = 1024
+_LONGEST_PART: Final = 255
+"""Bytes of a file's own name that file systems take."""
 _PLAIN: Final = (*tarfile.REGULAR_TYPES, tarfile.DIRTYPE)
 _MOST_HEADER: Final = 1024**2
 _PART: Final = re.compile(r"\.z(\d{2,})$", re.IGNORECASE)
 _BROKEN: Final = (
     zipfile.BadZipFile,
     tarfile.TarError,
+    gzip.BadGzipFile,
+    lzma.LZMAError,
     zlib.error,
     EOFError,
     struct.error,
@@ -117,13 +123,14 @@ def unpack(archive: Path, folder: Path, progress: Callable[[int], None] = lambda
     packed = sum(part.stat().st_size for part in parts_of(archive))
     most = FREE + RATIO * packed
     names: dict[str, str] = {}
+    folders: dict[str, str] = {}
     written = 0
     try:
         with _members(archive) as members:
             for member in members:
                 if PurePosixPath(member.name).parts[:1] == (_APPLES,):
                     continue
-                target = folder / _checked(archive, member, names)
+                target = folder / _checked(archive, member, names, folders)
                 if written + member.size > most:
                     raise _refused(
                         archive,
@@ -139,6 +146,8 @@ def unpack(archive: Path, folder: Path, progress: Callable[[int], None] = lambda
     except OSError as error:
         if error.errno == errno.EINVAL:  # a place before the archive's beginning
             raise _refused(archive, "it is broken: it names a place that it has not") from None
+        if error.errno is None:  # not of the system's: what `bz2` says of broken data
+            raise _refused(archive, f"it is broken ({error})") from None
         raise
     except RuntimeError as error:  # what `zipfile` says of encrypted members
         raise _refused(archive, str(error)) from None
@@ -167,8 +176,15 @@ def stem_of(name: str) -> str:
     return inner.stem if inner.suffix.lower() == ".tar" else path.stem
 
 
-def _checked(archive: Path, member: Member, names: dict[str, str]) -> Path:
+def _checked(archive: Path, member: Member, names: dict[str, str], folders: dict[str, str]) -> Path:
     """The member's path, safe to be joined to a folder.
+
+    Args:
+        archive: for messages.
+        member: of it.
+        names: of the files before it, by their paths as a file system may compare them; it joins
+            them.
+        folders: the same of their folders, each with a file in it.
 
     Raises:
         DataError: it is not.
@@ -178,7 +194,8 @@ def _checked(archive: Path, member: Member, names: dict[str, str]) -> Path:
     why = unsafe(name)
     if not why and (not parts or "\\" in name or not name.isprintable()):
         why = "the path is no plain name"
-    if not why and len(os.fsencode(name)) > _LONGEST_NAME:
+    longest = max((len(os.fsencode(part)) for part in parts), default=0)
+    if not why and (len(os.fsencode(name)) > _LONGEST_NAME or longest > _LONGEST_PART):
         why = "the path is too long"
     if not why and ".git" in (part.casefold() for part in parts):
         why = "the path lies in a folder of git"
@@ -188,10 +205,14 @@ def _checked(archive: Path, member: Member, names: dict[str, str]) -> Path:
     key = str(path).casefold()
     if key in names:
         raise _refused(archive, f"{name!r:.100} and {names[key]!r:.100} would be one file")
+    if key in folders:
+        raise _refused(archive, f"{name!r:.100} is a file, and a folder of {folders[key]!r:.100}")
     above = next((str(one).casefold() for one in path.parents if str(one).casefold() in names), "")
     if above:
         raise _refused(archive, f"{names[above]!r:.100} is a file, and a folder of {name!r:.100}")
     names[key] = name
+    for one in path.parents:
+        folders.setdefault(str(one).casefold(), name)
     if len(names) > MOST_MEMBERS:
         raise _refused(archive, f"it has more than {MOST_MEMBERS:,} files")
     return Path(path)
@@ -246,8 +267,10 @@ def _of_zip(archive: Path, packed: zipfile.ZipFile) -> Iterator[Member]:
         mode = info.external_attr >> 16
         if info.flag_bits & 0x1:
             raise _refused(archive, f"{info.filename!r:.100} is encrypted")
-        if info.is_dir():
+        if info.is_dir() and not info.file_size:
             continue
+        if info.is_dir():
+            raise _refused(archive, f"{info.filename!r:.100} is a folder, and has content")
         if info.orig_filename != info.filename:  # `zipfile` cuts names at a NUL
             raise _refused(archive, f"{info.orig_filename!r:.100}: the path is no plain name")
         if mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
@@ -259,7 +282,9 @@ def _of_tar(archive: Path, packed: tarfile.TarFile) -> Iterator[Member]:
     """The files of a tar.
 
     Raises:
-        DataError: a member is what is never unpacked.
+        DataError: a member is what is never unpacked, or too much follows the end.
+        ValueError: it ends without its end, or in what is no header.
+        OSError: the checksum of what it is packed in, which stands at its end, is another.
     """
     for number, info in enumerate(packed):
         vars(packed)["members"].clear()  # else all headers of a large archive stay in memory
@@ -276,10 +301,29 @@ def _of_tar(archive: Path, packed: tarfile.TarFile) -> Iterator[Member]:
             return found
 
         yield Member(info.name, info.size, opened)
+    assert packed.fileobj is not None  # it has been opened to read
+    behind = 0
+    while block := packed.fileobj.read(_CHUNK):
+        behind += len(block)
+        if behind > FREE:
+            raise _refused(archive, f"more than {FREE:,} bytes follow its end")
 
 
 class _Header(tarfile.TarInfo):
-    """A header of a tar; `tarfile` reads what belongs to it into the memory, however much it is."""
+    """A header of a tar.
+
+    `tarfile` reads what belongs to it into the memory, however much it is, and takes an archive
+    that is cut between two members, or has a broken header, for one that ends there.
+    """
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if isinstance(error, tarfile.EOFHeaderError):  # type: ignore[attr-defined]  # as below
+                raise
+            raise ValueError(f"{error}, where a member or the end should be") from None
 
     def _proc_member(self, tarfile: tarfile.TarFile) -> Any:
         if self.type not in _PLAIN and self.size > _MOST_HEADER:

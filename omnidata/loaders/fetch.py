@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
@@ -280,7 +280,11 @@ class _FetchStaging(StagedFolder):
         if not all(name in own or is_unfinished(name) for name in names):
             return False
         told = read_json(folder / SOURCE)
-        return not names or PLAN in names or told.get("format") == FORMAT
+        if not names or PLAN in names:
+            return True
+        return told.get("format") == FORMAT and _holds_no_other(
+            folder / DATA, told.get("files", [])
+        )
 
 
 def fetch(
@@ -343,13 +347,47 @@ def fetched_already(plan: FetchPlan, folder: Path) -> bool:
     fields = wanted["files"][0].keys()
     files = [{field: each.get(field) for field in fields} for each in told.get("files", [])]
     same = all(told.get(key) == wanted[key] for key in ("format", "task", "id", "commit", "only"))
-    return same and files == wanted["files"] and all(map(partial(_is_kept, folder), told["files"]))
+    if not same or files != wanted["files"]:
+        return False
+    kept = all(map(partial(_is_kept, folder), told["files"]))
+    return kept and len(_unpacked_files(folder / DATA, told["files"])) >= _members(told["files"])
 
 
 def _is_kept(folder: Path, told: Mapping[str, Any]) -> bool:
     """Whether a file is there still; one that was unpacked is not meant to be."""
     path = folder / DATA / told["path"]
     return "state" in told or (path.is_file() and path.stat().st_size == told["size"])
+
+
+def _members(files: Sequence[Mapping[str, Any]]) -> int:
+    """How many files came out of archives."""
+    return sum(each.get("members", 0) for each in files)
+
+
+def _unpacked_files(data: Path, files: Sequence[Mapping[str, Any]]) -> set[Path]:
+    """The files in the folders that archives were unpacked into, but for those that came as such.
+
+    Args:
+        data: the folder of the files.
+        files: as `source.json` has them.
+    """
+    folders = {
+        (data / each["path"]).with_name(archives.stem_of(PurePosixPath(each["path"]).name))
+        for each in files
+        if "members" in each
+    }
+    # An archive of one file of its own name has no folder.
+    there = (path for folder in folders for path in (folder, *folder.rglob("*")))
+    found = {path for path in there if path.exists() and not path.is_dir()}
+    return found - {data / each["path"] for each in files}
+
+
+def _holds_no_other(data: Path, files: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a folder has no file but those that came, and those of archives."""
+    unpacked = _unpacked_files(data, files)
+    known = unpacked | {data / each["path"] for each in files}
+    there = {path for path in data.rglob("*") if not path.is_dir()}
+    return there <= known and len(unpacked) <= _members(files)
 
 
 def _missing(plan: FetchPlan, folder: Path) -> int:
@@ -694,7 +732,11 @@ def local_place(
     if found:
         (place,) = found.values()
         told = read_json(place / SOURCE)
-        notice(f"{task} {AUTO} is {told.get('id')}@{told.get('commit') or 'none'} in {place}")
+        only = ", ".join(map(str, told.get("only") or ()))
+        notice(
+            f"{task} {AUTO} is {told.get('id')}@{told.get('commit') or 'none'} in {place}"
+            + (f"; a part of it: fetched with --only {only}" if only else "")
+        )
         return place / DATA
     plan = plan_fetch(task)
     notice("\n".join(announce(plan)))

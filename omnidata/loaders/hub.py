@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -356,11 +356,18 @@ def translated(address: HubAddress) -> Iterator[None]:
     except errors.LocalTokenNotFoundError:
         raise UsageError(
             "there is no token to send",
-            where="--token",
+            where=str(address),
             expected="HF_TOKEN in the environment, or what `hf auth login` keeps",
-            remedy="leave --token out for public data",
+            remedy="log in with `hf auth login`; public data are read without --token",
         ) from None
-    except (errors.OfflineModeIsEnabled, errors.LocalEntryNotFoundError) as error:
+    except errors.OfflineModeIsEnabled:
+        raise DataError(
+            "HF_HUB_OFFLINE=1 forbids to ask the Hub",
+            where=str(address),
+            expected="a network",
+            remedy="unset HF_HUB_OFFLINE",
+        ) from None
+    except errors.LocalEntryNotFoundError as error:
         offline = is_offline()
         raise DataError(
             "it is not in the cache, and HF_HUB_OFFLINE=1 forbids to ask the Hub"
@@ -481,19 +488,34 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
 
     options: dict[str, Any] = {"repo_type": "dataset", "token": sends_token()}
     kept_notes = mirror.cache_folder() / "hub" / address.name
+    chosen = [_escaped(address.below), f"{_escaped(address.below)}/*"] if address.below else None
     refs = kept_notes / "refs.json"
     if is_offline():
         known = read_json(refs).get(address.revision, address.revision)
         with translated(address):
-            kept = snapshot_download(address.name, revision=known, local_files_only=True, **options)
+            kept = snapshot_download(
+                address.name,
+                revision=known,
+                allow_patterns=chosen,
+                local_files_only=True,
+                **options,
+            )
+        if not _is_whole(address, read_json(kept_notes / f"{Path(kept).name}.json")):
+            raise DataError(  # other programs download single files into the same folder
+                "nobody knows whether the cache has all of it, and HF_HUB_OFFLINE=1 forbids to ask "
+                "the Hub",
+                where=str(address),
+                expected="what omnidata has downloaded as a whole",
+                remedy="name it once without HF_HUB_OFFLINE; or, if you know that nothing is "
+                f"missing, name the folder itself: {kept}",
+            )
         notice(f"{address} is commit {Path(kept).name}, as the cache has it")
         return _below(address, Path(kept))
     commit = resolve_commit(address)
     pinned = HubAddress(address.name, commit, address.below)
     mark = kept_notes / f"{commit}.json"
-    chosen = [_escaped(address.below), f"{_escaped(address.below)}/*"] if address.below else None
-    done = read_json(mark).get("whole", [])
-    if address.below in done or "" in done:
+    noted = read_json(mark)
+    if _is_whole(address, noted):
         with translated(pinned):
             try:
                 kept = snapshot_download(
@@ -540,7 +562,7 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
             link.unlink(missing_ok=True)
             raise
     mark.parent.mkdir(parents=True, exist_ok=True)
-    write_json(mark, {"whole": sorted({*done, address.below})})
+    write_json(mark, {"whole": sorted({*noted.get("whole", []), address.below})})
     write_json(refs, {**read_json(refs), address.revision: commit})
     return _below(address, Path(kept))
 
@@ -575,6 +597,12 @@ def copy_of(address: HubAddress, names: Sequence[str], notice: HubNotice) -> Pat
 def _escaped(path: str) -> str:
     """The path as a pattern that fits it alone."""
     return re.sub(r"([*?[])", r"[\1]", path)
+
+
+def _is_whole(address: HubAddress, noted: Mapping[str, Any]) -> bool:
+    """Whether the notes of a commit say that what an address names was downloaded as a whole."""
+    done = noted.get("whole", [])
+    return address.below in done or "" in done
 
 
 def _below(address: HubAddress, folder: Path) -> Path:

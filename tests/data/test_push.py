@@ -17,7 +17,7 @@ from omnidata.data.push import push
 from omnidata.errors import DataError, RunError, UsageError
 from omnidata.loaders.fetch import local_place
 from omnidata.run.evaluate import evaluate
-from omnidata.run.run_files import read_info
+from omnidata.run.run_files import read_info, read_run
 from omnidata.tasks import get_task
 from tests.cli.running import omnidata as command
 from tests.hub_server import TOKEN, Hub
@@ -150,8 +150,9 @@ def test_without_a_token_that_is_said(
     hub: Hub, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HF_TOKEN")
-    with pytest.raises(UsageError, match="there is no token to send"):
+    with pytest.raises(UsageError, match="there is no token to send") as told:
         push(repository, NAME)
+    assert "log in with `hf auth login`" in str(told.value)
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
     with pytest.raises(DataError, match="the token is not taken"):
         push(repository, NAME)
@@ -177,6 +178,21 @@ def test_nothing_but_the_repository_is_pushed(hub: Hub, repository: Path, tmp_pa
         push(tmp_path, NAME)
     with pytest.raises(UsageError, match="no name of a dataset"):
         push(repository, "spots")
+    assert not hub.repos
+
+
+def test_a_repository_that_cannot_be_read_is_not_pushed(hub: Hub, repository: Path) -> None:
+    shard = next((repository / "data").rglob("*.parquet"))
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:-20] + bytes(20))
+    with pytest.raises(DataError):
+        push(repository, NAME, i_may=True)
+    shard.write_bytes(whole)
+    manifest = json.loads((repository / "omnidata.json").read_text())
+    manifest["shards"] = {name: rows + 1 for name, rows in manifest["shards"].items()}
+    (repository / "omnidata.json").write_text(json.dumps(manifest))
+    with pytest.raises(DataError):
+        push(repository, NAME, i_may=True)
     assert not hub.repos
 
 
@@ -256,6 +272,33 @@ def test_a_run_goes_without_media_and_without_folders_of_this_machine(
     assert push_run(run, RUN).sent == {}
 
 
+def test_a_run_goes_without_paths_of_options_and_the_servers_address(
+    hub: Hub, run: Path, tmp_path: Path
+) -> None:
+    info, server = json.loads((run / "run.json").read_text()), "http://10.0.0.7:8000/v1"
+    info["options"]["system"] = str(tmp_path / "system.txt")
+    info["model_options"] = {"layout": "paper", "chat_template": str(tmp_path / "chat.jinja")}
+    info["model_settings"] = {"wire": "openai", "base_url": server}
+    (run / "run.json").write_text(json.dumps(info))
+    first, second = (run / "predictions.jsonl").read_text().splitlines()
+    failed = json.loads(second) | {
+        "delivery": "api_error",
+        "output": None,
+        "error": f"{server}: 10.0.0.7:8000 is away",
+    }
+    lines = f"{first}\n{json.dumps(failed, separators=(',', ':'))}\n"
+    (run / "predictions.jsonl").write_text(lines)
+    push_run(run, RUN)
+    files = hub.repos[RUN].files
+    told = b"".join(files.values())
+    assert str(tmp_path).encode() not in told and server.encode() not in told
+    shown = json.loads(files["run.json"])
+    assert shown["options"]["system"] == "system.txt"
+    assert shown["model_options"] == {"layout": "paper", "chat_template": "chat.jinja"}
+    assert shown["model_settings"] == {"wire": "openai"}
+    assert b"SERVER: SERVER is away" in files["predictions.jsonl"]
+
+
 def test_somebody_elses_run_is_verified(
     hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -270,6 +313,57 @@ def test_somebody_elses_run_is_verified(
         main(["score", f"hf://{RUN}"])
     assert end.value.code == 1
     assert "0.5 is said, 1.0 is found" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "code", "said"),
+    [
+        ("results.json", b'"steps": 2', b'"steps": 3', 1, "counts.steps: 3 is said, 2 is found"),
+        ("results.json", b'"ci95"', b'"ci94"', 1, "ci95: nothing is said, something is found"),
+        ("results.json", b'"outcomes"', b'"endings"', 1, "outcomes: nothing is said"),
+        ("results.json", b'": 1.0', b'": 1' + b"0" * 400, 2, "results.json"),
+        ("results.json", b'e": "screenspot",\n "o', b'e": "all",\n "o', 2, 'has no profile "all"'),
+        ("scores.jsonl", b"true", b"false", 1, "the score of "),
+        (
+            "run.json",
+            b'"options": {',
+            b'"options": {"fancy": "1", ',
+            0,
+            "options of the run: fancy",
+        ),
+    ],
+)
+def test_whatever_was_published_otherwise_is_said(
+    hub: Hub,
+    run: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    old: bytes,
+    new: bytes,
+    code: int,
+    said: str,
+) -> None:
+    push_run(run, RUN)
+    files = hub.repos[RUN].files
+    assert old in files[name]
+    hub.repos[RUN].commit({**files, name: files[name].replace(old, new)})
+    with pytest.raises(SystemExit) as end:
+        main(["score", f"hf://{RUN}"])
+    told = capsys.readouterr().err
+    assert said in told
+    assert end.value.code == code
+
+
+def test_by_another_profile_nothing_is_compared(
+    hub: Hub, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    push_run(run, RUN)
+    other = next(name for name in get_task("screenspot").profiles if name != read_run(run).profile)
+    with pytest.raises(SystemExit) as end:
+        main(["score", f"hf://{RUN}", "--profile", other])
+    assert end.value.code == 0
+    told = capsys.readouterr().err
+    assert "nothing was compared" in told and "are those of" not in told
 
 
 def test_a_hostile_run_opens_nothing_here(

@@ -91,6 +91,34 @@ def bytes_at_once(path: Path) -> None:
     path.write_bytes(info.tobuf(tarfile.USTAR_FORMAT) + bytes(4096))
 
 
+def two_files(path: Path) -> None:
+    """A tar of which each member takes 1,024 bytes."""
+    mode: Any = f"w:{path.suffix[1:].replace('tar', '')}"
+    with tarfile.open(path, mode) as archive:
+        for name in ("a", "b"):
+            info = tarfile.TarInfo(name)
+            info.size = 3
+            archive.addfile(info, io.BytesIO(b"abc"))
+
+
+def cut_at(place: int) -> Callable[[bytearray], None]:
+    return lambda content: content.__delitem__(slice(place, None))
+
+
+def flipped(place: int) -> Callable[[bytearray], None]:
+    def change(content: bytearray) -> None:
+        content[place] ^= 1
+
+    return change
+
+
+def padded(path: Path) -> None:
+    """A tar with more behind its end than any tar has."""
+    two_files(path)
+    with path.open("ab") as file:
+        file.write(bytes(200_000))
+
+
 HOSTILE: dict[str, tuple[str, Pack, str]] = {
     "up": ("a.zip", zip_of(("../a.png", b"x")), 'leaves its folder through ".."'),
     "up-inside": ("a.zip", zip_of(("a/../../b", b"x")), 'leaves its folder through ".."'),
@@ -102,6 +130,9 @@ HOSTILE: dict[str, tuple[str, Pack, str]] = {
     "long": ("a.zip", zip_of(("a" * 2000, b"x")), "too long"),
     "case": ("a.zip", zip_of(("a.png", b"x"), ("A.png", b"y")), "would be one file"),
     "file-and-folder": ("a.zip", zip_of(("a", b"x"), ("A/b", b"y")), "a folder of"),
+    "folder-and-file": ("a.zip", zip_of(("A/b", b"y"), ("a", b"x")), "a folder of"),
+    "long-part": ("a.zip", zip_of(("b/" + "a" * 300, b"x")), "too long"),
+    "folder-with-content": ("a.zip", zip_of(("a/", b"x")), "is a folder, and has content"),
     "link": ("a.zip", zip_of((mode_of(stat.S_IFLNK), b"/etc/passwd")), "link or a device"),
     "device": ("a.zip", zip_of((mode_of(stat.S_IFCHR), b"")), "link or a device"),
     "encrypted": ("a.zip", altered(zip_of(("a", b"x")), encrypted), "is encrypted"),
@@ -124,6 +155,14 @@ HOSTILE: dict[str, tuple[str, Pack, str]] = {
         altered(tar_of(size=3), lambda content: content.__delitem__(slice(513, None))),
         "it is broken",
     ),
+    "tar-cut-between": ("a.tar", altered(two_files, cut_at(1024)), "it is broken .*empty header"),
+    "tar-without-end": ("a.tar", altered(two_files, cut_at(2048)), "it is broken .*empty header"),
+    "tar-header-broken": ("a.tar", altered(two_files, flipped(1024)), "it is broken"),
+    "tar-padded": ("a.tar", padded, "bytes follow its end"),
+    "gzip-checksum": ("a.tar.gz", altered(two_files, flipped(-6)), "it is broken .*CRC"),
+    "gzip-cut": ("a.tar.gz", altered(two_files, cut_at(-4)), "it is broken"),
+    "bzip2-broken": ("a.tar.bz2", altered(two_files, flipped(-20)), "it is broken"),
+    "xz-broken": ("a.tar.xz", altered(two_files, flipped(-40)), "it is broken"),
     "no-tar": ("a.tar.gz", lambda path: path.write_bytes(b"nothing"), "it is broken"),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 import tarfile
 import threading
 import zipfile
@@ -182,6 +183,42 @@ def test_another_commit_replaces_what_is_there_only_if_told(hub: Hub, tmp_path: 
         fetch(plan_fetch("omnigui"), tmp_path / "mine", overwrite=True)
 
 
+def test_nobody_elses_file_is_overwritten(hub: Hub, tmp_path: Path) -> None:
+    hub.add(V2, spots(tmp_path))
+    plan = plan_fetch("screenspot", source="ScreenSpot-v2")
+    data = fetch(plan, tmp_path / "out")
+    for mine in (data / "mine.txt", data / "screenspotv2_image" / "mine.png"):
+        mine.write_text("mine")
+        hub.repos[V2].commit({**hub.repos[V2].files, "later.txt": b""})
+        with pytest.raises(UsageError, match="something here already"):
+            fetch(
+                plan_fetch("screenspot", source="ScreenSpot-v2"), tmp_path / "out", overwrite=True
+            )
+        assert mine.read_text() == "mine"
+        mine.unlink()
+    fetch(plan_fetch("screenspot", source="ScreenSpot-v2"), tmp_path / "out", overwrite=True)
+
+
+def test_a_lost_folder_of_an_archive_is_noticed(hub: Hub, tmp_path: Path) -> None:
+    hub.add(V2, spots(tmp_path))
+    plan = plan_fetch("screenspot", source="ScreenSpot-v2")
+    data = fetch(plan, tmp_path / "out")
+    assert fetch(plan, tmp_path / "out") == data
+    shutil.rmtree(data / "screenspotv2_image")
+    with pytest.raises(UsageError, match="--overwrite"):
+        fetch(plan, tmp_path / "out")
+    fetch(plan, tmp_path / "out", overwrite=True)
+    assert not get_task("screenspot").load(data).findings
+
+
+def test_auto_says_that_it_is_a_part(hub: Hub, tmp_path: Path) -> None:
+    hub.add(OMNIGUI, omnigui(tmp_path) | {"ZOO/dataset_ZOO.json": b"[]"})
+    fetch(plan_fetch("omnigui", only=["TED/*"]))
+    said: list[str] = []
+    local_place("auto", "omnigui", said.append)
+    assert "a part of it: fetched with --only TED/*" in said[-1]
+
+
 # What goes wrong on the way.
 
 
@@ -345,6 +382,26 @@ def test_offline_uses_what_is_there(
     with pytest.raises(DataError, match="in the cache is nothing of it"):
         local_place("auto", "omnigui")
     assert len(hub.seen) == before
+
+
+def test_offline_a_part_that_another_program_has_downloaded_is_not_taken_for_all(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants, hf_hub_download
+
+    files = omnigui(tmp_path) | {"ZOO/dataset_ZOO.json": b"[]"}
+    sha = hub.add(OMNIGUI, files)
+    hf_hub_download(OMNIGUI, "TED/dataset_TED.json", repo_type="dataset", endpoint=hub.url)
+    with monkeypatch.context() as patch:
+        patch.setattr(constants, "HF_HUB_OFFLINE", True)
+        for address in (f"hf://{OMNIGUI}", f"hf://{OMNIGUI}@{sha}", f"hf://{OMNIGUI}@{sha}/TED"):
+            with pytest.raises(DataError, match="nobody knows whether the cache has all of it"):
+                local_place(address)
+    local_place(f"hf://{OMNIGUI}@{sha}/TED")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert files_of(local_place(f"hf://{OMNIGUI}@{sha}/TED"))
+    with pytest.raises(DataError, match="HF_HUB_OFFLINE=1 forbids"):
+        local_place(f"hf://{OMNIGUI}@{sha}")
 
 
 # hf:// in place of a folder.
