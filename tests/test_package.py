@@ -96,6 +96,7 @@ def test_sdist_and_wheel_hold_the_package_and_no_colliding_name(tmp_path: Path) 
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "sdist", filter="data")
     (unpacked,) = (tmp_path / "sdist").iterdir()
+    held = {path.name for path in unpacked.iterdir()}
     subprocess.run(
         [sys.executable, "-c", build, "build_wheel", str(tmp_path)], cwd=unpacked, check=True
     )
@@ -104,7 +105,7 @@ def test_sdist_and_wheel_hold_the_package_and_no_colliding_name(tmp_path: Path) 
         names = archive.namelist()
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"omnidata"}
-    assert {path.name for path in unpacked.iterdir()} == {
+    assert held == {
         "LICENSE", "PKG-INFO", "README.md", "omnidata", "pyproject.toml", "tests", ".gitignore",
         "hatch_build.py",
     }  # fmt: skip

@@ -78,7 +78,7 @@ def write_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> Path:
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a JSON-lines file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
 def load_rows(tmp_path: Path, *rows: dict[str, Any]) -> LoadedDataset:

@@ -77,6 +77,8 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         )
         for _ in range(2):
             made.add_node(num_cpus=2)
+        # It puts up a handler of its own, and other tests are about what nobody handles.
+        signal.signal(signal.SIGTERM, handler)
         yield made
         made.shutdown()
     signal.signal(signal.SIGTERM, handler)  # which the machines have put up
