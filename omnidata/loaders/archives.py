@@ -46,6 +46,8 @@ _LONGEST_PART: Final = 255
 """Bytes of a file's own name that file systems take."""
 _PLAIN: Final = (*tarfile.REGULAR_TYPES, tarfile.DIRTYPE)
 _MOST_HEADER: Final = 1024**2
+_NO_HEADER: Final = tarfile.HeaderError
+_END_OF_TAR: Final = tarfile.EOFHeaderError  # type: ignore[attr-defined]  # the stubs lack it
 _PART: Final = re.compile(r"\.z(\d{2,})$", re.IGNORECASE)
 _BROKEN: Final = (
     zipfile.BadZipFile,
@@ -317,11 +319,12 @@ class _Header(tarfile.TarInfo):
     """
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+    def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
         try:
-            return super().frombuf(buf, encoding, errors)
-        except tarfile.HeaderError as error:
-            if isinstance(error, tarfile.EOFHeaderError):  # type: ignore[attr-defined]  # as below
+            return super().fromtarfile(tarfile)
+        except _NO_HEADER as error:
+            # At the beginning `tarfile` itself says so, and tries how else it may be packed.
+            if isinstance(error, _END_OF_TAR) or tarfile.offset == 0:
                 raise
             raise ValueError(f"{error}, where a member or the end should be") from None
 

@@ -146,6 +146,7 @@ HOSTILE: dict[str, tuple[str, Pack, str]] = {
     "no-zip": ("a.zip", lambda path: path.write_bytes(b"PK nothing"), "it is broken"),
     "tar-up": ("a.tar", tar_of(name="../a"), 'leaves its folder through ".."'),
     "tar-link": ("a.tar", tar_of(tarfile.SYMTYPE, linkname="/etc/passwd"), "a link, a device"),
+    "tar-like-lzma": ("a.tar", tar_of(tarfile.SYMTYPE, "l", linkname="/etc"), "a link, a device"),
     "tar-hard-link": ("a.tar", tar_of(tarfile.LNKTYPE, linkname="a"), "a link, a device"),
     "tar-device": ("a.tar", tar_of(tarfile.CHRTYPE), "a link, a device"),
     "tar-pipe": ("a.tar", tar_of(tarfile.FIFOTYPE), "a link, a device"),
