@@ -161,7 +161,7 @@ class _FamilyService(BatchService):
 
     def __init__(self, model: BatchModel) -> None:
         super().__init__(model)
-        self.sdk = import_module(getattr(model, "package"))  # noqa: B009
+        self.sdk = import_module(getattr(model, "package"))  # noqa: B009  # `SdkModel` has it
         self.client: Any = getattr(self.sdk, self.client_class)(
             api_key=model.key.value or "EMPTY",
             base_url=model.preset.base_url,

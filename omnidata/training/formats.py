@@ -313,6 +313,22 @@ class _TrlTurn(msgspec.Struct, frozen=True):
     content: list[_TrlPart]
 
 
+def trl_messages(turns: Turns) -> list[dict[str, Any]]:
+    """A prompt as TRL's messages; media are placeholders, which its columns fill in order."""
+    return [
+        {
+            "role": turn.role,
+            "content": [
+                {"type": "text", "text": piece.text}
+                if piece.kind == "text"
+                else {"type": piece.kind}
+                for piece in turn.parts
+            ],
+        }
+        for turn in turns
+    ]
+
+
 class _Trl(msgspec.Struct, frozen=True):
     sample_id: str
     prompt: list[_TrlTurn]
@@ -324,20 +340,12 @@ class _Trl(msgspec.Struct, frozen=True):
     def of(
         cls, turns: Turns, target: Target, objects: Objects | None, kinds: Collection[Modality]
     ) -> Row:
-        prompt = [
-            {
-                "role": turn.role,
-                "content": [
-                    {"type": "text", "text": piece.text}
-                    if piece.kind == "text"
-                    else {"type": piece.kind}
-                    for piece in turn.parts
-                ],
-            }
-            for turn in turns
-        ]
         said = {"role": "assistant", "content": [{"type": "text", "text": target.text}]}
-        return {"prompt": prompt, "completion": [said], "images": names_of(turns, "image")}
+        return {
+            "prompt": trl_messages(turns),
+            "completion": [said],
+            "images": names_of(turns, "image"),
+        }
 
     @classmethod
     def texts(cls, made: Row) -> list[str]:

@@ -18,7 +18,15 @@ from typing import Any, Final, Literal, get_args
 
 from omnidata.adapters.media_budget import ALL
 from omnidata.errors import UsageError
-from omnidata.training.formats import PLACEHOLDERS, FormatName, Row, Turns, names_of, texts_of
+from omnidata.training.formats import (
+    PLACEHOLDERS,
+    FormatName,
+    Row,
+    Turns,
+    names_of,
+    texts_of,
+    trl_messages,
+)
 from omnidata.types import Modality
 
 PromptFormat = Literal["trl-grpo", "swift-grpo", "verl", "easyr1"]
@@ -88,19 +96,7 @@ def prompt_row(
     shown = shown_in(receipt)
     media = {f"{kind}s": names_of(turns, kind) for kind in PLACEHOLDERS if kind in kinds}
     if form == "trl-grpo":
-        prompt = [
-            {
-                "role": turn.role,
-                "content": [
-                    {"type": "text", "text": piece.text}
-                    if piece.kind == "text"
-                    else {"type": piece.kind}
-                    for piece in turn.parts
-                ],
-            }
-            for turn in turns
-        ]
-        return {"prompt": prompt, **media, "receipt": shown}
+        return {"prompt": trl_messages(turns), **media, "receipt": shown}
     messages = [{"role": role, "content": text} for role, text in texts_of(turns)]
     if form == "swift-grpo":
         return {"messages": messages, **media, "receipt": shown}
