@@ -40,7 +40,16 @@ except (ImportError, OSError) as error:
         remedy='pip install "omnidata[local]"',
     ) from None
 
-from omnidata.training.batches import Batch, Collate, Decoding, Item, Padded, log_mel, resample
+from omnidata.training.batches import (
+    Batch,
+    Collate,
+    CollateRows,
+    Decoding,
+    Item,
+    Padded,
+    log_mel,
+    resample,
+)
 from omnidata.training.collator import OmniCollator
 from omnidata.training.datasets import EpisodeSampler, RowSteps, StepDataset, StepStream
 from omnidata.training.formats import Example
@@ -49,6 +58,7 @@ from omnidata.training.tables import check, exported_table, training_stream, tra
 __all__ = [
     "Batch",
     "Collate",
+    "CollateRows",
     "Decoding",
     "EpisodeSampler",
     "Example",

@@ -80,6 +80,16 @@ def decode(
                 expected=f"some of {', '.join(reader.kinds)}",
             )
     chosen = tuple(reader.kinds if roles is None else roles)
+    for role in chosen:
+        kind = rows.features[role]
+        if getattr(kind, "decode", False):
+            name = type(kind).__name__
+            raise UsageError(
+                f"`datasets` decodes the column {role}, a clip or a sound with torchcodec alone",
+                where=f"datasets.{name}()",
+                expected="media as they are loaded, which omnidata decodes with Pillow and PyAV",
+                remedy=f'rows.cast_column("{role}", datasets.{name}(decode=False))',
+            )
     numbers = frozenset(
         name
         for name, column in (rows.features or {}).items()
@@ -192,4 +202,9 @@ def _plain(value: Any) -> Any:
     """A number or a text."""
     if value is None:
         return ""
-    return json.dumps(value) if isinstance(value, _NESTED) else value
+    return json.dumps(value, default=_listed) if isinstance(value, _NESTED) else value
+
+
+def _listed(value: Any) -> Any:
+    """The numbers of a tensor or an array, which a format of `datasets` may make within a row."""
+    return value.tolist()

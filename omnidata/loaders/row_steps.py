@@ -105,7 +105,7 @@ class RowReader:
                 raise UsageError(
                     f"the column {name} holds {type(row[name]).__name__}, which is decoded already",
                     where=str(row["sample_id"]),
-                    expected="rows as they are loaded, without with_format and cast_column",
+                    expected="rows as they are loaded, without cast_column",
                     remedy="leave them undecoded: whoever reads a step decodes its media itself",
                 )
         return cls(kinds, [name for name in own if name not in kinds])
@@ -153,6 +153,42 @@ class RowReader:
             )
         kind = kind or _kind(place.name)
         return MediaRef(kind, place.parent, place.name, sha256=sha256, within=self._within)
+
+
+def unformatted(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with Python's numbers where a format of `datasets` made tensors or arrays of them.
+
+    Raises:
+        UsageError: the format has rounded a coordinate.
+    """
+    screens = "history_screens"
+    types = {**features((), {}), screens: extra_features()[screens]}  # what steps are made of
+    return {name: _unformatted(value, types.get(name), name) for name, value in row.items()}
+
+
+def _unformatted(value: Any, kind: Any, name: str) -> Any:
+    """A value of a row, as a column of this type holds it."""
+    if isinstance(value, Mapping):
+        known = kind if isinstance(kind, Mapping) else {}
+        return {key: _unformatted(held, known.get(key), name) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        each = kind[0] if isinstance(kind, list) else getattr(kind, "feature", None)
+        return [_unformatted(held, each, name) for held in value]
+    if not hasattr(value, "tolist") or value.ndim:
+        return value  # no number, or a medium that is decoded
+    plain, dtype = value.tolist(), str(getattr(kind, "dtype", ""))
+    if plain != plain:  # how a format spells an absent number
+        return None
+    if dtype.startswith("float") and value.dtype.itemsize < 8 and not plain.is_integer():
+        raise UsageError(
+            f"the column {name} holds numbers that a format has rounded ({value.dtype})",
+            where="a row of with_format(...)",
+            expected="the coordinates as they were loaded",
+            remedy='leave with_format out; or say rows.with_format("torch", dtype=torch.float64)',
+        )
+    if dtype.startswith("int"):
+        return int(plain)
+    return bool(plain) if dtype == "bool" else plain
 
 
 def _known() -> frozenset[str]:

@@ -11,9 +11,11 @@ from typing import Any, Literal, Self, TypeVar, get_args
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import default_collate
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import MediaError, PlatformError, UsageError
+from omnidata.loaders.decoding import Decode
 from omnidata.media import DEFAULT_BUDGET, Budget, Placement, frames, image, samples
 from omnidata.media.decoding import check_choice
 from omnidata.types import MediaRef, Step
@@ -482,6 +484,59 @@ class Collate:
             mel={role: _mel(joined[role], bins, rate) for role in tracks} if bins else {},
             audio_rate=rate,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class CollateRows:
+    """Makes a batch of rows of `datasets`, media decoded: `DataLoader(rows, collate_fn=...)`.
+
+    Rows hold None for absent media, and references to the others, `with_format("torch")` too: no
+    DataLoader collates these by itself. The batch is a dict of columns as of
+    `rows.with_transform(omnidata.decode(rows))`, but media of different extents are padded. Numbers
+    stay the tensors that a format made of them, which are float32 also in what is nested.
+
+    Attributes:
+        decode: what `omnidata.decode(rows)` gives, with the arguments that it has.
+
+    Examples:
+        DataLoader(
+            rows.with_format("torch"),
+            batch_size=2,
+            num_workers=2,
+            collate_fn=CollateRows(omnidata.decode(rows, num_frames=4)),
+        )
+    """
+
+    decode: Decode
+
+    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """One batch of the rows, in order.
+
+        Returns:
+            Of each medium `ROLE`: uint8 (B, H, W, 3), uint8 (B, T, H, W, 3) or float32 (B, N),
+            zeros after each along every axis; `ROLE_mask`: bool (B,), False where it is absent; of
+            pictures and clips `ROLE_size`, of tracks `ROLE_length`: how far each goes, int64 (B, 2)
+            for height and width, int64 (B,). Of the other columns what torch's `default_collate`
+            makes of their numbers and texts; what is nested is JSON.
+
+        Raises:
+            MediaError: a medium is missing or broken; names the step.
+            UsageError: there is no row, or a medium is decoded already.
+        """
+        if not rows:
+            raise UsageError("there is no row", where="CollateRows", expected="at least one row")
+        columns = self.decode({name: [row[name] for row in rows] for name in rows[0]})
+        batch: dict[str, Any] = {}
+        for name, values in columns.items():
+            if name not in self.decode.roles:
+                batch[name] = default_collate(values)
+                continue
+            media = pad([torch.from_numpy(value) for value in values])
+            assert media is not None
+            batch[name] = media.values
+            if media.values.dim() > 2:
+                batch[f"{name}_size"] = media.sizes[:, -3:-1]
+        return batch
 
 
 _LISTS = ("sample_id", "episode_id", "num_steps", "instruction", "screen", "history",

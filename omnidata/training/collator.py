@@ -16,7 +16,7 @@ from omnidata.adapters.hf.model import InputPipeline
 from omnidata.adapters.hf.options import parse
 from omnidata.adapters.render import Turn
 from omnidata.errors import DataError, MediaError, UsageError
-from omnidata.loaders.row_steps import RowReader
+from omnidata.loaders.row_steps import RowReader, unformatted
 from omnidata.training.formats import Example, as_example
 from omnidata.types import Step, Task
 
@@ -71,8 +71,8 @@ class OmniCollator:
 
         Args:
             items: steps, examples, rows of `training_table`, `training_stream` and
-                `exported_table`; or rows of a Parquet repository as `datasets` gives them, which
-                say the screens of earlier steps.
+                `exported_table`; or rows of a Parquet repository as `datasets` gives them, also
+                `with_format("torch")`, which say the screens of earlier steps.
 
         Returns:
             The processor's tensors: `input_ids`, `attention_mask` and `labels`, int64 (B, tokens),
@@ -124,6 +124,7 @@ class OmniCollator:
         if held is not None:
             return held
         roles = (self._task.roles if self._task else None) or {}
+        row = unformatted(row)
         step = RowReader.of_row(row, roles).step(row, f"row {row.get('sample_id')}")
         told = self._task is None or self._task.options.get("history", "gold") != "none"
         if told and len(step.history_screens) < len(step.history):

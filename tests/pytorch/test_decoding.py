@@ -17,12 +17,13 @@ from omnidata.data.convert import convert
 from omnidata.errors import MediaError, PlatformError, UsageError
 from omnidata.media import image
 from omnidata.tasks.omnigui.load import load
-from omnidata.torch import Collate, Decoding, StepDataset, StepStream
+from omnidata.torch import Collate, CollateRows, Decoding, StepDataset, StepStream
 from tests.conftest import Once
 from tests.export.small import tree
 from tests.hub_server import Hub, files_of
 
 HOW = Decoding(num_frames=2)
+ROLES = ("screenshot", "history_screenshot", "video", "audio")
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +121,51 @@ def test_rows_are_decoded_when_asked_for_and_collated_with_masks(
     first = next(iter(DataLoader(stream, batch_size=4)))
     assert torch.equal(first["screenshot"], batches[0]["screenshot"])
     assert first["history"] == batches[0]["history"]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("way", ["omnidata", "repository"])
+def test_rows_in_torchs_format_are_collated_with_masks(
+    data: Path, embedded: Path, way: str, streaming: bool, workers: int
+) -> None:
+    rows = WAYS[way](data, embedded, streaming)
+    collate = CollateRows(omnidata.decode(rows, num_frames=2))
+    loader = DataLoader(
+        rows.with_format("torch"), batch_size=3, num_workers=workers, collate_fn=collate
+    )
+    found = {name: (batch, at) for batch in loader for at, name in enumerate(batch["sample_id"])}
+    table = WAYS[way](data, embedded, False)
+    decoded = table.with_transform(omnidata.decode(table, num_frames=2))
+    assert sorted(found) == sorted(table["sample_id"])
+    absent = 0
+    for row in decoded:
+        batch, at = found[row["sample_id"]]
+        assert batch.keys() == {*row, *(f"{role}_size" for role in ROLES if role != "audio")}
+        assert batch["step_index"][at] == row["step_index"]
+        assert batch["action"][at] == row["action"]
+        for role in ROLES:
+            absent += not row[f"{role}_mask"]
+            assert batch[f"{role}_mask"][at] == row[f"{role}_mask"]
+            own = batch[role][at].numpy()
+            extent = tuple(map(slice, row[role].shape))
+            assert np.array_equal(own[extent], row[role])
+            own[extent] = 0
+            assert not own.any()
+            if role != "audio":
+                assert tuple(batch[f"{role}_size"][at].tolist()) == row[role].shape[-3:-1]
+    assert absent
+
+
+def test_what_datasets_decodes_is_refused_before_any_row(data: Path) -> None:
+    rows = omnidata.load_dataset("omnigui", data, split="test")
+    for column, feature in (("screenshot", datasets.Image()), ("audio", datasets.Audio())):
+        cast = rows.cast_column(column, feature)
+        with pytest.raises(UsageError, match=f"decodes the column {column}") as caught:
+            omnidata.decode(cast)
+        assert eval(caught.value.remedy, {"rows": cast, "datasets": datasets}).features == (
+            rows.features
+        )
 
 
 @pytest.mark.parametrize("place", ["hf://org/steps", "hf://datasets/org/steps@{sha}"])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from omnidata import media
-from omnidata.actions import Action
+from omnidata.actions import Action, Box
 from omnidata.adapters.tiny import Family
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.tasks import get_task
@@ -361,6 +361,10 @@ def test_rows_of_a_repository_go_to_it_as_they_are(
     assert batch.keys() == wanted.keys()
     assert all(torch.equal(batch[name], wanted[name]) for name in batch)
 
+    tensors = [row for row in found.with_format("torch") if row["sample_id"] in own]
+    assert isinstance(tensors[0]["step_index"], torch.Tensor)
+    assert all(torch.equal(held, wanted[name]) for name, held in collate(tensors).items())
+
     with pytest.raises(UsageError, match="decoded already"):
         collate([{**rows[0], "screenshot": object()}])
     with pytest.raises(UsageError, match="it lacks"):
@@ -368,3 +372,21 @@ def test_rows_of_a_repository_go_to_it_as_they_are(
     plain = omnidata.load_dataset("omnigui", data, split="test")
     with pytest.raises(UsageError, match="screens of earlier steps"):
         collate([row for row in plain if row["history"]][:1])
+
+
+def test_coordinates_that_torchs_format_rounds_are_refused_and_wider_ones_taken(
+    once: Once, task: Task, steps: list[Step], tmp_path: Path
+) -> None:
+    from omnidata.loaders.rows import features, to_row
+
+    step = replace(steps[0], action=Action("tap", (Box(0.1, 0.2, 0.3, 0.7, "rel"),)))
+    empty = dict.fromkeys(task.roles or ())
+    columns = features((), task.roles or {})
+    rows = datasets.Dataset.from_list([{**to_row(step, ()), **empty}], features=columns)
+    collate = collator(checkpoint(once, APART[0]), task)
+    wanted = collate([rows[0]])
+    with pytest.raises(UsageError, match="action holds numbers that a format") as caught:
+        collate([rows.with_format("torch")[0]])
+    assert "dtype=torch.float64" in caught.value.remedy
+    found = collate([rows.with_format("torch", dtype=torch.float64)[0]])
+    assert all(torch.equal(held, wanted[name]) for name, held in found.items())
