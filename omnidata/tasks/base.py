@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import msgspec
 
-from omnidata.actions import Action, Screen, Space, history_text
+from omnidata.actions import Action, Box, Screen, Space, history_text
 from omnidata.dialects import Asked
 from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, meant
 from omnidata.jsontext import hash_of, is_number
@@ -28,7 +28,7 @@ from omnidata.mirror import local
 from omnidata.plugins import warn_of_misspelt
 from omnidata.registry import ANSWER, STEP, STEPS, TARGET
 from omnidata.tasks.common_options import OPTIONS as COMMON
-from omnidata.tasks.coordinates import answer_space, centred
+from omnidata.tasks.coordinates import answer_space, centred, in_pixels
 from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.diagnosis import REACH
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
@@ -468,7 +468,10 @@ class Benchmark:
             row: the row as the log has it, or what it keeps of it; empty where it keeps nothing.
             records: what metrics keep of it, beside their own values.
         """
-        return difference(step.source, row, records)
+        places = step.action.start if step.action and all(step.screen) else ()
+        regions = [in_pixels(place, step.screen) for place in places]
+        targets = [region for region in regions if isinstance(region, Box)]
+        return difference(step.source, row, records, screen=step.screen, targets=targets)
 
     @property
     def default_profile(self) -> str:

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import product
 from typing import Any, Final, NamedTuple
 
+from omnidata.actions import Box, Screen, Space
+
 _DEEPEST: Final = 8
 _FARTHEST: Final = 1e9  # of a box's numbers
+_FEWEST: Final = 2  # digits of a fraction: with one, a tenth of the screen would be the same place
+_EXACT: Final = 1e-6  # as far as a float of four bytes may be off
 
 
 class Difference(NamedTuple):
@@ -42,23 +47,30 @@ def leaves(row: Mapping[str, Any]) -> Leaves:
 
 
 def difference(
-    own: Mapping[str, Any], row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+    own: Mapping[str, Any],
+    row: Mapping[str, Any],
+    records: Sequence[Mapping[str, Any]],
+    *,
+    screen: Screen,
+    targets: Sequence[Box] = (),
 ) -> Difference | None:
     """The first column in which a log says of a row of the data what is not so.
 
-    Texts and numbers are compared, and boxes unless one may be the other in another unit; of the
-    records texts alone, because metrics have numbers of their own beside what they keep of a row.
+    Texts, numbers and boxes are compared (`is_same_box`); of the records texts alone, because
+    metrics have numbers of their own beside what they keep of a row.
 
     Args:
         own: the row of the data.
         row: the row as the log has it, or what it keeps of it; empty where it keeps nothing.
         records: what metrics keep of it.
+        screen: width and height of the screenshot in pixels; zeros where they are not known.
+        targets: the right places of the row, in pixels.
     """
     known, said = leaves(own), leaves(row)
     for key in said:
         if key in known and not (
             _agree(said[key], known[key], (str, int, float))
-            and _may_be_converted(said[key], known[key])
+            and _is_box_there(said[key], known[key], screen, targets)
         ):
             return Difference(key, said[key][0], known[key][0])
     for noted in map(leaves, records):
@@ -115,10 +127,12 @@ def plain(value: Any) -> Any:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
 
 
-def _may_be_converted(said: Sequence[Any], own: Sequence[Any]) -> bool:
-    """Whether boxes may be the same in other units, or one of them has no box."""
+def _is_box_there(
+    said: Sequence[Any], own: Sequence[Any], screen: Screen, targets: Sequence[Box]
+) -> bool:
+    """Whether a box that is said is one of the data, or one of them has no box."""
     pairs = [*product(_boxes(said), _boxes(own))]
-    return not pairs or any(_is_box_converted(one, other) for one, other in pairs)
+    return not pairs or any(is_same_box(one, other, screen, targets) for one, other in pairs)
 
 
 def _boxes(values: Sequence[Any]) -> Iterator[Sequence[float]]:
@@ -132,67 +146,100 @@ def _boxes(values: Sequence[Any]) -> Iterator[Sequence[float]]:
             yield value
 
 
-def _is_box_converted(one: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether two boxes may be the same in other units, or with other meanings of their numbers.
+def is_same_box(
+    said: Sequence[float], own: Sequence[float], screen: Screen, targets: Sequence[Box] = ()
+) -> bool:
+    """Whether a log's box is that of the data, perhaps in another unit and with another meaning.
 
-    Of a fraction of the screen and pixels nothing is known without the screen's size. Other units
-    have a scale along each axis, but for rounding; the numbers are two corners, or the upper left
-    one with width and height, or the middle with these.
+    The numbers are pixels, fractions of the screen or thousandths of it; two corners, the upper
+    left one with width and height, or the middle with these. Each must be that of the data, rounded
+    to nearest or down to the digits that the log has.
+
+    Args:
+        said: the log's numbers.
+        own: those of the data.
+        screen: its width and height in pixels; where these are not known, no unit becomes another.
+        targets: the right places, in pixels; where the numbers of the data can be read as one of
+            them, they mean nothing else.
 
     Examples:
-        >>> _is_box_converted([10, 10, 20, 20], [0.1, 0.2, 0.3, 0.4])
+        >>> screen = (200, 100)
+        >>> is_same_box([0.05, 0.2, 0.15, 0.4], [10, 20, 20, 20], screen)  # width and height
         True
-        >>> _is_box_converted([10, 20, 30, 40], [10, 20, 20, 20])
+        >>> is_same_box([50, 200, 150, 400], [10, 20, 30, 40], screen)  # thousandths
         True
-        >>> _is_box_converted([10, 10, 20, 20], [11, 10, 20, 20])
+        >>> is_same_box([11, 20, 30, 40], [10, 20, 30, 40], screen)
+        False
+        >>> is_same_box([1, 1, 4, 4], [10, 20, 30, 40], screen)
         False
     """
-    if list(one) == list(other):
+    if list(said) == list(own):
         return True
-    shares = [max(map(abs, box)) <= 1 for box in (one, other)]
-    if shares[0] != shares[1]:
-        return True
-    slack = 0.005 if shares[0] else 0.5
-    if _is_scaled(one, other, slack) or _is_scaled(other, one, slack):
-        return True
-    # Of two with the same meaning the numbers themselves have the scale. An edge that is the sum of
-    # two rounded numbers is off by both.
+    scales = _scales(screen)
+    unit = "rel" if "rel" in scales and max(map(abs, own)) <= 1 else "px"
+    read = [
+        (name, tuple(edge * scale[number % 2] for number, edge in enumerate(corners)))
+        for name, scale in scales.items()
+        for corners in _corners(own)
+    ]
+    meant = [edges for _, edges in read if any(_is_near(edges, one) for one in targets)]
+    digits = max(_digits(said), _FEWEST if max(map(abs, said)) <= 1 else 0)
     return any(
-        _is_scaled(left[1], right[1], 2 * slack) or _is_scaled(right[1], left[1], 2 * slack)
-        for left, right in product(_corners(one), _corners(other))
-        if left[0] != right[0]
+        _is_spelled(said, [edge / scale[number % 2] for number, edge in enumerate(edges)], digits)
+        for edges in meant or [edges for name, edges in read if name == unit]
+        for scale in scales.values()
     )
 
 
-def _corners(box: Sequence[float]) -> Iterator[tuple[str, Sequence[float]]]:
-    """By what the numbers may mean, the two corners."""
+def _scales(screen: Screen) -> Mapping[Space, tuple[float, float]]:
+    """How many pixels one of a unit is, along each axis."""
+    if not all(screen):
+        return {"px": (1, 1)}
+    thousandth = (screen[0] / 1000, screen[1] / 1000)
+    return {"px": (1, 1), "rel": screen, "norm1000": thousandth}
+
+
+def _corners(box: Sequence[float]) -> Iterator[Sequence[float]]:
+    """The two corners, by each of what the numbers may mean."""
     x, y, a, b = box
-    yield "corners", box
-    yield "corner and size", (x, y, x + a, y + b)
-    yield "middle and size", (x - a / 2, y - b / 2, x + a / 2, y + b / 2)
+    yield box
+    yield x, y, x + a, y + b
+    yield x - a / 2, y - b / 2, x + a / 2, y + b / 2
 
 
-def _is_scaled(one: Sequence[float], other: Sequence[float], slack: float) -> bool:
-    """Whether a box is another times a number along each axis, rounded to nearest or down."""
-    return any(
-        all(
-            _has_scale([one[axis] + down, one[axis + 2] + down], other[axis::2], reach)
-            for axis in (0, 1)
-        )
-        # A half may have gone either way; what was rounded down was less than one more.
-        for down, reach in ((0, slack * 1.0001), (slack, slack))
+def _is_near(edges: Sequence[float], target: Box) -> bool:
+    """Whether these are a target's edges; data and targets may differ in whether edges are in."""
+    own = (target.left, target.top, target.right, target.bottom)
+    return all(abs(one - other) <= 1 for one, other in zip(edges, own, strict=True))
+
+
+def _is_spelled(said: Sequence[float], edges: Sequence[float], digits: int) -> bool:
+    """Whether the numbers are a box of these edges, rounded to so many digits."""
+    left, top, right, bottom = edges
+    width, height = right - left, bottom - top
+    spelled = [edges, (left, top, width, height)]
+    spelled.append(((left + right) / 2, (top + bottom) / 2, width, height))
+    # A width may be the difference of two edges that were rounded before.
+    whole = (said[0], said[1], said[0] + said[2], said[1] + said[3])
+    return _are_rounded(whole, edges, digits) or any(
+        _are_rounded(said, numbers, digits) for numbers in spelled
     )
 
 
-def _has_scale(numbers: Sequence[float], others: Sequence[float], slack: float) -> bool:
-    low, high = 0.0, float("inf")
-    for number, other in zip(numbers, others, strict=True):
-        if other:
-            least, most = sorted(((number - slack) / other, (number + slack) / other))
-            low, high = max(low, least), min(high, most)
-        elif abs(number) > slack:
+def _are_rounded(said: Sequence[float], numbers: Sequence[float], digits: int) -> bool:
+    """Whether each is the number, or the number rounded to nearest or down."""
+    last = 10.0**-digits
+    for one, number in zip(said, numbers, strict=True):
+        off, exact = number - one, _EXACT * max(1, abs(number))
+        if abs(off) > exact and not -last / 2 - exact <= off < last - exact:
             return False
-    return low < high
+    return True
+
+
+def _digits(numbers: Sequence[float]) -> int:
+    """How many digits the numbers have behind the point."""
+    exponents = (Decimal(repr(float(one))).normalize().as_tuple().exponent for one in numbers)
+    return max(max(0, -exponent) for exponent in exponents if isinstance(exponent, int))
 
 
 def _forms(values: Sequence[Any]) -> set[Any]:

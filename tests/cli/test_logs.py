@@ -345,12 +345,14 @@ def test_whole_numbers_of_a_box_may_be_floats_in_a_log(tmp_path: Path, form: str
 @pytest.mark.parametrize(
     "box",
     [
-        [0.1, 0.2, 0.3, 0.4],  # shares of the screen
         [8, 9, 24, 18],  # two corners
         [16, 13.5, 16, 9],  # the middle and the size
-        [13, 25, 38, 50],  # two corners, 0 to 100 on 64 x 36, rounded
-        [12, 25, 37, 50],  # rounded down
-        [16.0, 18.0, 32.0, 18.0],  # of a picture of twice the size
+        [16, 13, 16, 9],  # rounded down
+        [0.125, 0.25, 0.375, 0.5],  # two corners, fractions of 64 x 36
+        [0.12, 0.25, 0.37, 0.5],  # rounded down
+        [0.12500001, 0.25, 0.25, 0.25],  # the corner and the size, as floats of four bytes
+        [125, 250, 375, 500],  # thousandths
+        [250, 375, 250, 250],  # thousandths of the middle and the size
     ],
 )
 def test_a_box_in_other_units_is_taken(tmp_path: Path, box: list[float]) -> None:
@@ -359,12 +361,43 @@ def test_a_box_in_other_units_is_taken(tmp_path: Path, box: list[float]) -> None
     assert paired(data, write_lines(tmp_path / "log.jsonl", [line])) == {"screenspot_web/0": "x"}
 
 
-@pytest.mark.parametrize("box", [[9, 9, 16, 9], [30, 9, 16, 9], [8, 9, 16, 19], [40, 2, 50, 30]])
-def test_another_box_in_the_same_unit_is_refused(tmp_path: Path, box: list[int]) -> None:
-    data = desk_spots(tmp_path / "data", spot())
-    line = {"doc_id": 0, "doc": spot(bbox=box), "filtered_resps": ["x"]}
-    log = write_lines(tmp_path / "log.jsonl", [line])
-    refused(data, log, ":1", f"its bbox is {box}, that of screenspot_web/0 is [8, 9, 16, 9]")
+@pytest.mark.parametrize(
+    "box",
+    [
+        [9, 9, 16, 9],
+        [30, 9, 16, 9],
+        [8, 9, 16, 19],
+        [40, 2, 50, 30],
+        [1, 1, 4, 4],  # no multiple of it, but where numbers are rounded coarsely
+        [16, 18, 32, 18],  # of a picture of twice the size, which no log has
+        [0.1, 0.2, 0.3, 0.4],
+        [0.13, 0.25, 0.39, 0.5],
+        [0.125, 0.25, 0.375, 0.501],
+        [126, 250, 375, 500],
+        [8, 9, 8, 0],  # what it would be if the data's numbers were two corners
+    ],
+)
+def test_another_box_is_refused_in_any_unit(tmp_path: Path, box: list[float]) -> None:
+    data = desk_spots(tmp_path / "data", spot(instruction="first"), spot())
+    lines = [
+        {"doc_id": 0, "doc": spot(instruction="first"), "filtered_resps": ["x"]},
+        {"doc_id": 1, "doc": spot(bbox=box), "filtered_resps": ["x"]},
+    ]
+    log = write_lines(tmp_path / "log.jsonl", lines)
+    refused(data, log, ":2", f"its bbox is {box}, that of screenspot_web/1 is [8, 9, 16, 9]")
+
+
+def test_a_box_of_data_in_fractions_may_be_pixels_in_a_log(tmp_path: Path) -> None:
+    own = spot(bbox=[0.1251, 0.2519, 0.3742, 0.5019])  # 8.0064, 9.0684, 23.9488, 18.0684
+    data = desk_spots(tmp_path / "data", own)
+    source = get_task("screenspot", {"boxes": "xyxy-rel"}).load(data, check_media=False)
+    for box, fits in (([8, 9, 24, 18], True), ([8, 9, 16, 9], True), ([8, 9, 24, 19], False)):
+        line = {"doc_id": 0, "doc": {**own, "bbox": box}, "filtered_resps": ["x"]}
+        log = write_lines(tmp_path / "log.jsonl", [line])
+        if fits:
+            assert answers_of(log, source) == {"screenspot_web/0": "x"}
+        else:
+            refused(source, log, ":1", "its bbox is")
 
 
 def test_the_number_decides_between_rows_that_are_alike(tmp_path: Path) -> None:
