@@ -43,7 +43,7 @@ class Usage:
     Attributes:
         answers: that a model gave to this run.
         kept: that came out of the cache, and took nothing here.
-        unmetered: of the answers those of which nobody told the tokens.
+        unmetered: of the answers, and those that gave way to them, whose tokens nobody told.
         tokens: of the answers.
         latencies: float64 (N,), seconds from a request to its last byte, of the answers that say
             it; of a local model those of the batch.
@@ -97,6 +97,8 @@ def usage_of(run: Run) -> Usage:
         if line.latency_s > 0:
             latencies.append(line.latency_s)
     said, took = run.settings.get("usage", {}), run.settings.get("timings", {}).get("ask_s", 0)
+    told = said.get("unmetered")  # also of answers that gave way to others, which cost too
+    unmetered = max(unmetered, told if isinstance(told, int) else 0)
     cost, currency = said.get("cost"), str(said.get("currency", ""))
     merged = "merged" in run.settings
     return Usage(

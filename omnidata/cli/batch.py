@@ -226,6 +226,7 @@ def print_read(found: Read, task: Task, run: Path, as_json: bool) -> None:
         runs.print_results(found.results, task, as_json)
     terminal.note(", ".join(f"{name}: {number}" for name, number in about.items()))
     terminal.note(f"run folder: {run}")
+    runs.note_cost(run)
     lacking = runs.lacking(found.results)
     if found.missing or found.failed or lacking[0]:
         terminal.note(

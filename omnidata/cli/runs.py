@@ -124,7 +124,10 @@ def print_samples(table: Mapping[str, Any], task: Task) -> None:
         )
     usage = table["usage"]
     if "cost" in usage:
-        terminal.say(f"cost of all samples: {usage['cost']:.4g} {usage['currency']}")
+        told = f"cost of all samples: {usage['cost']:.4g} {usage['currency']}"
+        if unknown := usage.get("unmetered"):
+            told += f", without {counted(unknown, 'answer')} whose tokens nobody told"
+        terminal.say(told)
     if failed := {name: n for name, n in table["deliveries"].items() if name != "ok"}:
         told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in failed.items())
         terminal.note(f"answers that did not come count as wrong in pass@k: {told}")
@@ -147,10 +150,24 @@ def note_outcome(outcome: Outcome) -> None:
     terminal.note(f"{planned.out}: {said}")
 
 
+def note_cost(run: Path) -> None:
+    """What the run has cost, if anybody named prices, and of how many answers nobody knows it."""
+    from omnidata.run.run_files import read_info
+
+    used = read_info(run).get("usage") or {}
+    if "cost" in used:
+        unknown = used.get("unmetered")
+        told = f"cost: {used['cost']:.4g} {used.get('currency', '')}"
+        if unknown:
+            told += f", without {counted(unknown, 'answer')} whose tokens nobody told"
+        terminal.note(told)
+
+
 def print_run(results: Mapping[str, Any], task: Task, out: Path, as_json: bool) -> None:
     """The results of a run, where they lie, and how to go on if it stopped."""
     print_results(results, task, as_json)
     terminal.note(f"run folder: {out}")
+    note_cost(out)
     if failed := lacking(results)[0]:
         wrong = "counts as wrong" if failed == 1 else "count as wrong"
         final = sum(results["outcomes"].get(each, 0) for each in ("refused", "truncated"))

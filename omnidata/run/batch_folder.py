@@ -2,7 +2,8 @@
 
 `requests-00001.jsonl` and so on are the files of requests, `ids.jsonl` says which step each of them
 is about, `manifest.json` is written last and says which files are whole. `read.jsonl` names the
-lines of `predictions.jsonl` that came out of a batch, and `jobs.json` what the provider calls it.
+lines of `predictions.jsonl` that came out of a batch, and answers that are none of them because
+their step has one; `jobs.json` says what the provider calls it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ import msgspec
 from omnidata.errors import RunError
 from omnidata.files import lines
 from omnidata.jsontext import encode
+from omnidata.predictions import Prediction
+from omnidata.run.cost import Budget
+from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.storage import (
     atomic_write,
     drop_partial_line,
@@ -114,13 +118,22 @@ class Asked(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     tools: list[str] = []
 
 
-class Got(msgspec.Struct, kw_only=True, frozen=True):
-    """A line of predictions that came out of a batch: a line of `read.jsonl`."""
+class Got(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """A line of predictions that came out of a batch: a line of `read.jsonl`.
+
+    Attributes:
+        custom_id: of the request.
+        sample_id: the step that it is about.
+        round: the number of its round.
+        answered: whether an answer came back.
+        spare: whether the step has another answer, so that this one is an attempt, which cost too.
+    """
 
     custom_id: str
     sample_id: str
     round: _Number
     answered: bool
+    spare: bool = False
 
 
 class FileState(msgspec.Struct, kw_only=True):
@@ -232,8 +245,12 @@ class BatchFolder:
         yield from (line for line in self._lines("ids.jsonl", Asked) if line.file in whole)
 
     def got(self) -> Iterator[Got]:
-        """The lines of predictions that came out of a batch; later ones stand for earlier ones."""
+        """What was read, in the order in which it was."""
         return self._lines("read.jsonl", Got)
+
+    def standing(self) -> Mapping[str, Got]:
+        """By sample id, the line of predictions that came out of a batch; the last one stands."""
+        return {line.sample_id: line for line in self.got() if not line.spare}
 
     def jobs(self) -> Jobs:
         """What is known of the files at their provider; nothing where none was submitted."""
@@ -297,10 +314,28 @@ def decoded(text: bytes, kind: type[Line], path: Path) -> Line:
         ) from None
 
 
-def price_shares(run: Path) -> Mapping[str, float]:
-    """The share of the price that answers out of a batch cost, by sample id."""
-    folder = BatchFolder(run)
-    if folder.manifest is None:
-        return {}
-    price = folder.manifest.price
-    return {line.sample_id: price for line in folder.got() if line.answered}
+def spend_answers(run: RunFolder, budget: Budget) -> None:
+    """Count what the answers of a run have used, those out of a batch at its price.
+
+    Answers that gave way to others have cost as well. An answer of which nobody told the tokens
+    counts as one of unknown tokens; failures without any, and answers out of the cache, as none.
+
+    Args:
+        run: its lines.
+        budget: counts them.
+    """
+    folder = BatchFolder(run.path)
+    price = folder.manifest.price if folder.manifest else 1.0
+    batched = {name for name, line in folder.standing().items() if line.answered}
+    for line in run.lines():
+        if _has_used(line):
+            budget.spend(line.usage, price if line.sample_id in batched else 1.0)
+    for line in run.failed_lines():
+        # A run with a batch asks no step again that has an answer: what was one and gave way to
+        # another came out of a batch.
+        if _has_used(line):
+            budget.spend(line.usage, 1.0 if line.delivery in TRANSIENT else price)
+
+
+def _has_used(line: Prediction) -> bool:
+    return bool(line.usage) or not (line.delivery in TRANSIENT or line.receipt.get("cached"))

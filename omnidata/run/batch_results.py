@@ -18,7 +18,7 @@ from omnidata.errors import CallError, PredictionError, RunError, UnansweredErro
 from omnidata.predictions import numbered_lines
 from omnidata.run.adapter_contract import decoding
 from omnidata.run.batch import batch_model, check_light
-from omnidata.run.batch_folder import Asked, BatchFolder, Got, Manifest
+from omnidata.run.batch_folder import Asked, BatchFolder, Got, Manifest, spend_answers
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.evaluate import conclude
@@ -136,7 +136,7 @@ def read(
     outcomes = reader.outcomes(files)
     settings = {name: value for name, value in info.items() if name not in FACTS}
     with RunFolder(out, settings, again=False) as run:
-        held = {line.sample_id: line for line in folder.got()}
+        held = folder.standing()
         for line in asked.values():
             if (why := lost.get(line.file)) and line.custom_id not in outcomes:
                 outcomes[line.custom_id] = reader.lost(line, why)
@@ -156,7 +156,14 @@ def read(
         ]
         final = {line.sample_id for line in run.lines() if line.delivery not in TRANSIENT}
         found.kept = sum(name in final for name in best.keys() - {one.name for one in fresh})
-        _record(folder, run, fresh)
+        known = {line.custom_id for line in folder.got() if line.answered}
+        chosen = {outcome.asked.custom_id for outcome in fresh}
+        spare = [
+            outcome
+            for name, outcome in outcomes.items()
+            if not outcome.why and name not in known | chosen
+        ]
+        _record(folder, run, fresh, spare)
         for outcome in fresh:
             found.failed[outcome.why or "ok"] += 1
         found.answered = found.failed.pop("ok", 0)
@@ -166,13 +173,17 @@ def read(
             if done := run.done.get(step.sample_id):
                 seen.look(step, done.delivery, done.receipt)
         changed = seen.check(allowed=changed_media, where=str(out))
+        budget = Budget(Limits(prices=prices), manifest.spec)
+        spend_answers(run, budget)
+        if prices is None:
+            budget.keep_cost(info.get("usage") or {})
         found.results, answered = conclude(
             task,
             judge,
             source,
             steps,
             run,
-            _budget(folder, manifest, run, prices, info.get("usage") or {}),
+            budget,
             timings={"read_s": time.perf_counter() - began},
             findings=info.get("findings", len(source.findings)),
             changed_media=changed,
@@ -257,9 +268,13 @@ def _is_better(found: _Outcome, there: Completion | None, held: Got | None) -> b
     return held is not None and held.round < found.asked.round
 
 
-def _record(folder: BatchFolder, run: RunFolder, fresh: Sequence[_Outcome]) -> None:
-    if not fresh:
+def _record(
+    folder: BatchFolder, run: RunFolder, fresh: Sequence[_Outcome], spare: Sequence[_Outcome]
+) -> None:
+    """Write down the lines of steps, and as attempts the answers to steps that have another."""
+    if not fresh and not spare:
         return
+    rows = [*((each, True) for each in spare), *((each, False) for each in fresh)]
     folder.append(
         "read.jsonl",
         [
@@ -268,46 +283,17 @@ def _record(folder: BatchFolder, run: RunFolder, fresh: Sequence[_Outcome]) -> N
                 sample_id=each.asked.sample_id,
                 round=each.asked.round,
                 answered=not each.why,
+                spare=is_spare,
             )
-            for each in fresh
+            for each, is_spare in rows
         ],
     )
     run.reopen(frozenset(each.asked.sample_id for each in fresh))
+    for each in spare:
+        run.append_attempt(each.asked.sample_id, each.completion)
     for each in fresh:
         run.append(each.asked.sample_id, each.completion)
     run.sync()
-
-
-def _budget(
-    folder: BatchFolder,
-    manifest: Manifest,
-    run: RunFolder,
-    prices: Path | None,
-    before: Mapping[str, Any],
-) -> Budget:
-    """What the answers of the run have used; those of a batch at its price.
-
-    An answer that gave way to one of an earlier round is not among them, whatever was read first.
-
-    Args:
-        folder: of the batch.
-        manifest: of the batch.
-        run: its lines.
-        prices: the price file.
-        before: the usage that `run.json` has, whose cost stays where nobody names prices and there
-            is nothing new to be paid for.
-    """
-    budget = Budget(Limits(prices=prices), manifest.spec)
-    batched = {line.sample_id for line in folder.got() if line.answered}
-    for line in run.lines():
-        if line.usage or not (line.delivery in TRANSIENT or line.receipt.get("cached")):
-            budget.spend(line.usage, manifest.price if line.sample_id in batched else 1.0)
-    for failed in run.failed_lines():
-        if failed.usage and (failed.delivery in TRANSIENT or failed.sample_id not in batched):
-            budget.spend(failed.usage)
-    if prices is None:
-        budget.keep_cost(before)
-    return budget
 
 
 def _why_none(run: RunFolder) -> str:

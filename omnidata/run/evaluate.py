@@ -39,7 +39,7 @@ from omnidata.run.adapter_contract import (
     rendered,
     slip,
 )
-from omnidata.run.batch_folder import price_shares
+from omnidata.run.batch_folder import spend_answers
 from omnidata.run.cache import ResponseCache
 from omnidata.run.cluster import Job, OnCluster, Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
@@ -216,13 +216,7 @@ def evaluate(
                 if done := run.done.get(name):
                     seen.look(steps[number], done.delivery, done.receipt)
             changed = seen.check(allowed=changed_media, where=str(out))
-            paid = price_shares(out)
-            for line in run.lines():
-                if line.usage:  # an answer out of the cache has none
-                    budget.spend(line.usage, paid.get(line.sample_id, 1.0))
-            for line in run.failed_lines():  # answers that were asked for again cost as well
-                if line.usage:
-                    budget.spend(line.usage)
+            spend_answers(run, budget)
             asked = time.perf_counter()
             try:
                 asker.ask(steps, run, budget, progress)

@@ -65,6 +65,10 @@ def content(run: Path) -> dict[str, bytes]:
     return {name: (run / name).read_bytes() for name in names if (run / name).exists()}
 
 
+def usage_of(run: Path) -> dict[str, Any]:
+    return dict(json.loads((run / "run.json").read_text())["usage"])
+
+
 @pytest.mark.parametrize("wire", SPECS)
 def test_a_batch_is_a_live_run_line_by_line(
     source: LoadedDataset, tmp_path: Path, wire: str
@@ -189,7 +193,7 @@ def test_live_requests_take_over_where_a_batch_has_ended(
         assert server.count == 3
     assert results["counts"]["steps"] == 4
     assert "api_error" not in results["outcomes"]
-    usage = json.loads((run / "run.json").read_text())["usage"]
+    usage = usage_of(run)
     assert (usage["requests"], usage["cost"]) == (4, 4.0)  # vLLM's batches cost what others do
 
 
@@ -401,7 +405,7 @@ def test_of_answers_of_two_rounds_the_first_counts_in_any_order_of_calls(
     for which in order:
         read(run, [files[int(number)] for number in str(which)])
     assert [line["output"] for line in lines_of(run).values()] == ["of round 1"] * 2
-    assert json.loads((run / "run.json").read_text())["usage"]["requests"] == 2
+    assert usage_of(run)["requests"] == 3  # what gave way was answered as well
 
 
 def test_another_answer_to_a_request_is_refused_in_a_later_call_as_well(
@@ -434,16 +438,42 @@ def test_usage_counts_answers_of_unknown_tokens_and_a_cost_stays(
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())  # as an editor may save it
     read(run, [file], prices=prices)
 
-    def usage() -> dict[str, Any]:
-        return dict(json.loads((run / "run.json").read_text())["usage"])
-
-    first = usage()
+    first = usage_of(run)
     assert (first["requests"], first["unmetered"], first["cost"]) == (3, 2, 0.07)
     read(run, [file])
-    assert usage() == first
+    assert usage_of(run) == first
     read(run, [write_rows(tmp_path / "more.jsonl", rows)])
-    assert usage()["requests"] == 4
-    assert "cost" not in usage()  # of all four nobody knows it
+    assert usage_of(run)["requests"] == 4
+    assert "cost" not in usage_of(run)  # of all four nobody knows it
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_a_run_that_goes_on_counts_batches_at_their_price_and_answers_of_unknown_tokens(
+    source: LoadedDataset, tmp_path: Path, order: tuple[int, int]
+) -> None:
+    run, prices = tmp_path / "run", tmp_path / "prices.toml"
+    prices.write_text(
+        'date = 2026-11-01\ncurrency = "EUR"\n[models."openai:m"]\ninput = 10_000\noutput = 0\n'
+    )
+    openai = Recipe("openai:m", {})
+    write(TASK, source, openai, run, limit=3)
+    late, good, unknown = answers(run).values()
+    for row, tokens in ((late, 7), (good, 11), (unknown, 0)):
+        row["response"]["body"]["usage"] = {"prompt_tokens": tokens}
+    bad = failed(late, "batch_expired", "")
+    read(run, [write_rows(tmp_path / "0.jsonl", [bad, good, unknown])], prices=prices)
+    write(TASK, source, openai, run, limit=3, only_missing=True)
+    (again,) = answers(run).values()
+    again["response"]["body"]["usage"] = {"prompt_tokens": 100}
+    for number in order:
+        row = (late, again)[number - 1]
+        read(run, [write_rows(tmp_path / f"{number}.jsonl", [row])], prices=prices)
+    told = usage_of(run)
+    assert (told["requests"], told["unmetered"], told["input_tokens"]) == (4, 1, 118)
+    assert told["cost"] == pytest.approx(0.5 * 1.18)  # half of what it costs live
+    # All is answered: it asks nobody, and counts the same.
+    evaluate(TASK, source, openai, run, limit=3, limits=Limits(prices=prices))
+    assert usage_of(run) == told
 
 
 def test_a_round_is_not_asked_twice_before_it_is_read(
