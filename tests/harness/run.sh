@@ -5,20 +5,31 @@
 #
 #   tests/harness/run.sh inspect        inspect_ai
 #   tests/harness/run.sh lmms           lmms-eval; torch, gigabytes
+#   tests/harness/run.sh vlmevalkit     VLMEvalKit; torch, gigabytes
 #
+# VLMEvalKit is on no index: VLMEVALKIT is where its repository is cloned from.
 # HARNESS_ENVS is the folder of the environments, which are kept: by default one below TMPDIR.
 set -eu
 cd "$(dirname "$0")/../.."
-name=${1:?inspect or lmms}
+name=${1:?inspect, lmms or vlmevalkit}
 shift
 env=${HARNESS_ENVS:-${TMPDIR:-/tmp}/omnidata-harness}/$name
 case $name in
   inspect) packages="inspect_ai==0.3.285" ;;
   lmms) packages="lmms-eval==0.7.3 torch==2.13.0 filelock<4" ;;
+  # It imports rouge-score, and does not say so.
+  vlmevalkit) packages="torch==2.13.0 rouge-score" ;;
   *) echo "no harness is called $name" >&2; exit 2 ;;
 esac
 [ -x "$env/bin/python" ] || ${PYTHON:-python3} -m venv "$env"
 "$env/bin/python" -m pip install --quiet --upgrade pip
+if [ "$name" = vlmevalkit ]; then
+  # Editable, as its wheel lacks the folders that have no __init__.py.
+  [ -d "$env/source" ] ||
+    git clone --quiet "${VLMEVALKIT:-https://github.com/open-compass/VLMEvalKit}" "$env/source"
+  git -C "$env/source" checkout --quiet e8e78f05f3080fe28154f2130321f17951c3be94
+  packages="$packages --editable $env/source"
+fi
 # shellcheck disable=SC2086
 "$env/bin/python" -m pip install --quiet --editable . $packages openpyxl pytest pytest-xdist hypothesis
 "$env/bin/python" -m pip check
