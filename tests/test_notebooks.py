@@ -6,7 +6,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+
+from tests.hub_server import Hub
+from tests.loaders.agentstudio import columnwise, ground, pictures
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "notebooks"
@@ -18,7 +23,9 @@ RUN_ELSEWHERE = "quickstart"
 """`test_documents` runs it, in a loop that runs already."""
 
 CLAIMS = {
-    "datasets_to_tensors": r"streamed (\d+) of \1 steps, each once: True",
+    "datasets_to_tensors": r"streamed (\d+) of \1 steps, each once: True(?s:.*)"
+    r"hf://agent-studio/GroundUI-1K(?s:.*)of the Hub's 8 rows: \(2, 120, 200, 3\)(?s:.*)"
+    r"streamed 8 of 8 steps from the Hub",
     "load_and_look": r"0 errors, 0 warnings, 0 unusable steps; looked at 149 steps",
     "evaluate_and_report": r"baseline:majority",
     "add_a_dataset": r"tasks of plugins: +colours(?s:.*)overall +16\.7",
@@ -37,6 +44,20 @@ def read(name: str) -> Any:
     return nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
 
 
+def publish(hub: Hub, folder: Path) -> None:
+    """Rows of GroundUI, in the form and under the name that they have on the Hub."""
+    names = [f"{number}.png" for number in range(8)]
+    pictures(folder / "images", names)
+    rows = []
+    for name in names:
+        content = (folder / "images" / name).read_bytes()
+        row = columnwise(ground(image=name, instruction=f"Open {name}"))
+        rows.append({**row, "image": {"bytes": content, "path": name}})
+    pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet")
+    whole = (folder / "rows.parquet").read_bytes()
+    hub.add("agent-studio/GroundUI-1K", {"data/train-00000-of-00001.parquet": whole})
+
+
 def _said(cell: Any) -> str:
     """What a cell wrote to stdout, and its value."""
     written = [output.text for output in cell.outputs if output.get("name") == "stdout"]
@@ -47,8 +68,14 @@ def _said(cell: Any) -> str:
 @pytest.mark.full("seconds of a kernel")
 @pytest.mark.parametrize("name", [name for name in NAMES if name != RUN_ELSEWHERE])
 def test_the_notebook_runs(
-    name: str, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    sample: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if "from the Hub" in read(name).cells[0].source:
+        publish(request.getfixturevalue("hub"), tmp_path)
     if "finetune" in name or "tensors" in name:
         pytest.importorskip("transformers", reason="needs the extra `local`")
     nbclient = pytest.importorskip("nbclient", reason="needs the extra `dev`")
