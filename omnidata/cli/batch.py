@@ -165,7 +165,7 @@ def _print_estimate(written: Written) -> None:
         )
     if cost := written.estimate.get("cost"):
         price = f"prices of {cost['prices_of']}, at the batch's price, for these tokens"
-        terminal.say(f"cost: {cost['amount']:.2f} {cost['currency']} ({price})")
+        terminal.say(f"cost: {terminal.money(cost['amount'])} {cost['currency']} ({price})")
 
 
 def _note_next(written: Written, out: Path) -> None:

@@ -124,7 +124,7 @@ def print_samples(table: Mapping[str, Any], task: Task) -> None:
         )
     usage = table["usage"]
     if "cost" in usage:
-        told = f"cost of all samples: {usage['cost']:.4g} {usage['currency']}"
+        told = f"cost of all samples: {terminal.money(usage['cost'])} {usage['currency']}"
         if unknown := usage.get("unmetered"):
             told += f", without {counted(unknown, 'answer')} whose tokens nobody told"
         terminal.say(told)
@@ -157,7 +157,7 @@ def note_cost(run: Path) -> None:
     used = read_info(run).get("usage") or {}
     if "cost" in used:
         unknown = used.get("unmetered")
-        told = f"cost: {used['cost']:.4g} {used.get('currency', '')}"
+        told = f"cost: {terminal.money(used['cost'])} {used.get('currency', '')}"
         if unknown:
             told += f", without {counted(unknown, 'answer')} whose tokens nobody told"
         terminal.note(told)
@@ -206,7 +206,9 @@ def print_preview(seen: Mapping[str, Any], as_json: bool) -> None:
     )
     if cost := seen.get("cost"):
         price = f"with prices of {cost['prices_of']}"
-        terminal.say(f"cost: {cost['amount']:.2f} {cost['currency']} ({price}, for these tokens)")
+        terminal.say(
+            f"cost: {terminal.money(cost['amount'])} {cost['currency']} ({price}, for these tokens)"
+        )
     for problem in seen["unreadable"]:
         terminal.note(f"cannot be sent: {problem}")
     terminal.note("dry run: nothing was sent or written")

@@ -249,6 +249,16 @@ def cells(values: Mapping[str, Any], columns: Columns) -> list[str]:
     return [number(values[name], unit) for name, unit in columns.items()]
 
 
+def money(amount: float) -> str:
+    """An amount of some currency; of small ones the digits that say something.
+
+    Examples:
+        >>> money(12.3456), money(0.0), money(0.00017512)
+        ('12.35', '0.00', '0.00018')
+    """
+    return f"{amount:.2f}" if amount >= 0.1 or not amount else f"{amount:.2g}"
+
+
 def interval(ends: Sequence[float | None] | None, unit: Literal["share", "number"]) -> str:
     """Both ends of an interval; a dash where there is none.
 

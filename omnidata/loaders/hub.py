@@ -132,7 +132,7 @@ def parse_address(text: str | Path) -> HubAddress | None:
     if found is None or unsafe(below):
         raise UsageError(
             "this names no dataset of the Hub",
-            where=str(text),
+            where=re.sub("^hf:/+", "hf://", str(text)),  # a path has one slash
             expected="hf://ORG/NAME, hf://ORG/NAME@REVISION or hf://ORG/NAME@REVISION/FOLDER",
         )
     return HubAddress(found["name"], found["revision"] or "main", below)
@@ -438,7 +438,7 @@ def _nearest(address: HubAddress) -> str:
         for one in task.sources:
             if one.remote and (found := parse_address(one.remote.place)):
                 known.append(found.name)
-    return meant(address.name, known)
+    return "" if address.name in known else meant(address.name, known)
 
 
 def _first_line(error: Exception) -> str:
@@ -550,10 +550,19 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
         error.url = f"hf://datasets/{address.name}@{commit}{below}"
         raise error
     check_room(total, Path(constants.HF_HUB_CACHE))
-    with translated(pinned):
-        kept = snapshot_download(
-            address.name, revision=commit, allow_patterns=chosen, endpoint=endpoint(), **options
-        )
+    try:
+        with translated(pinned):
+            kept = snapshot_download(
+                address.name, revision=commit, allow_patterns=chosen, endpoint=endpoint(), **options
+            )
+    except OSError as error:
+        raise DataError(
+            f"the Hub's cache cannot be written ({error.strerror})",
+            where=constants.HF_HUB_CACHE,
+            expected="room on the disk and the right to write",
+            remedy="make room, or name another folder by HF_HOME; the same command goes on with "
+            "what is there",
+        ) from None
     for each in files:
         link = Path(kept, each.path)
         try:

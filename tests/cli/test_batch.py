@@ -63,7 +63,7 @@ def test_from_requests_to_the_table_and_back_to_live(
             capsys, "batch", "fetch", run, *at, "--wait", "--prices", prices, code=1
         )
         assert "--only missing" in notes
-        assert "cost: 0.225 " in notes
+        assert "cost: 0.23 " in notes
         stands, _ = called(capsys, "batch", "status", run, *at)
         assert {file["counts"]["completed"] for file in stands.values()} == {4, 2}
     assert found["read"] == {"rows": 5, "answered": 5, "repeated": 0, "kept": 0, "missing": 1}

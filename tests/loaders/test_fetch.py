@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import resource
 import shutil
 import tarfile
 import threading
@@ -295,6 +296,11 @@ def test_what_is_not_for_everyone_says_what_to_do(
 def test_a_missing_dataset_names_the_nearest(hub: Hub) -> None:
     with pytest.raises(DataError, match=r"did you mean OmniGUI/OmniGUI\?"):
         local_place("hf://OmniGUI/OmniGui2")
+    with pytest.raises(DataError) as told:
+        local_place("hf://OmniGUI/OmniGUI")
+    assert "did you mean" not in str(told.value)
+    with pytest.raises(UsageError, match=r"hf://OmniGUI: this names no dataset"):
+        local_place(Path("hf://OmniGUI"))
 
 
 def test_a_listed_file_that_is_not_there_is_said(hub: Hub, tmp_path: Path) -> None:
@@ -418,6 +424,18 @@ def test_a_snapshot_is_read_once_and_pinned(hub: Hub, tmp_path: Path) -> None:
     assert local_place(f"hf://{OMNIGUI}@{sha}") == place
     assert len(hub.seen) == before
     assert local_place(f"hf://{OMNIGUI}@{sha}/TED") == place / "TED"
+
+
+def test_a_full_disk_is_said_of_the_hubs_cache(hub: Hub, tmp_path: Path) -> None:
+    hub.add(OMNIGUI, {**omnigui(tmp_path), "notes.bin": bytes(200_000)})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(DataError, match=r"the Hub's cache cannot be written \(File too large"):
+            local_place(f"hf://{OMNIGUI}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert local_place(f"hf://{OMNIGUI}").is_dir()
 
 
 def test_a_name_of_the_hub_is_a_path_and_no_server_hears_of_it(hub: Hub) -> None:
