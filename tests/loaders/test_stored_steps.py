@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from omnidata.actions import Action, Box, Point
 from omnidata.errors import UsageError
 from omnidata.files import staying_in
+from omnidata.loaders.spill import MANY, VARIABLE
 from omnidata.loaders.stored_steps import (
-    MANY,
-    VARIABLE,
     Positions,
     StoredSteps,
     collect,
