@@ -136,6 +136,13 @@ class RowIds(Sequence[str | None]):
         number = int(self._numbers[row])
         return None if number < 0 else self._steps.sample_ids[number]
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, list | RowIds):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 def row_ids(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[str | None]:
     """The sample id of each row of a source.
