@@ -156,6 +156,23 @@ def row_ids(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[str | Non
     return [None if number < 0 else steps[number].sample_id for number in numbers]
 
 
+def numbered(rows: Iterable[Step | None], numbers: array[int]) -> Iterator[Step]:
+    """The steps among the rows of a source.
+
+    Args:
+        rows: None for a row that became no step.
+        numbers: is told the number of each row's step, -1 for none, as `row_ids` takes them.
+    """
+    count = 0
+    for step in rows:
+        if step is None:
+            numbers.append(-1)
+        else:
+            numbers.append(count)
+            count += 1
+            yield step
+
+
 class _Ids(Sequence[str]):
     """The sample ids of stored steps."""
 
