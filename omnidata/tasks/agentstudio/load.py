@@ -94,7 +94,8 @@ def load(
         strict=strict,
         check_media=check_media,
     )
-    return replace(source, steps=[_restored(s, task, instructions) for s in source.steps])
+    restored = (_restored(step, task, instructions) for step in source.steps)
+    return replace(source, steps=collect(restored))
 
 
 def _restored(step: Step, task: TaskName, instructions: Instructions) -> Step:
