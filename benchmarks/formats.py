@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from cluster import PER_EPISODE, rows
+from cluster import rows
+from runner import PER_EPISODE
 from tfrecord import TFRecordWriter
 
 SHARD = 100_000

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import os
 import pickle
+import sys
 import tempfile
 import threading
 import weakref
@@ -35,6 +36,9 @@ MANY: Final = 50_000
 """So many steps, or rows of steps, are held in memory, and no more."""
 VARIABLE: Final = "OMNIDATA_STEPS_IN_MEMORY"
 """The variable of the environment that says another number."""
+HEAVY: Final = 160 * 1024**2
+"""Bytes that those which are held may take, where the environment says no number: steps with the
+elements of their screens take ten times what others do."""
 BLOCK: Final = 32
 """Steps or rows that are packed together: they share most of what they hold. All are unpacked for
 one."""
@@ -58,6 +62,38 @@ def many() -> int:
             remedy="mend the variable of the environment, or unset it",
         )
     return int(said)
+
+
+class Room:
+    """Says how long what comes is held in memory.
+
+    Args:
+        weigh: the bytes that one takes, about; every 32nd is weighed.
+
+    Raises:
+        UsageError: as `many`.
+    """
+
+    def __init__(self, weigh: Callable[[Any], int]) -> None:
+        self._weigh = weigh
+        self._most = many()
+        self._most_bytes = None if os.environ.get(VARIABLE) else HEAVY
+        self._count = self._bytes = 0
+
+    def takes(self, one: Any) -> bool:
+        """Whether there is room for another one."""
+        if self._most_bytes is not None and self._count % BLOCK == 0:
+            self._bytes += BLOCK * self._weigh(one)
+        self._count += 1
+        return self._count <= self._most and self._bytes <= (self._most_bytes or self._bytes)
+
+
+def weight(value: Any) -> int:
+    """Bytes that a value of JSON takes as Python objects, without keys, which are shared."""
+    own = sys.getsizeof(value)
+    if isinstance(value, dict):
+        return own + sum(map(weight, value.values()))
+    return own + sum(map(weight, value)) if isinstance(value, list | tuple) else own
 
 
 class Blocks(Generic[T]):
@@ -127,8 +163,8 @@ class Blocks(Generic[T]):
 class Grouped(Generic[T]):
     """Rows that come in any order, to be had group by group, as those of an episode are.
 
-    They are in memory while they are few; when they are more than `many`, they lie on disk, and 24
-    bytes for each and 50 for each group stay. Groups whose rows lie together are read as fast as
+    They are in memory while there is `Room`; then they lie on disk, and 24 bytes for each and 50
+    for each group stay. Groups whose rows lie together are read as fast as
     they were written. Where a group's rows lie far apart, a block is unpacked for each of them,
     which takes ten times as long.
 
@@ -155,8 +191,8 @@ class Grouped(Generic[T]):
         self.groups = NameIndex()
         self.became = array("q")
         self._all = array("q")  # the number of each row; -1 for one of no group
-        self._most_held = many()
-        self._held: list[T] = []  # the last ones, and all while they are few
+        self._room = Room(weight)
+        self._held: list[T] = []  # the last ones, and all while there is room
         self._blocks: Blocks[T] | None = None
         self._before = array("q")  # the row of the same group that came before; -1 for none
         self._last = array("q")  # the last row of each group
@@ -185,7 +221,9 @@ class Grouped(Generic[T]):
         self._last[number] = len(self) - 1
         self._all.append(len(self) - 1)
         self._held.append(row)
-        if len(self._held) > self._most_held:
+        if self._blocks is None and self._room.takes(row):
+            return number
+        if len(self._held) >= BLOCK:
             self._put_aside()
         return number
 
@@ -201,7 +239,7 @@ class Grouped(Generic[T]):
 
     def _put_aside(self) -> None:
         if self._blocks is None:
-            self._blocks, self._most_held = Blocks(packed, unpacked), BLOCK - 1
+            self._blocks = Blocks(packed, unpacked)
         whole = len(self._held) // BLOCK * BLOCK
         for start in range(0, whole, BLOCK):
             self._blocks.append(self._held[start : start + BLOCK])

@@ -8,6 +8,7 @@ of them, who has which id and which steps are of one episode, is known without u
 from __future__ import annotations
 
 import operator
+import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
@@ -18,28 +19,39 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.loaders.spill import BLOCK, Blocks, many, packed, unpacked
+from omnidata.loaders.spill import BLOCK, Blocks, Room, packed, unpacked, weight
 from omnidata.name_index import NameIndex
 from omnidata.types import IndexedSteps, Step
 
 Numbers = npt.NDArray[np.int64]
 
+_BESIDE_SOURCE = 1500
+"""Bytes that a step takes beside its source and its history, about: a picture, an action, texts."""
+
 
 def collect(steps: Iterable[Step]) -> Sequence[Step]:
-    """The steps as a list; if there are more than memory is meant for, as `StoredSteps`.
+    """The steps as a list; if they are more than memory is meant for, as `StoredSteps`.
 
     Raises:
         UsageError: as `many`.
         OSError: the disk takes no more.
     """
-    coming = iter(steps)
-    first = list(islice(coming, many() + 1))
-    if len(first) <= many():
+    coming, room = iter(steps), Room(_weight)
+    first: list[Step] = []
+    for step in coming:
+        first.append(step)
+        if not room.takes(step):
+            break
+    else:
         return first
     store, every = _Store(), chain(_emptied(first), coming)
     while block := list(islice(every, BLOCK)):
         store.extend(block)
     return StoredSteps(store)
+
+
+def _weight(step: Step) -> int:
+    return _BESIDE_SOURCE + 2 * sys.getsizeof(step.history) + weight(step.source)
 
 
 def _emptied(steps: list[Step]) -> Iterator[Step]:
