@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from cluster import rows
 from runner import PER_EPISODE
-from tfrecord import TFRecordWriter
 
 SHARD = 100_000
 TEN = 10  # steps of an episode of AndroidControl, and of a task of Mind2Web
@@ -102,6 +101,8 @@ def _write_array(path: Path, items: Iterable[Any]) -> None:
 
 
 def _write_records(start: Path, examples: Iterator[dict[str, tuple[list[Any], str]]]) -> None:
+    from tfrecord import TFRecordWriter  # takes 180 MB
+
     for shard, many in groupby(enumerate(examples), lambda each: each[0] // SHARD):
         writer = TFRecordWriter(f"{start}-{shard:05d}-of-00099")
         for _, example in many:

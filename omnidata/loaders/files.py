@@ -16,6 +16,7 @@ from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
 from omnidata.jsontext import is_json_array, json_file, json_items, json_lines
 from omnidata.media import around, closed, image_size, is_mirrored, resolve, unsafe
+from omnidata.name_index import NameIndex
 from omnidata.types import MediaRef, Step, VideoSegment
 
 Look = Literal["known", "broken", "other"]
@@ -321,40 +322,44 @@ def check_media_files(
         DataError: as `refuse_closed`.
     """
     refuse_closed(steps)
-    problems: list[Finding] = []
-    found = False
-    seen: set[MediaRef] = set()
+    if not any(there for there, _ in _looked_at(steps, always_shown)):
+        note(media_absent(steps))
+        return
+    for _, problem in _looked_at(steps, always_shown):
+        if problem is not None:
+            note(problem)
+
+
+def _looked_at(steps: Sequence[Step], always_shown: bool) -> Iterator[tuple[bool, Finding | None]]:
+    """Of each medium, at its first step, whether there is something, and what is wrong with it."""
+    seen = NameIndex()
     for step in steps:
         for role, ref in step.media.items():
             if ref is None:
                 if role == "screenshot" and always_shown:
-                    problems.append(
-                        medium_broken(step, role, "the row names no file", "a screenshot")
-                    )
+                    what = "the row names no file"
+                    yield False, medium_broken(step, role, what, "a screenshot")
                 continue
-            if ref in seen or ref.inline is not None or (ref.cell is None and unsafe(ref.path)):
+            if ref.inline is not None or (ref.cell is None and unsafe(ref.path)):
                 continue  # of what lies in a file of rows the path is a name, which nobody follows
+            # Of a million media two have the same hash once in ten million datasets, and the media
+            # themselves would take a gigabyte.
+            count = len(seen)
+            if seen.add(f"{hash(ref):x}") != count:
+                continue
             try:
                 if isinstance(ref.cell, VideoSegment):
                     resolve(around(ref, ref.cell), in_parts=True)
                 elif ref.kind == "image" and not is_mirrored(ref):
-                    differs = size_differs(step, role, image_size(ref))
-                    problems += [differs] if differs else []
+                    yield True, size_differs(step, role, image_size(ref))
+                    continue
                 else:
                     resolve(ref, in_parts=True)
-                found = True
-                seen.add(ref)
+                yield True, None
             except MediaError as error:
-                found = found or not isinstance(error, MissingMediaError)
-                seen.add(ref)
-                problems.append(
-                    medium_broken(step, role, f"{error.what}: {error.where}", error.expected)
-                )
-    if found:
-        for problem in problems:
-            note(problem)
-    else:
-        note(media_absent(steps))
+                what = f"{error.what}: {error.where}"
+                there = not isinstance(error, MissingMediaError)
+                yield there, medium_broken(step, role, what, error.expected)
 
 
 def refuse_closed(steps: Sequence[Step]) -> None:
@@ -382,9 +387,12 @@ def refuse_closed(steps: Sequence[Step]) -> None:
 
 def media_absent(steps: Sequence[Step]) -> Finding:
     """The one finding for annotations alone."""
-    refs = [ref for step in steps for ref in step.media.values() if ref]
-    roots = Counter(ref.root for ref in refs)
-    pictures = bool(refs) and all(ref.kind == "image" for ref in refs)
+    refs = (ref for step in steps for ref in step.media.values() if ref)
+    found = Counter((ref.root, ref.kind) for ref in refs)
+    roots: Counter[Path] = Counter()
+    for (root, _), count in found.items():
+        roots[root] += count
+    pictures = {kind for _, kind in found} == {"image"}
     return Finding(
         "media-absent",
         "warning",
