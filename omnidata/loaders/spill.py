@@ -258,6 +258,48 @@ class Grouped(Generic[T]):
         return map(self.of, range(len(self.groups)))
 
 
+class NamedRows(Mapping[str, T]):
+    """Rows by their names, which lie as those of `Grouped` do.
+
+    Examples:
+        >>> rows = NamedRows()
+        >>> rows.put("a", {"x": 1})
+        >>> rows["a"], rows.get("b"), rows == {"a": {"x": 1}}
+        ({'x': 1}, None, True)
+    """
+
+    def __init__(self) -> None:
+        self._rows: Grouped[T] = Grouped()
+
+    @property
+    def names(self) -> NameIndex:
+        """The names, in the order in which they first came."""
+        return self._rows.groups
+
+    def put(self, name: str, row: T) -> None:
+        """Take a row, in place of one that had the name.
+
+        Raises:
+            DataError: the disk takes no more.
+        """
+        self._rows.add(name, row)
+
+    def __getitem__(self, name: str) -> T:
+        number = self.names.get(name)
+        if number is None:
+            raise KeyError(name)
+        return self._rows[self._rows.of(number)[-1]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
 # How values are packed: exactly as they are, and what several share but once.
 
 

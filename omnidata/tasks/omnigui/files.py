@@ -26,7 +26,7 @@ from omnidata.jsontext import as_name, json_items
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, SIDE_FILE, label
 from omnidata.loaders.instructions import Language
 from omnidata.loaders.rows import canonical
-from omnidata.loaders.spill import Grouped
+from omnidata.loaders.spill import Grouped, NamedRows
 from omnidata.media import unsafe
 
 Row = Mapping[str, Any]
@@ -42,6 +42,36 @@ _WANTED = (
 )
 
 
+class Listed:
+    """The metadata rows of an app's episodes and their dimensions, by their ids.
+
+    Args:
+        folder: the app's.
+        rows: those of all apps, of which this is the next one.
+    """
+
+    def __init__(self, folder: Path, rows: NamedRows[tuple[Row, str]]) -> None:
+        self._app = f"{folder.name}/"
+        self._rows = rows
+        self._first = self._end = len(rows)
+
+    def add(self, identity: str, row: Row, dimension: str) -> None:
+        """Take the row of an episode that has none."""
+        self._rows.put(self._app + identity, (row, dimension))
+        self._end = len(self._rows)
+
+    def get(self, identity: str) -> tuple[Row, str] | None:
+        """The row of an episode and its dimension; None where none is listed."""
+        return self._rows.get(self._app + identity)
+
+    def __contains__(self, identity: str) -> bool:
+        return self._app + identity in self._rows.names
+
+    def __iter__(self) -> Iterator[str]:
+        names = map(self._rows.names.__getitem__, range(self._first, self._end))
+        return (name.removeprefix(self._app) for name in names)
+
+
 @dataclass(slots=True)
 class Annotations:
     """The annotations of one app folder or of one file of steps.
@@ -50,14 +80,14 @@ class Annotations:
         app: the app's name; None where every row names its own.
         media_root: the folder that media paths are relative to.
         rows: the steps as (row, the file it came from), to be gone through once.
-        episodes: ID -> the metadata row and its dimension.
+        episodes: the metadata rows; None for one file of steps.
         doubts: ID -> findings about the episode; all are there once `rows` has ended.
     """
 
     app: str | None
     media_root: Path
     rows: Iterator[tuple[Row, str]]
-    episodes: dict[str, tuple[Row, str]] = field(default_factory=dict)
+    episodes: Listed | None = None
     doubts: dict[str, list[Finding]] = field(default_factory=dict)
 
 
@@ -178,8 +208,9 @@ def read_annotations(files: Files, note: Note) -> Iterator[Annotations]:
         first = list(islice(rows, _FIRST))
         root = _media_root(files.steps, first)
         yield Annotations(app, root, ((row, str(files.steps)) for row in chain(first, rows)))
+    listed: NamedRows[tuple[Row, str]] = NamedRows()
     for folder in files.apps:
-        yield _app(folder, note)
+        yield _app(folder, Listed(folder, listed), note)
 
 
 def _media_root(steps: Path, rows: Sequence[Row]) -> Path:
@@ -205,16 +236,17 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _app(folder: Path, note: Note) -> Annotations:
-    found = Annotations(None, folder / "media", iter(()))
-    episodes = found.episodes
+def _app(folder: Path, listed: Listed, note: Note) -> Annotations:
+    found = Annotations(None, folder / "media", iter(()), listed)
+    named: dict[str, None] = {}
     for dimension in DIMENSIONS:
         path = folder / f"{dimension}.jsonl"
         for line, row in _lines(path, note):
-            _add_episode(found, row, dimension, f"{path}:{line}", note)
-    named = [row["app"] for row, _ in episodes.values() if isinstance(row.get("app"), str)]
-    found.app = app = named[0] if named else folder.name
-    for other in sorted(set(named) - {app}):
+            told = _add_episode(found.doubts, listed, row, dimension, f"{path}:{line}", note)
+            if told and isinstance(row.get("app"), str):
+                named[row["app"]] = None
+    found.app = app = next(iter(named), folder.name)
+    for other in sorted(named.keys() - {app}):
         note(
             Finding(
                 "app-differs",
@@ -229,7 +261,15 @@ def _app(folder: Path, note: Note) -> Annotations:
     return found
 
 
-def _add_episode(found: Annotations, row: Row, dimension: str, where: str, note: Note) -> None:
+def _add_episode(
+    doubts: dict[str, list[Finding]],
+    listed: Listed,
+    row: Row,
+    dimension: str,
+    where: str,
+    note: Note,
+) -> bool:
+    """Take a metadata row; False where it is not used."""
     identity = as_name(row.get("ID"))
     if identity is None:
         note(
@@ -242,19 +282,21 @@ def _add_episode(found: Annotations, row: Row, dimension: str, where: str, note:
                 "add the episode's ID",
             )
         )
-    elif identity in found.episodes:
-        found.doubts.setdefault(identity, []).append(
+        return False
+    if (before := listed.get(identity)) is not None:
+        doubts.setdefault(identity, []).append(
             Finding(
                 "episode-repeated",
                 "warning",
                 where,
-                f"episode {identity} is listed before, under {found.episodes[identity][1]}",
+                f"episode {identity} is listed before, under {before[1]}",
                 "every episode once",
                 "remove one of the two lines; the first is used",
             )
         )
-    else:
-        found.episodes[identity] = row, dimension
+        return False
+    listed.add(identity, row, dimension)
+    return True
 
 
 def _steps(folder: Path, doubts: dict[str, list[Finding]], note: Note) -> Iterator[tuple[Row, str]]:

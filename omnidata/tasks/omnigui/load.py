@@ -28,7 +28,7 @@ from omnidata.loaders.episode_tree import (
 )
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import about, check_screen, load_data, short, tag_of
-from omnidata.loaders.spill import Grouped
+from omnidata.loaders.spill import Grouped, NamedRows
 from omnidata.loaders.stored_steps import collect, row_ids
 from omnidata.name_index import NameIndex
 from omnidata.tasks.omnigui.files import (
@@ -135,15 +135,28 @@ class _Placed(NamedTuple):
 
 
 @dataclass(slots=True)
+class _Begun:
+    """An episode while its rows come; its metadata row is where all are."""
+
+    app: str
+    identity: str
+    part: Annotations
+    unlisted: str | None  # its first row's place, where metadata should be there and are not
+    there: int = 0  # the steps that have come, as bits
+    doubts: Sequence[Finding] = ()
+
+
+@dataclass(slots=True)
 class _Episode:
+    """An episode whose rows are all there."""
+
     app: str
     identity: str
     media_root: Path
     metadata: Row
     dimension: str | None
     unlisted: str | None  # its first row's place, where metadata should be there and are not
-    there: int = 0  # the steps that have come, as bits
-    doubts: Sequence[Finding] = ()
+    doubts: Sequence[Finding]
 
 
 class _Builder:
@@ -162,8 +175,8 @@ class _Builder:
         self.levels: Mapping[tuple[str, str], str] = {}
         self.rows: Grouped[_Placed] = Grouped()
         self.skipped = 0
-        self.episode_rows: dict[str, Row] = {}
-        self._episodes: list[_Episode] = []  # by their numbers in `rows`
+        self.episode_rows: NamedRows[Row] = NamedRows()
+        self._episodes: list[_Begun] = []  # by their numbers in `rows`
         self._guessed: set[str] = set()
         self._known = NameIndex()  # episodes, in any spelling of their app
         self._apps: set[str] = set()
@@ -179,7 +192,7 @@ class _Builder:
             else:
                 for doubt in doubts:
                     self.note(doubt)
-        for identity in part.episodes:
+        for identity in part.episodes or ():
             self._know(part.app or "", identity)
             if not self._episode(part.app or "", identity):
                 self.note(
@@ -193,7 +206,7 @@ class _Builder:
                     )
                 )
 
-    def _episode(self, app: str, identity: str) -> _Episode | None:
+    def _episode(self, app: str, identity: str) -> _Begun | None:
         number = self.rows.groups.get(_key(app, identity))
         return None if number is None else self._episodes[number]
 
@@ -221,9 +234,8 @@ class _Builder:
             return False
         episode = self._episode(app, identity)
         if episode is None:
-            metadata, dimension = part.episodes.get(identity, ({}, None))
-            unlisted = where if part.app and not metadata else None
-            episode = _Episode(app, identity, part.media_root, metadata, dimension, unlisted)
+            listed = not part.app or (part.episodes and identity in part.episodes)
+            episode = _Begun(app, identity, part, None if listed else where)
             self._episodes.append(episode)
             self._know(app, identity)
         elif episode.there >> index & 1:
@@ -233,7 +245,7 @@ class _Builder:
         self.rows.add(_key(app, identity), _Placed(row, where, index))
         return True
 
-    def _repeated(self, episode: _Episode, row: Row, where: str, index: int) -> Finding:
+    def _repeated(self, episode: _Begun, row: Row, where: str, index: int) -> Finding:
         number = self.rows.groups.get(_key(episode.app, episode.identity))
         placed = map(self.rows.__getitem__, self.rows.of(number or 0))
         first = next(other.row for other in placed if other.number == index)
@@ -266,16 +278,15 @@ class _Builder:
 
     def steps(self) -> Iterator[Step]:
         """The steps of all episodes, in the order of their first rows."""
-        for episode, numbers in zip(self._episodes, self.rows, strict=True):
+        for begun, numbers in zip(self._episodes, self.rows, strict=True):
+            episode = _whole(begun)
             placed = {number: self.rows[number] for number in numbers}
             order = sorted(numbers, key=lambda each: placed[each].number)
             self.rows.became.extend(order)
             for step in self._steps(episode, [placed[number] for number in order]):
                 yield step
-            if episode.metadata:
-                self.episode_rows[step.episode] = episode.metadata
-            else:
-                self.episode_rows.pop(step.episode, None)
+            if episode.metadata or step.episode in self.episode_rows:
+                self.episode_rows.put(step.episode, episode.metadata)
 
     def _steps(self, episode: _Episode, placed: Sequence[_Placed]) -> Iterator[Step]:
         ids = [_sample_id(episode, p.number) for p in placed]
@@ -533,12 +544,27 @@ def _place(episode: _Episode, placed: _Placed) -> str:
     return f"{episode.app}/{episode.identity}/{placed.number} ({placed.where})"
 
 
+def _whole(begun: _Begun) -> _Episode:
+    part = begun.part
+    listed = part.episodes.get(begun.identity) if part.episodes else None
+    metadata, dimension = listed or ({}, None)
+    return _Episode(
+        begun.app,
+        begun.identity,
+        part.media_root,
+        metadata,
+        dimension,
+        begun.unlisted,
+        begun.doubts,
+    )
+
+
 def _key(app: str, identity: str) -> str:
     """A name for an episode that no other one has."""
     return f"{len(app)} {app}{identity}"
 
 
-def _sample_id(episode: _Episode, index: int) -> str:
+def _sample_id(episode: _Begun | _Episode, index: int) -> str:
     """`app/episode/step`; a slash inside a name is escaped, or two steps could share an id."""
     app, identity = (name.replace("/", "%2F") for name in (episode.app, episode.identity))
     return f"{app}/{identity}/{index}"
