@@ -16,6 +16,7 @@ import resource
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +58,10 @@ def main() -> None:
                 )
 
 
-def write(path: Path, count: int) -> Path:
+def rows(count: int) -> Iterator[dict[str, Any]]:
     """Rows that share the media of one step."""
-    rows = [
-        {
+    for number in range(count):
+        yield {
             "episode_id": f"E{number // PER_EPISODE}",
             "step_id": number % PER_EPISODE,
             "instruction_en": f"Open item {number}.",
@@ -75,9 +76,11 @@ def write(path: Path, count: int) -> Path:
             "result_lift_xy": "",
             "app": "App",
         }
-        for number in range(count)
-    ]
-    path.write_text(json.dumps(rows), encoding="utf-8")
+
+
+def write(path: Path, count: int) -> Path:
+    """A JSON file of `rows`."""
+    path.write_text(json.dumps(list(rows(count))), encoding="utf-8")
     return path
 
 

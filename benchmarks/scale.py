@@ -9,6 +9,9 @@ Memory is what a process holds at most (VmHWM) beyond what it holds once all is 
 
     python benchmarks/scale.py [--steps 10000 100000 1000000] [--workers 4] [--keep FOLDER]
     python benchmarks/scale.py --steps 1000000 --answered
+    python benchmarks/scale.py --format tree [--steps ...] [--keep FOLDER]
+
+With `--format` the annotations are in a benchmark's own form (`formats.py`), and only loaded.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -35,6 +39,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from cluster import write
+from formats import FORMATS
 from PIL import Image
 from runner import served
 
@@ -49,7 +54,7 @@ from omnidata.run.engines.ray import Cluster
 from omnidata.run.evaluate import evaluate
 from omnidata.storage import write_json
 from omnidata.tasks import get_task
-from omnidata.types import LoadedDataset
+from omnidata.types import LoadedDataset, Task
 
 BASE = 10_000
 IN_FLIGHT = 16
@@ -65,37 +70,49 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--keep", type=Path, help="a folder for data and runs, which stay there")
     parser.add_argument("--answered", action="store_true", help="make most answers beforehand")
+    parser.add_argument("--format", choices=FORMATS, help="load annotations of this form alone")
     parser.add_argument("--stage", nargs=2, help="measure one stage here, with a server's address")
     given = parser.parse_args()
     if given.stage:
         name, url = given.stage
-        stage(name, url, given.keep, given.steps[0], given.workers)
+        if given.format:
+            load_format(given.format, given.steps[0], given.keep)
+        else:
+            stage(name, url, given.keep, given.steps[0], given.workers)
         return
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # a cluster of this machine alone
     with tempfile.TemporaryDirectory() as made, served(0.0) as url:
         folder = given.keep or Path(made)
         folder.mkdir(exist_ok=True)
         for count in given.steps:
-            data = folder / f"{count}"
+            data = folder / f"{given.format or ''}{count}"
+            stages = ["load", *(["answer"] if given.answered else []), "ray", "resume"]
+            form = ["--format", given.format] if given.format else []
+            if form:
+                stages = ["load"]
             if not data.exists():
-                write_repository(data, count, folder)
-            stages = ("load", *(["answer"] if given.answered else []), "ray", "resume")
+                data.mkdir()
+                write_into = FORMATS[given.format][1] if form else partial(write_repository, folder)
+                write_into(data, count)
             for each in stages:
                 command = [sys.executable, __file__, "--stage", each, url, "--keep", str(folder)]
-                command += ["--steps", str(count), "--workers", str(given.workers)]
+                command += ["--steps", str(count), "--workers", str(given.workers), *form]
                 subprocess.run(command, check=True)
+
+
+def load_format(name: str, count: int, folder: Path) -> None:
+    """Load annotations of one form."""
+    source, found = loaded(get_task(FORMATS[name][0]), folder / f"{name}{count}")
+    assert len(source.steps) == count, source.findings[:3]
+    print(json.dumps({"format": name, "steps": count, **rounded(found)}), flush=True)
 
 
 def stage(name: str, url: str, folder: Path, count: int, workers: int) -> None:
     """One stage of one size."""
     data, out = folder / f"{count}", folder / f"run-{count}"
     before = held()
-    began = time.perf_counter()
-    source = TASK.load(data, check_media=False)
-    found: dict[str, Any] = {"stage": name, "steps": count, "base_mib": before}
-    found["load_s"] = time.perf_counter() - began
-    found["load_peak_mib"] = most(os.getpid()) - before
-    found["loaded_mib"] = held() - before
+    source, told = loaded(TASK, data)
+    found: dict[str, Any] = {"stage": name, "steps": count, **told}
     if name == "answer":
         began_run(source, url, out)
         answer(out, source)
@@ -119,8 +136,23 @@ def stage(name: str, url: str, folder: Path, count: int, workers: int) -> None:
     print(json.dumps({key: rounded(value) for key, value in found.items()}), flush=True)
 
 
+def loaded(task: Task, data: Path) -> tuple[LoadedDataset, dict[str, float]]:
+    """Data, and what it took to load them."""
+    before, began, worked = held(), time.perf_counter(), time.process_time()
+    source = task.load(data, check_media=False)
+    return source, {
+        "base_mib": before,
+        "load_s": time.perf_counter() - began,
+        "load_cpu_s": time.process_time() - worked,
+        "load_peak_mib": most(os.getpid()) - before,
+        "loaded_mib": held() - before,
+    }
+
+
 def rounded(value: Any) -> Any:
     """Numbers as a person reads them."""
+    if isinstance(value, dict):
+        return {key: rounded(each) for key, each in value.items()}
     if isinstance(value, list):
         return [rounded(each) for each in value]
     return round(value, 1) if isinstance(value, float) else value
@@ -174,7 +206,7 @@ def watched() -> Iterator[dict[int, float]]:
         thread.join()
 
 
-def write_repository(out: Path, count: int, folder: Path) -> None:
+def write_repository(folder: Path, out: Path, count: int) -> None:
     """Steps as `omnidata convert --link` writes them: a repository of some, again and again."""
     base = folder / "base"
     if not base.exists():

@@ -6,12 +6,14 @@ Infinity, numbers out of range and lone surrogates, which datasets and models wr
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeGuard
+from typing import IO, Any, Final, TypeGuard
 
 import msgspec
 
@@ -25,6 +27,9 @@ _DIALECT = re.compile(r"NaN|Infinity|\\u[dD][89a-fA-F]")
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 _decoder = json.JSONDecoder()
+_BLANKS = re.compile(r"[ \t\n\r]*+")
+_PIECE = 1024**2  # bytes that are read at once
+_NUMBERS_END = 4  # letters: after so many a number has ended, `1.` and `1e+` have not
 
 MAX_LINE: Final = 64 * 1024**2
 """Bytes of the longest line of data that is decoded."""
@@ -79,8 +84,10 @@ def is_shallow(text: bytes, *values: Any, deepest: int = _DEEPEST) -> bool:
         >>> is_shallow(b"[[1]]", [[1]]), is_shallow(deep.encode(), decode(deep))
         (True, False)
     """
-    if text.count(b"[") + text.count(b"{") <= deepest:
-        return True
+    return text.count(b"[") + text.count(b"{") <= deepest or _are_shallow(values, deepest)
+
+
+def _are_shallow(values: Iterable[Any], deepest: int) -> bool:
     level = [value for value in values if isinstance(value, list | dict)]
     for _ in range(deepest):
         inner = (each.values() if isinstance(each, dict) else each for each in level)
@@ -137,6 +144,122 @@ def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
                 rest = file.readline(MAX_LINE + 1)
             if text.strip():
                 yield f"{path}:{number}", decode_utf8(text) if whole else BROKEN
+
+
+def json_items(file: IO[bytes]) -> Iterator[Any]:
+    """The items of the JSON array that a file of data is, of which a part is held at a time.
+
+    They are what `json.loads` makes of them. Texts that are keys of several are one object.
+
+    Raises:
+        json.JSONDecodeError: it is no JSON; the items before have been given.
+        TypeError: it is no array.
+        ValueError: it is not UTF-8, or has a number of thousands of digits.
+        RecursionError: an item is nested too deeply.
+
+    Examples:
+        >>> from io import BytesIO
+        >>> list(json_items(BytesIO(b'[{"a": 1}, 2]')))
+        [{'a': 1}, 2]
+    """
+    text = _Window(file)
+    if text.next() != "[":
+        text.value()
+        text.end()
+        raise TypeError("the value is no array")
+    text.at += 1
+    if text.next() == "]":
+        text.at += 1
+        text.end()
+        return
+    while True:
+        item = text.value()
+        if isinstance(item, dict):
+            item = {sys.intern(key): value for key, value in item.items()}
+        yield item
+        if (mark := text.next()) == "]":
+            text.at += 1
+            text.end()
+            return
+        if mark != ",":
+            raise text.error("Expecting ',' delimiter")
+        text.at += 1
+        text.next()
+
+
+def is_json_array(path: Path) -> bool:
+    """Whether a file of data is an array that `decode_utf8` could read; a part is held at a time.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with open_file(path, STREAMED) as file:
+        try:
+            return all(_are_shallow((item,), _DEEPEST_OF_DATA - 1) for item in json_items(file))
+        except (ValueError, TypeError, RecursionError):
+            return False
+
+
+class _Window:
+    """The text of a file, of which what was passed is not kept.
+
+    Attributes:
+        at: the place from which on nothing was looked at, in what is held.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode
+        self._text = self._decode(file.read(len(BOM)).removeprefix(BOM))
+        self._lines = 0  # those that are no longer held
+        self._ended = False
+        self.at = 0
+
+    def _read_on(self) -> None:
+        held = len(self._text) - self.at
+        piece = self._file.read(max(_PIECE, held))
+        self._ended = not piece
+        self._lines += self._text.count("\n", 0, self.at)
+        self._text = self._text[self.at :] + self._decode(piece, self._ended)
+        self.at = 0
+
+    def next(self) -> str:
+        """The next letter that is no blank; none at the end."""
+        while True:
+            blanks = _BLANKS.match(self._text, self.at)
+            self.at = blanks.end() if blanks else self.at
+            if self.at < len(self._text) or self._ended:
+                return self._text[self.at : self.at + 1]
+            self._read_on()
+
+    def value(self) -> Any:
+        """The value that begins here."""
+        while True:
+            whole = self._ended or len(self._text) - self.at > MAX_LINE
+            try:
+                value, end = _decoder.raw_decode(self._text, self.at)
+            except json.JSONDecodeError as error:
+                if whole:
+                    raise self.error(error.msg, error.pos) from None
+            except ValueError:
+                if whole:
+                    raise
+            else:
+                if whole or end + _NUMBERS_END < len(self._text):
+                    self.at = end
+                    return value
+            self._read_on()
+
+    def end(self) -> None:
+        """See that nothing follows."""
+        if self.next():
+            raise self.error("Extra data")
+
+    def error(self, what: str, at: int | None = None) -> json.JSONDecodeError:
+        """What is wrong here, or at another place."""
+        error = json.JSONDecodeError(what, self._text, self.at if at is None else at)
+        error.lineno += self._lines
+        return error
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:

@@ -14,8 +14,9 @@ from typing import Any, Final, Literal
 from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
-from omnidata.jsontext import json_file, json_lines
+from omnidata.jsontext import is_json_array, json_file, json_items, json_lines
 from omnidata.media import around, closed, image_size, is_mirrored, resolve, unsafe
+from omnidata.name_index import NameIndex
 from omnidata.types import MediaRef, Step, VideoSegment
 
 Look = Literal["known", "broken", "other"]
@@ -170,6 +171,8 @@ HEAD: Final = 1024**2
 """Bytes from the beginning of a file in which its columns are looked for."""
 _PEEKED: Final = 50
 _MAX_FILE: Final = 512 * 1024**2
+_AT_ONCE: Final = 8 * 1024**2
+"""Bytes of a list of rows that is decoded at once: it takes five times as many."""
 _SUFFIXES: Final = frozenset({".json", ".jsonl"})
 
 
@@ -263,18 +266,28 @@ def json_rows(path: Path) -> Iterator[tuple[str, Any]]:
     """Every row of a file and its place; BROKEN for one that is no JSON.
 
     A file that ends in .json is one value: a list of rows, or a row. Any other has a row per line.
+    A large list is gone through twice, as nothing of a broken one is used.
 
     Raises:
-        OSError: the file cannot be read, or is one value and has more than 512 MiB.
+        OSError: the file cannot be read, or is one value other than a list and has more than
+            512 MiB.
     """
     if path.suffix != ".json":
         yield from json_lines(path)
         return
+    if path.stat().st_size > _AT_ONCE and is_json_array(path):
+        with open_file(path, STREAMED) as file:
+            yield from _numbered(path, json_items(file))
+        return
     value = json_file(path, _MAX_FILE)
     if isinstance(value, list):
-        yield from ((f"{path}, item {number}", row) for number, row in enumerate(value))
+        yield from _numbered(path, value)
     else:
         yield str(path), value
+
+
+def _numbered(path: Path, rows: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    return ((f"{path}, item {number}", row) for number, row in enumerate(rows))
 
 
 def images(path: Path, names: Sequence[str]) -> Path:
@@ -309,40 +322,44 @@ def check_media_files(
         DataError: as `refuse_closed`.
     """
     refuse_closed(steps)
-    problems: list[Finding] = []
-    found = False
-    seen: set[MediaRef] = set()
+    if not any(there for there, _ in _looked_at(steps, always_shown)):
+        note(media_absent(steps))
+        return
+    for _, problem in _looked_at(steps, always_shown):
+        if problem is not None:
+            note(problem)
+
+
+def _looked_at(steps: Sequence[Step], always_shown: bool) -> Iterator[tuple[bool, Finding | None]]:
+    """Of each medium, at its first step, whether there is something, and what is wrong with it."""
+    seen = NameIndex()
     for step in steps:
         for role, ref in step.media.items():
             if ref is None:
                 if role == "screenshot" and always_shown:
-                    problems.append(
-                        medium_broken(step, role, "the row names no file", "a screenshot")
-                    )
+                    what = "the row names no file"
+                    yield False, medium_broken(step, role, what, "a screenshot")
                 continue
-            if ref in seen or ref.inline is not None or (ref.cell is None and unsafe(ref.path)):
+            if ref.inline is not None or (ref.cell is None and unsafe(ref.path)):
                 continue  # of what lies in a file of rows the path is a name, which nobody follows
+            # Of a million media two have the same hash once in ten million datasets, and the media
+            # themselves would take a gigabyte.
+            count = len(seen)
+            if seen.add(f"{hash(ref):x}") != count:
+                continue
             try:
                 if isinstance(ref.cell, VideoSegment):
                     resolve(around(ref, ref.cell), in_parts=True)
                 elif ref.kind == "image" and not is_mirrored(ref):
-                    differs = size_differs(step, role, image_size(ref))
-                    problems += [differs] if differs else []
+                    yield True, size_differs(step, role, image_size(ref))
+                    continue
                 else:
                     resolve(ref, in_parts=True)
-                found = True
-                seen.add(ref)
+                yield True, None
             except MediaError as error:
-                found = found or not isinstance(error, MissingMediaError)
-                seen.add(ref)
-                problems.append(
-                    medium_broken(step, role, f"{error.what}: {error.where}", error.expected)
-                )
-    if found:
-        for problem in problems:
-            note(problem)
-    else:
-        note(media_absent(steps))
+                what = f"{error.what}: {error.where}"
+                there = not isinstance(error, MissingMediaError)
+                yield there, medium_broken(step, role, what, error.expected)
 
 
 def refuse_closed(steps: Sequence[Step]) -> None:
@@ -370,9 +387,12 @@ def refuse_closed(steps: Sequence[Step]) -> None:
 
 def media_absent(steps: Sequence[Step]) -> Finding:
     """The one finding for annotations alone."""
-    refs = [ref for step in steps for ref in step.media.values() if ref]
-    roots = Counter(ref.root for ref in refs)
-    pictures = bool(refs) and all(ref.kind == "image" for ref in refs)
+    refs = (ref for step in steps for ref in step.media.values() if ref)
+    found = Counter((ref.root, ref.kind) for ref in refs)
+    roots: Counter[Path] = Counter()
+    for (root, _), count in found.items():
+        roots[root] += count
+    pictures = {kind for _, kind in found} == {"image"}
     return Finding(
         "media-absent",
         "warning",

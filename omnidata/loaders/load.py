@@ -23,7 +23,8 @@ from omnidata.files import staying_in
 from omnidata.jsontext import is_integer
 from omnidata.loaders import repository
 from omnidata.loaders.files import OTHER_DATA, SKIPPED
-from omnidata.loaders.stored_steps import collect, many
+from omnidata.loaders.spill import many
+from omnidata.loaders.stored_steps import collect
 from omnidata.media import image_size, unsafe
 from omnidata.types import LoadedDataset, MediaRef, Step, Task
 

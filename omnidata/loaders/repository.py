@@ -33,6 +33,7 @@ from omnidata.files import bounds, inside, naming, read_file, real, remember_bou
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.parquet import check, leaves, rows
 from omnidata.loaders.rows import EPISODE, OPTIONAL, Reader, SubsetNames, read_object, tag_column
+from omnidata.loaders.spill import NamedRows
 from omnidata.loaders.stored_steps import Numbers, collect, row_ids, taken
 from omnidata.media import Budget, resolve
 from omnidata.media.parquet_pages import open_parquet
@@ -173,7 +174,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
         raise _broken(data / MANIFEST, f"the tags are {manifest.tags}, not {list(tags)}")
     with staying_in(data):
         within = bounds()
-    episode_rows: dict[str, Mapping[str, Any]] = {}
+    episode_rows: NamedRows[Mapping[str, Any]] = NamedRows()
     findings = list(manifest.findings)
     skipped = manifest.skipped
     reader = Reader(manifest.tags, manifest.task)
@@ -187,7 +188,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
                 if row["row"] is not None and not 0 <= row["row"] < manifest.rows:
                     raise ValueError(f"the source has no row {row['row']}")
                 if row.get(EPISODE) is not None and step.episode not in episode_rows:
-                    episode_rows[step.episode] = read_object(row[EPISODE], EPISODE)
+                    episode_rows.put(step.episode, read_object(row[EPISODE], EPISODE))
             except UnusableRowError as error:
                 findings.append(_unusable(data / shard, number, str(error), row["sample_id"]))
                 skipped += 1

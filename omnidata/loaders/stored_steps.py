@@ -1,88 +1,57 @@
 """Steps by the million: on disk, with an index in memory.
 
-A step takes 3 KB as Python objects. From `MANY` steps on a dataset's lie packed in a file without a
-name, which vanishes with the process, and are unpacked as they are asked for. What is asked of all
+A step takes 3 KB as Python objects. Where there are more than `omnidata.loaders.spill.many`, they
+lie packed in a file and are unpacked as they are asked for. What is asked of all
 of them, who has which id and which steps are of one episode, is known without unpacking any.
 """
 
 from __future__ import annotations
 
 import operator
-import os
-import pickle
-import tempfile
-import threading
-import weakref
-import zlib
+import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from functools import lru_cache
-from io import BytesIO
 from itertools import chain, islice
-from pathlib import Path
-from typing import IO, Any, Final, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.actions import Action, Box, Point
-from omnidata.errors import DataError, UsageError
+from omnidata.loaders.spill import BLOCK, Blocks, Room, packed, unpacked, weight
 from omnidata.name_index import NameIndex
-from omnidata.types import (
-    ByteRange,
-    IndexedSteps,
-    MediaRef,
-    ParquetLocation,
-    Step,
-    VideoSegment,
-)
-
-MANY: Final = 50_000
-"""So many steps are held in memory, and no more."""
-VARIABLE: Final = "OMNIDATA_STEPS_IN_MEMORY"
-"""The variable of the environment that says another number."""
+from omnidata.types import IndexedSteps, Step
 
 Numbers = npt.NDArray[np.int64]
 
-_BLOCK = 32
-"""Steps that are packed together: they share most of what they hold. All are unpacked for one."""
-_KEPT = 64
-"""Blocks that stay unpacked, for whoever comes back to them, as several workers do."""
-
-
-def many() -> int:
-    """How many steps are held in memory.
-
-    Raises:
-        UsageError: the environment says what is no number.
-    """
-    said = os.environ.get(VARIABLE) or str(MANY)
-    if not (said.isascii() and said.isdecimal() and len(said) < 19):
-        raise UsageError(
-            f"{said!r} is no number of steps",
-            where=VARIABLE,
-            expected="a whole number, 0 or more",
-            remedy="mend the variable of the environment, or unset it",
-        )
-    return int(said)
+_BESIDE_SOURCE = 1500
+"""Bytes that a step takes beside its source and its history, about: a picture, an action, texts."""
 
 
 def collect(steps: Iterable[Step]) -> Sequence[Step]:
-    """The steps as a list; if there are more than memory is meant for, as `StoredSteps`.
+    """The steps as a list; if they are more than memory is meant for, as `StoredSteps`.
 
     Raises:
         UsageError: as `many`.
         OSError: the disk takes no more.
     """
-    coming = iter(steps)
-    first = list(islice(coming, many() + 1))
-    if len(first) <= many():
+    coming, room = iter(steps), Room(_weight)
+    first: list[Step] = []
+    for step in coming:
+        first.append(step)
+        if not room.takes(step):
+            break
+    else:
         return first
     store, every = _Store(), chain(_emptied(first), coming)
-    while block := list(islice(every, _BLOCK)):
+    while block := list(islice(every, BLOCK)):
         store.extend(block)
     return StoredSteps(store)
+
+
+def _weight(step: Step) -> int:
+    return _BESIDE_SOURCE + 2 * sys.getsizeof(step.history) + weight(step.source)
 
 
 def _emptied(steps: list[Step]) -> Iterator[Step]:
@@ -179,6 +148,13 @@ class RowIds(Sequence[str | None]):
         number = int(self._numbers[row])
         return None if number < 0 else self._steps.sample_ids[number]
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, list | RowIds):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 def row_ids(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[str | None]:
     """The sample id of each row of a source.
@@ -190,6 +166,23 @@ def row_ids(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[str | Non
     if isinstance(steps, StoredSteps):
         return RowIds(steps, np.fromiter(numbers, np.int64))
     return [None if number < 0 else steps[number].sample_id for number in numbers]
+
+
+def numbered(rows: Iterable[Step | None], numbers: array[int]) -> Iterator[Step]:
+    """The steps among the rows of a source.
+
+    Args:
+        rows: None for a row that became no step.
+        numbers: is told the number of each row's step, -1 for none, as `row_ids` takes them.
+    """
+    count = 0
+    for step in rows:
+        if step is None:
+            numbers.append(-1)
+        else:
+            numbers.append(count)
+            count += 1
+            yield step
 
 
 class _Ids(Sequence[str]):
@@ -300,16 +293,16 @@ class StoredSteps(IndexedSteps):
         if isinstance(index, slice):
             return self.take(np.arange(*index.indices(len(self)), dtype=np.int64))
         number = self.number(index)
-        return self.store.block(number // _BLOCK)[number % _BLOCK]
+        return self.store.blocks.read(number // BLOCK)[number % BLOCK]
 
     def __iter__(self) -> Iterator[Step]:
         if self._numbers is None:
-            for number in range(self.store.blocks):
-                yield from self.store.block(number)
+            for number in range(len(self.store.blocks)):
+                yield from self.store.blocks.read(number)
             return
         for start in range(0, len(self._numbers), 1024):
             for number in self._numbers[start : start + 1024].tolist():
-                yield self.store.block(number // _BLOCK)[number % _BLOCK]
+                yield self.store.blocks.read(number // BLOCK)[number % BLOCK]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, list | StoredSteps):
@@ -329,24 +322,15 @@ class _Store:
     """Steps on disk, packed by the block; only ever added to."""
 
     def __init__(self) -> None:
-        # It has no name from its first moment on and is this user's alone: nobody else can write
-        # what is unpacked later.
-        self._file: IO[bytes] = tempfile.TemporaryFile(  # noqa: SIM115  it is open as long as we are
-            prefix="omnidata-", buffering=0
-        )
-        weakref.finalize(self, self._file.close)
-        self._reading = threading.Lock()
-        self._ends = array("q", [0])
+        self.blocks = Blocks(_pack, _unpack)
         self._ids, self._episodes = NameIndex(), NameIndex()
         self._named = array("i")  # the number of each step's id
         self._first = array("i")  # the first step that has an id
         self.episodes = array("i")
-        self._unpackable: dict[int, list[Step]] = {}
-        self.block = lru_cache(maxsize=_KEPT)(self._read)
 
     def extend(self, steps: Sequence[Step]) -> None:
         """Add a block; all but the last are full."""
-        self._write(steps)
+        self.blocks.append(steps)
         for step in steps:
             name = self._ids.add(step.sample_id)
             if name == len(self._first):
@@ -354,32 +338,8 @@ class _Store:
             self._named.append(name)
             self.episodes.append(self._episodes.add(step.episode))
 
-    def _write(self, steps: Sequence[Step]) -> None:
-        try:
-            packed = memoryview(_pack(steps))
-        except Exception:  # a row of a plug-in may be any mapping; its block stays as it is
-            self._unpackable[self.blocks] = list(steps)
-            packed = memoryview(b"")
-        self._ends.append(self._ends[-1] + len(packed))
-        try:
-            while packed:
-                packed = packed[self._file.write(packed) :]
-        except OSError as error:
-            raise DataError(
-                f"the steps cannot be put aside ({error.strerror})",
-                where=tempfile.gettempdir(),
-                expected="room on the disk, some 200 bytes a step",
-                remedy=f"make room, or name another folder with TMPDIR; {VARIABLE} says how many "
-                "steps are held in memory",
-            ) from None
-
     def __len__(self) -> int:
         return len(self._named)
-
-    @property
-    def blocks(self) -> int:
-        """How many blocks there are."""
-        return len(self._ends) - 1
 
     @property
     def are_different(self) -> bool:
@@ -395,25 +355,12 @@ class _Store:
         name = self._ids.get(sample_id)
         return None if name is None else self._first[name]
 
-    def _read(self, number: int) -> list[Step]:
-        if number in self._unpackable:
-            return self._unpackable[number]
-        start, end = self._ends[number], self._ends[number + 1]
-        if hasattr(os, "pread"):  # a forked process has the same place in the file
-            return _unpack(os.pread(self._file.fileno(), end - start, start))
-        with self._reading:
-            self._file.seek(start)
-            return _unpack(self._file.read(end - start))
 
+# How a block of steps is packed.
 
-# How steps are packed: exactly as they are, and what several share but once.
-
-_FIELDS: Mapping[type, tuple[str, ...]] = {
-    kind: tuple(field.name for field in fields(kind))
-    for kind in (Step, MediaRef, Action, Point, Box, ParquetLocation, ByteRange, VideoSegment)
-}
-_values = operator.attrgetter(*_FIELDS[Step])
-_HISTORY, _SCREENS, _TAGS = map(_FIELDS[Step].index, ("history", "history_screens", "tags"))
+_NAMES = tuple(field.name for field in fields(Step))
+_values = operator.attrgetter(*_NAMES)
+_HISTORY, _SCREENS, _TAGS = map(_NAMES.index, ("history", "history_screens", "tags"))
 
 
 def _pack(steps: Sequence[Step]) -> bytes:
@@ -440,11 +387,7 @@ def _pack(steps: Sequence[Step]) -> bytes:
         if type(tags) is dict and all(type(value) is str for value in tags.values()):
             values[_TAGS] = tuple(tags.items())
         held.append((values, *whole))
-    content = BytesIO()
-    pickler = pickle.Pickler(content, pickle.HIGHEST_PROTOCOL)
-    pickler.dispatch_table = _TABLE
-    pickler.dump(held)
-    return zlib.compress(content.getvalue(), 1)
+    return packed(held)
 
 
 def _is_plain(size: object) -> bool:
@@ -461,9 +404,9 @@ def _begins(part: Any, whole: Any) -> bool:
     )
 
 
-def _unpack(packed: bytes) -> list[Step]:
+def _unpack(content: bytes) -> list[Step]:
     found = []
-    for values, past, screens in reversed(pickle.loads(zlib.decompress(packed))):
+    for values, past, screens in reversed(unpacked(content)):
         values[_HISTORY] = past[: values[_HISTORY]]
         values[_SCREENS] = screens[: values[_SCREENS]]
         if type(values[_TAGS]) is tuple:
@@ -476,27 +419,3 @@ def _unpack(packed: bytes) -> list[Step]:
 def _tags(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """One object for the tags of all steps of an episode, as loaders make it."""
     return dict(items)
-
-
-@lru_cache(maxsize=4096)
-def _path(path: str) -> Path:
-    return Path(path)
-
-
-def _action(*values: Any) -> Action:
-    action = object.__new__(Action)
-    for name, value in zip(_FIELDS[Action], values, strict=True):
-        object.__setattr__(action, name, value)
-    return action
-
-
-def _reduced(value: Any) -> tuple[Any, ...]:
-    kind = type(value)
-    return (_action if kind is Action else kind), _GETTERS[kind](value)
-
-
-_GETTERS = {kind: operator.attrgetter(*names) for kind, names in _FIELDS.items()}
-_TABLE: dict[type, Any] = {
-    **{kind: _reduced for kind in _FIELDS if kind is not Step},
-    type(Path()): lambda path: (_path, (str(path),)),
-}

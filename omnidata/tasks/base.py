@@ -23,7 +23,7 @@ from omnidata.loaders import files
 from omnidata.loaders.files import JsonFiles
 from omnidata.loaders.load import load_data
 from omnidata.loaders.parquet import PictureFiles
-from omnidata.loaders.stored_steps import Positions, collect, row_ids
+from omnidata.loaders.stored_steps import Positions, collect, numbered, row_ids
 from omnidata.mirror import local
 from omnidata.plugins import warn_of_misspelt
 from omnidata.registry import ANSWER, STEP, STEPS, TARGET
@@ -604,7 +604,8 @@ class Benchmark:
             )
         findings: list[Finding] = []
         places = array("q")  # of each row the number of its step, -1 for none
-        steps = collect(_placed(self._rows(data, findings), self.named, places))
+        rows = numbered(self._rows(data, findings), places)
+        steps = collect(self.named(step) or step for step in rows)
         if not steps:
             raise self._nothing(data, findings)
         there = Positions(steps)
@@ -880,20 +881,6 @@ class Benchmark:
     ) -> Explanation:
         """Why a verdict is what it is, told by the step's action, `read`, and the values."""
         return explain(self, self.profiles[profile], step, verdict, receipt=receipt)
-
-
-def _placed(
-    rows: Iterable[Step | None], named: Callable[[Step], Step | None], places: array[int]
-) -> Iterator[Step]:
-    """The steps among rows, named; `places` is told the number of each row's step, -1 for none."""
-    number = 0
-    for step in rows:
-        if step is None:
-            places.append(-1)
-            continue
-        places.append(number)
-        number += 1
-        yield named(step) or step
 
 
 def explain(

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from omnidata.adapters import Model
 from omnidata.cli import app
-from omnidata.loaders.stored_steps import VARIABLE, StoredSteps
+from omnidata.loaders.spill import VARIABLE
+from omnidata.loaders.stored_steps import StoredSteps
 from omnidata.predictions import read
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate

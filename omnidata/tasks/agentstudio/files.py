@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from omnidata.errors import DataError, Finding
-from omnidata.files import STREAMED, open_file, read_file
+from omnidata.files import STREAMED, WHOLE, lines, open_file, read_file
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders import parquet as parquet_rows
 from omnidata.loaders.load import Note
@@ -390,10 +390,13 @@ def _parquet(path: Path, note: Note) -> Iterator[Line]:
 
 
 def _lines(path: Path, note: Note) -> Iterator[Line]:
-    content = read_file(path).removeprefix(_BOM)
-    for at, text in enumerate(content.split(b"\n"), 1):
-        if not text.strip():
-            continue
+    with open_file(path, WHOLE) as file:
+        for at, text in enumerate(lines(file), 1):
+            yield from _line(text.removeprefix(_BOM) if at == 1 else text, path, at, note)
+
+
+def _line(text: bytes, path: Path, at: int, note: Note) -> Iterator[Line]:
+    if text.strip():
         where = f"{path}:{at}"
         row = _decode(text)
         if not isinstance(row, dict):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import Note, RowContext, about, check_screen, load_data, short
+from omnidata.loaders.stored_steps import collect, numbered, row_ids
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.agentstudio import files as agentstudio_files
 from omnidata.tasks.agentstudio import rows
@@ -92,7 +94,8 @@ def load(
         strict=strict,
         check_media=check_media,
     )
-    return replace(source, steps=[_restored(s, task, instructions) for s in source.steps])
+    restored = (_restored(step, task, instructions) for step in source.steps)
+    return replace(source, steps=collect(restored))
 
 
 def _restored(step: Step, task: TaskName, instructions: Instructions) -> Step:
@@ -116,12 +119,9 @@ def _read(
     files = agentstudio_files.find(data, task)
     findings: list[Finding] = []
     reader = _Reader(task, instructions, files, findings.append)
-    steps: list[Step] = []
-    row_ids: list[str | None] = []
-    for number, line in enumerate(agentstudio_files.read(files, findings.append)):
-        step = reader.step(line, number)
-        row_ids.append(step.sample_id if step else None)
-        steps += [step] if step else []
+    lines = enumerate(agentstudio_files.read(files, findings.append))
+    places = array("q")  # of each row the number of its step, -1 for none
+    steps = collect(numbered((reader.step(line, number) for number, line in lines), places))
     if not steps:
         raise DataError(
             "no row could be read" + (f": {findings[0]}" if findings else ""),
@@ -133,9 +133,16 @@ def _read(
         check_media_files(steps, findings.append)
     longest: list[str] = max((list(step.media) for step in steps), key=len)
     roles: dict[str, Modality] = dict.fromkeys(longest, "image")
-    skipped = row_ids.count(None)
     return LoadedDataset(
-        task, data, steps, findings, skipped, files.fingerprint(), row_ids, TAGS, roles
+        task,
+        data,
+        steps,
+        findings,
+        places.count(-1),
+        files.fingerprint(),
+        row_ids(steps, places),
+        TAGS,
+        roles,
     )
 
 

@@ -6,10 +6,11 @@ same metrics. What differs is where rows and pictures lie, and the unit of the e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
@@ -25,6 +26,8 @@ from omnidata.loaders.load import (
     stated_size,
 )
 from omnidata.loaders.repository import is_repository, read_manifest
+from omnidata.loaders.spill import Grouped
+from omnidata.loaders.stored_steps import collect, row_ids, taken
 from omnidata.media import InMemoryMedia, image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
@@ -53,19 +56,15 @@ _PICTURES = (".png", ".jpeg", ".jpg")
 _RGB = 3
 
 
-@dataclass(slots=True)
-class _Episode:
-    """Steps of one id.
+class _Placed(NamedTuple):
+    """A row that has found its place in an episode."""
 
-    Attributes:
-        tags: of all of them, from the first row.
-        steps: by step id: row, picture, screen, place, action.
-    """
-
-    tags: dict[str, str]
-    steps: dict[int, tuple[Row, MediaRef | None, Screen, str, Action | None]] = field(
-        default_factory=dict
-    )
+    number: int
+    row: Row
+    shot: MediaRef | None
+    screen: Screen
+    where: str
+    action: Action | None
 
 
 @dataclass(slots=True)
@@ -77,19 +76,27 @@ class StepReader:
         note: takes the findings.
         check_media: look at the pictures of TFRecords.
         splits: by tag the part that an episode belongs to, by its own id.
-        row_ids: the sample id of each row so far; None for one that became no step.
+        unscaled: the ids of the steps whose boxes are in pixels of a picture of unknown size.
+        in_files: the numbers of the steps whose pictures are files of their own.
+        rows: those that have found their places in an episode.
+        _there: of each episode the steps that have come, as bits.
+        _tags: of each episode, from its first row.
+        _shared: tags, by what they are: those of many episodes are the same.
     """
 
     root: Path
     note: Note
     check_media: bool
     splits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    row_ids: list[str | None] = field(default_factory=list)
-    _episodes: dict[str, _Episode] = field(default_factory=dict)
+    unscaled: list[str] = field(default_factory=list)
+    in_files: array[int] = field(default_factory=lambda: array("q"))
+    rows: Grouped[_Placed] = field(default_factory=Grouped)
+    _there: list[int] = field(default_factory=list)
+    _tags: list[Mapping[str, str]] = field(default_factory=list)
+    _shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = field(default_factory=dict)
 
     def add(self, line: Line) -> None:
         """Take a row; its record is not kept."""
-        self.row_ids.append(None)
         place = RowContext(line.where, self.note)
         own, number = _identity(line.row), one(line.row, "step_id")
         if own is None or type(number) is not int or not 0 <= number < MAX_STEPS:
@@ -99,23 +106,28 @@ class StepReader:
                 f"{short(line.row.get('step_id'))}",
                 f"an id, and a number from 0 to {MAX_STEPS - 1}",
             )
+            self.rows.pass_over()
             return
         subset = _subset(line)
         name = f"{subset.upper()}-{own}" if subset else own
-        if name not in self._episodes:
-            parts = self.splits.items() if line.form == "aitw" else ()
-            split = {tag: episodes[own] for tag, episodes in parts if own in episodes}
-            self._episodes[name] = _Episode(_tags(line, subset) | split)
-        episode = self._episodes[name]
-        if number in episode.steps:
+        known = self.rows.groups.get(name)
+        if known is not None and self._there[known] >> number & 1:
             place.refuse("id-repeated", f"{name} has a step {number} already", "an id of its own")
+            self.rows.pass_over()
             return
         sample_id = _sample_id(name, number)
         shot, screen = self._picture(line, number, sample_id)
         note = about(self.note, sample_id)
         action = self._action(line.row, RowContext(f"{sample_id} ({line.where})", note))
-        episode.steps[number] = (line.row, shot, screen, line.where, action)
-        self.row_ids[-1] = sample_id
+        placed = _Placed(number, line.row, shot, screen, line.where, action)
+        episode = self.rows.add(name, placed)
+        if known is None:
+            parts = self.splits.items() if line.form == "aitw" else ()
+            split = {tag: episodes[own] for tag, episodes in parts if own in episodes}
+            tags = _tags(line, subset) | split
+            self._tags.append(self._shared.setdefault(tuple(tags.items()), tags))
+            self._there.append(0)
+        self._there[episode] |= 1 << number
 
     def _action(self, row: Row, place: RowContext) -> Action | None:
         try:
@@ -133,43 +145,52 @@ class StepReader:
 
     def steps(self) -> Iterator[Step]:
         """All steps, episode by episode in the order of their first rows."""
-        for name, episode in self._episodes.items():
+        for episode, name in enumerate(self.rows.groups):
             yield from self._steps(name, episode)
 
-    def _steps(self, name: str, episode: _Episode) -> Iterator[Step]:
-        first, *_ = rows = [row for row, *_ in episode.steps.values()]
-        self._check_length(name, episode, one(first, "episode_length"))
+    def _steps(self, name: str, episode: int) -> Iterator[Step]:
+        numbers = self.rows.of(episode)
+        came = [self.rows[each] for each in numbers]
+        self._check_length(name, [placed.number for placed in came], came[0].row)
+        there = {placed.number: (own, placed) for own, placed in zip(numbers, came, strict=True)}
         history: list[Action | None] = []
         screens: list[Screen] = []
-        for number in range(max(episode.steps) + 1):
-            if number not in episode.steps:
+        for number in range(max(there) + 1):
+            if number not in there:
                 history.append(None)
                 screens.append(UNKNOWN)
                 continue
-            row, shot, screen, where, action = episode.steps[number]
+            own, (_, row, shot, screen, where, action) = there[number]
             sample_id = _sample_id(name, number)
+            form = form_of(row)
+            if form == "aitz" and screen == UNKNOWN:
+                self.unscaled.append(sample_id)
+            if form != "aitw":
+                self.in_files.append(len(self.rows.became))
+            self.rows.became.append(own)
             yield Step(
                 sample_id=sample_id,
                 episode_id=name,
                 step_index=number,
-                num_steps=len(rows),
+                num_steps=len(came),
                 instruction=self._instruction(row, RowContext(where, about(self.note, sample_id))),
                 screen=screen,
                 media={"screenshot": shot},
                 history=tuple(history),
                 history_screens=tuple(screens),
                 action=action,
-                tags=episode.tags,
+                tags=self._tags[episode],
                 source=row,
             )
             history.append(action)
             screens.append(screen)
 
-    def _check_length(self, name: str, episode: _Episode, stated: object) -> None:
-        there, last = len(episode.steps), max(episode.steps) + 1
+    def _check_length(self, name: str, numbers: Sequence[int], first: Row) -> None:
+        stated = one(first, "episode_length")
+        there, last = len(numbers), max(numbers) + 1
         if there < last or (is_integer(stated) and stated != there):
             said = f", and episode_length is {stated}" if is_integer(stated) else ""
-            ids = (_sample_id(name, number) for number in episode.steps)
+            ids = (_sample_id(name, number) for number in numbers)
             RowContext(name, about(self.note, *ids)).warn(
                 "length-differs",
                 f"there are {there} steps up to number {last - 1}{said}",
@@ -332,7 +353,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     reader = StepReader(root, findings.append, check_media, splits)
     for line in aitw_files.read(aitw_files.find(data), findings.append):
         reader.add(line)
-    steps = list(reader.steps())
+    steps = collect(reader.steps())
     if not steps:
         first = findings[0] if findings else None
         raise DataError(
@@ -341,10 +362,9 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
             expected=first.expected if first else "rows of Android in the Wild",
             remedy="mend the rows, or name other data",
         )
-    _check_boxes(steps, findings, data)
-    files = [step for step in steps if form_of(step.source) != "aitw"]
-    if check_media and files:
-        check_media_files(files, findings.append)
+    _check_boxes(reader.unscaled, findings, data)
+    if check_media and reader.in_files:
+        check_media_files(taken(steps, reader.in_files), findings.append)
     return LoadedDataset(
         "aitw",
         data,
@@ -352,7 +372,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         findings,
         sum(finding.code in _SKIPPING for finding in findings),
         aitw_files.fingerprint(data),
-        reader.row_ids,
+        row_ids(steps, reader.rows.steps()),
         (*TAGS, *splits),
         ROLES,
     )
@@ -369,9 +389,8 @@ def _tags_of(data: Path) -> tuple[str, ...]:
 _SKIPPING = frozenset({"json-invalid", "record-broken", "id-missing", "id-repeated"})
 
 
-def _check_boxes(steps: list[Step], findings: list[Finding], data: Path) -> None:
+def _check_boxes(lost: Sequence[str], findings: list[Finding], data: Path) -> None:
     """Boxes in pixels of a picture whose size nobody knows."""
-    lost = [s for s in steps if s.screen == UNKNOWN and form_of(s.source) == "aitz"]
     if lost:
         findings.append(
             Finding(
@@ -379,10 +398,10 @@ def _check_boxes(steps: list[Step], findings: list[Finding], data: Path) -> None
                 "warning",
                 str(data),
                 f"the boxes of {len(lost)} steps are in pixels of pictures that cannot be read, "
-                f"the first {lost[0].sample_id}",
+                f"the first {lost[0]}",
                 "the pictures, whose sizes no row states",
                 "add them; taps are judged by their distance alone until then",
-                tuple(step.sample_id for step in lost),
+                tuple(lost),
             )
         )
 

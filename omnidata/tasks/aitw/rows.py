@@ -15,7 +15,7 @@ from typing import Any, Literal
 from omnidata.actions import Action, Pair, Point, Screen
 from omnidata.errors import DataError, Finding
 from omnidata.files import ANY, open_file
-from omnidata.jsontext import decode, is_integer, is_number, json_file
+from omnidata.jsontext import decode, is_integer, is_number
 from omnidata.loaders import files, tfrecord
 from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.load import Note, short
@@ -53,7 +53,6 @@ _FOREIGN = (b'"result_touch_xy"', b'"video_path"', b'"current_video"')
 
 _HEAD = 1024**2
 _PEEKED = 20
-_MAX_FILE = 256 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +143,10 @@ def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:
 
 
 def _steps(path: Path, note: Note) -> Iterator[Line]:
-    value = json_file(path, _MAX_FILE)
-    if not isinstance(value, list):
-        note(_broken(str(path), "the file is no list of steps", "one list of JSON objects"))
-        return
-    for number, row in enumerate(value):
-        where = f"{path}, item {number}"
-        if isinstance(row, dict):
+    for where, row in files.json_rows(path):
+        if where == str(path):
+            note(_broken(where, "the file is no list of steps", "one list of JSON objects"))
+        elif isinstance(row, dict):
             yield Line(where, path, row, form_of(row))
         else:
             note(_broken(where, "the step is no object", "a JSON object"))

@@ -290,18 +290,16 @@ class Reader:
     tags_of: Callable[[str], dict[str, str]]
     _folders: dict[Path, Path] = field(default_factory=dict)
 
-    def steps(self, data: Path) -> list[Step]:
+    def steps(self, data: Path) -> Iterator[Step]:
         """The steps of all objects; neighbouring rows of one episode belong together."""
         root = data if data.is_dir() else data.parent
-        found: list[Step] = []
         lines = ((line, *_moments(line.row)) for line in FILES.rows(FILES.find(data), self.note))
         for name, of_one in groupby(lines, lambda each: each[1] or each[0].where):
             parts = [(line, moment) for line, _, moments in of_one for moment in moments]
             line = parts[0][0]
             alone = f"{line.path.relative_to(root).with_suffix('').as_posix()}/{line.number}"
             own = alone if name == line.where else name
-            found += self._episode(own, parts, grouped=own is name)
-        return found
+            yield from self._episode(own, parts, grouped=own is name)
 
     def _episode(
         self, name: str, parts: Sequence[tuple[Line, _Moment]], *, grouped: bool

@@ -6,7 +6,7 @@ screenshots and forests there is one more than of its actions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -18,8 +18,10 @@ from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders import files, tfrecord
 from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.load import Note, RowContext, about, load_data, picture_broken, stated_size
+from omnidata.loaders.stored_steps import Positions, collect, row_ids
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.media import InMemoryMedia, image_size, read_bytes
+from omnidata.name_index import NameIndex
 from omnidata.tasks.androidcontrol import json_rows
 from omnidata.tasks.androidcontrol.forest import Bounds, bounds_of, elements_of
 from omnidata.tasks.observation import Element, broken_tree, pack, unpack
@@ -174,20 +176,26 @@ class EpisodeReader:
         root: the folder that the TFRecords lie below.
         note: takes the findings.
         check_media: look at the pictures.
-        steps: those of the records so far.
         skipped: records that became no step.
     """
 
     root: Path
     note: Note
     check_media: bool
-    steps: list[Step] = field(default_factory=list)
     skipped: int = 0
-    _ids: set[str] = field(default_factory=set)
+    _ids: NameIndex = field(default_factory=NameIndex)
     _splits: Mapping[str, str] | None = None
 
-    def add(self, path: Path, record: Record) -> None:
-        """Take a record; its data are not kept."""
+    def of_records(self, paths: Iterable[Path]) -> Iterator[Step]:
+        """The steps of TFRecords, of which a record is held at a time."""
+        for path in paths:
+            try:
+                for record in records(path):
+                    yield from self._steps(path, record)
+            except DataError as error:
+                self.refuse("record-broken", error.where, error.what, error.expected)
+
+    def _steps(self, path: Path, record: Record) -> Iterator[Step]:
         where = f"{path}, record {record.number}"
         try:
             example = read_example(record.data)
@@ -209,30 +217,31 @@ class EpisodeReader:
         elif str(number) in self._ids:
             self.refuse("id-repeated", where, f"there is an episode {number} already", "another id")
         else:
-            self._ids.add(str(number))
             name = str(number)
+            self._ids.add(name)
             notes = _Notes(self.note, name, len(actions))
             self._check_lengths(features, example, where, notes)
             sizes = self._sizes(features, example, where, notes)
             shots = self._pictures(path, record, example, sizes, notes)
-            self._episode(name, features, sizes, shots, example)
+            yield from self._episode(name, features, sizes, shots, example)
 
-    def add_rows(self, data: Path, *, low: bool) -> None:
-        """Take rows of JSON.
+    def of_rows(self, data: Path, *, low: bool) -> Sequence[Step]:
+        """The steps of rows of JSON.
 
         Args:
             data: as the user named it.
             low: whether they need an instruction of their own.
         """
         told: list[Finding] = []
-        self.steps = json_rows.Reader(told.append, low, worded, self._tags).steps(data)
-        there = {step.sample_id for step in self.steps}
+        steps = collect(json_rows.Reader(told.append, low, worded, self._tags).steps(data))
+        there = Positions(steps)
         errors = (found for found in told if found.severity == "error")
-        self.skipped = sum(there.isdisjoint(found.sample_ids) for found in errors)
-        if self.check_media and self.steps:
-            files.check_media_files(self.steps, told.append)
+        self.skipped = sum(not any(name in there for name in found.sample_ids) for found in errors)
+        if self.check_media and steps:
+            files.check_media_files(steps, told.append)
         for found in told:
             self.note(found)
+        return steps
 
     def refuse(self, code: str, where: str, what: str, expected: str) -> None:
         """Pass over a record."""
@@ -258,7 +267,7 @@ class EpisodeReader:
         sizes: Sequence[Screen],
         shots: Sequence[MediaRef | None],
         example: Example,
-    ) -> None:
+    ) -> Iterator[Step]:
         forests = [pack(example.data[part]) for part in example.texts.get(_FORESTS, [])]
         count = len(features["actions"])
         tags = self._tags(name)
@@ -275,21 +284,19 @@ class EpisodeReader:
                 media |= {"final_screenshot": shots[count]} if count < len(shots) else {}
             screen = sizes[number]
             action = self._action(row, screen, f"{name}/{number}")
-            self.steps.append(
-                Step(
-                    sample_id=f"{name}/{number}",
-                    episode_id=name,
-                    step_index=number,
-                    num_steps=count,
-                    instruction=str(item(features, "goal", 0) or ""),
-                    screen=screen,
-                    media=media,
-                    history=tuple(history),
-                    history_screens=tuple(screens),
-                    action=action,
-                    tags=tags,
-                    source=row,
-                )
+            yield Step(
+                sample_id=f"{name}/{number}",
+                episode_id=name,
+                step_index=number,
+                num_steps=count,
+                instruction=str(item(features, "goal", 0) or ""),
+                screen=screen,
+                media=media,
+                history=tuple(history),
+                history_screens=tuple(screens),
+                action=action,
+                tags=tags,
+                source=row,
             )
             history.append(action)
             screens.append(screen)
@@ -481,15 +488,10 @@ def fingerprint(data: Path) -> str:
 def _read(data: Path, *, check_media: bool, low: bool) -> LoadedDataset:
     findings: list[Finding] = []
     reader = EpisodeReader(data if data.is_dir() else data.parent, findings.append, check_media)
-    if is_json(data):
-        reader.add_rows(data, low=low)
-    for path in () if reader.steps or findings else find(data):
-        try:
-            for record in records(path):
-                reader.add(path, record)
-        except DataError as error:
-            reader.refuse("record-broken", error.where, error.what, error.expected)
-    if not reader.steps:
+    steps = reader.of_rows(data, low=low) if is_json(data) else ()
+    if not steps and not findings:
+        steps = collect(reader.of_records(find(data)))
+    if not steps:
         first = findings[0] if findings else None
         raise DataError(
             f"no episode could be read{f': {first.what}' if first else ''}",
@@ -500,11 +502,11 @@ def _read(data: Path, *, check_media: bool, low: bool) -> LoadedDataset:
     return LoadedDataset(
         "androidcontrol",
         data,
-        reader.steps,
+        steps,
         findings,
         reader.skipped,
         fingerprint(data),
-        [step.sample_id for step in reader.steps],
+        row_ids(steps, range(len(steps))),
         TAGS,
         ROLES,
     )

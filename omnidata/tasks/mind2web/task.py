@@ -17,6 +17,7 @@ from omnidata.dialects import CannotSayError
 from omnidata.jsontext import BROKEN, as_name, compact, decode, hash_of, whole_number
 from omnidata.loaders.load import Note, RowContext, about, short, size_of
 from omnidata.loaders.parquet import PicturedRow, PictureFiles
+from omnidata.loaders.spill import Grouped
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import answer_space, place, point_of
 from omnidata.tasks.mind2web.rules import (
@@ -104,7 +105,7 @@ class Mind2Web(Benchmark):
 
     def steps(self, data: Path, note: Note) -> Iterator[Step | None]:
         """Read the rows, each task's together."""
-        tasks: dict[str, list[PicturedRow]] = {}
+        tasks: Grouped[PicturedRow] = Grouped()
         for path in _FILES.find(data):
             for line in _FILES.rows(path):
                 own = as_name(line.row.get("annotation_id"))
@@ -114,9 +115,9 @@ class Mind2Web(Benchmark):
                     )
                     yield None
                 else:
-                    tasks.setdefault(own, []).append(line)
-        for own, lines in tasks.items():
-            yield from _task(own, lines, note)
+                    tasks.add(own, line)
+        for own, numbers in zip(tasks.groups, tasks, strict=True):
+            yield from _task(own, [tasks[number] for number in numbers], note)
 
     def application(self, step: Step) -> str:
         """The website."""

@@ -26,6 +26,7 @@ from omnidata.loaders.files import (
     json_rows,
 )
 from omnidata.loaders.load import Note, RowContext, about, load_data, tag_of
+from omnidata.loaders.stored_steps import collect, row_ids
 from omnidata.loaders.task_library import EVALUATIONS, Library, Subtask, TaskGraph, Trajectory
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.omnibench.rows import (
@@ -473,7 +474,7 @@ def load(
 def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     library = read_library(data)
     findings = list(library.findings)
-    steps = list(StepReader(library, findings.append).steps())
+    steps = collect(StepReader(library, findings.append).steps())
     if not steps:
         findings.append(
             Finding(
@@ -494,7 +495,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         findings,
         _skipped(findings),
         JSON_FILES.fingerprint(data),
-        [step.sample_id for step in steps],
+        row_ids(steps, range(len(steps))),
         TAGS,
         ROLES,
         library=library,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import NUMBERS, Action, Screen, Space, history_text
+from omnidata.loaders.stored_steps import collect
 from omnidata.tasks.agentstudio.rows import window
 from omnidata.tasks.agentstudio.rules import CriticProfile
 from omnidata.tasks.agentstudio.task import AgentStudio
@@ -84,14 +85,17 @@ class OmniGuiCritic(Benchmark):
 
     def ask_about(self, source: LoadedDataset) -> Questions:
         """The episodes of an OmniGUI source that can be asked about."""
-        episodes: list[Step] = []
         unasked: dict[str, str] = {}
-        for steps in by_episode(source.steps):
-            question = episode(steps, source.episode_rows.get(steps[0].episode, {}))
-            if reason := self.unaskable(steps):
-                unasked[question.sample_id] = reason
-            else:
-                episodes.append(question)
+
+        def asked() -> Iterator[Step]:
+            for steps in by_episode(source.steps):
+                question = episode(steps, source.episode_rows.get(steps[0].episode, {}))
+                if reason := self.unaskable(steps):
+                    unasked[question.sample_id] = reason
+                else:
+                    yield question
+
+        episodes = collect(asked())
         longest: list[str] = max((list(step.media) for step in episodes), key=len, default=[])
         roles: dict[str, Modality] = dict.fromkeys(longest, "image")
         return Questions(replace(source, steps=episodes, roles=roles), unasked)

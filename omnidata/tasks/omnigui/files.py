@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import jsonlines
 
 from omnidata.errors import DataError, Finding
-from omnidata.files import WHOLE, open_file, read_file, staying_in
-from omnidata.jsontext import as_name
+from omnidata.files import STREAMED, WHOLE, open_file, staying_in
+from omnidata.jsontext import as_name, json_items
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, SIDE_FILE, label
 from omnidata.loaders.instructions import Language
 from omnidata.loaders.rows import canonical
+from omnidata.loaders.spill import Grouped, NamedRows
 from omnidata.media import unsafe
 
 Row = Mapping[str, Any]
@@ -31,10 +34,42 @@ Note = Callable[[Finding], None]
 
 RELEASED = "merged_sorted.json"
 _NO_DATA = {"dataset_info.json", "dataset_infos.json"}  # what the hub keeps beside data
+_FIRST = 50  # rows by whose pictures the folder of media is known
+_PIECE = 1024**2  # bytes of which a digest is taken at once
 _WANTED = (
     "an app folder (the five <dimension>.jsonl, dataset_<APP>.json, media/), a folder of such "
     f"folders, the released folder ({RELEASED} and benchmark/), or a JSON file of steps"
 )
+
+
+class Listed:
+    """The metadata rows of an app's episodes and their dimensions, by their ids.
+
+    Args:
+        folder: the app's.
+        rows: those of all apps, of which this is the next one.
+    """
+
+    def __init__(self, folder: Path, rows: NamedRows[tuple[Row, str]]) -> None:
+        self._app = f"{folder.name}/"
+        self._rows = rows
+        self._first = self._end = len(rows)
+
+    def add(self, identity: str, row: Row, dimension: str) -> None:
+        """Take the row of an episode that has none."""
+        self._rows.put(self._app + identity, (row, dimension))
+        self._end = len(self._rows)
+
+    def get(self, identity: str) -> tuple[Row, str] | None:
+        """The row of an episode and its dimension; None where none is listed."""
+        return self._rows.get(self._app + identity)
+
+    def __contains__(self, identity: str) -> bool:
+        return self._app + identity in self._rows.names
+
+    def __iter__(self) -> Iterator[str]:
+        names = map(self._rows.names.__getitem__, range(self._first, self._end))
+        return (name.removeprefix(self._app) for name in names)
 
 
 @dataclass(slots=True)
@@ -44,15 +79,15 @@ class Annotations:
     Attributes:
         app: the app's name; None where every row names its own.
         media_root: the folder that media paths are relative to.
-        rows: the steps as (row, the file it came from).
-        episodes: ID -> the metadata row and its dimension.
-        doubts: ID -> findings about the episode; its steps are not known yet.
+        rows: the steps as (row, the file it came from), to be gone through once.
+        episodes: the metadata rows; None for one file of steps.
+        doubts: ID -> findings about the episode; all are there once `rows` has ended.
     """
 
     app: str | None
     media_root: Path
-    rows: list[tuple[Row, str]]
-    episodes: dict[str, tuple[Row, str]] = field(default_factory=dict)
+    rows: Iterator[tuple[Row, str]]
+    episodes: Listed | None = None
     doubts: dict[str, list[Finding]] = field(default_factory=dict)
 
 
@@ -87,12 +122,15 @@ class Files:
         digest = hashlib.sha256()
         with staying_in(self.root, *self.side):
             for path in filter(Path.exists, self.all()):
-                content = read_file(path)
                 name = "" if path == self.steps else path.name
                 if path.is_relative_to(self.root) and name:
                     name = path.relative_to(self.root).as_posix()
-                digest.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogateescape"))
-                digest.update(content)
+                with open_file(path, STREAMED) as file:
+                    size = file.seek(0, os.SEEK_END)
+                    digest.update(f"{name}\0{size}\0".encode("utf-8", "surrogateescape"))
+                    file.seek(0)
+                    while piece := file.read(_PIECE):
+                        digest.update(piece)
         return digest.hexdigest()
 
 
@@ -144,39 +182,47 @@ def _indexes(app: Path) -> list[Path]:
     return [path for path in sorted(app.glob("dataset_*.json")) if path.name not in _NO_DATA]
 
 
-def _episode_files(app: Path) -> list[Path]:
+def _episode_files(app: Path) -> Iterator[Path]:
     media = app / "media"
-    if not media.is_dir():
-        return []
-    return [
-        trace
-        for episode in sorted(media.iterdir())
-        if (trace := episode / f"{episode.name}.json").exists()
-    ]
+    if media.is_dir():
+        for name in sorted(os.listdir(media)):  # noqa: PTH208  a path takes ten times the memory
+            trace = media / name / f"{name}.json"
+            if trace.exists():
+                yield trace
 
 
-def read_annotations(files: Files, note: Note) -> list[Annotations]:
-    """Read all annotation files.
+def read_annotations(files: Files, note: Note) -> Iterator[Annotations]:
+    """Read all annotation files, as the rows are asked for.
+
+    Args:
+        files: as `find` gives them.
+        note: takes the findings, until the rows of the last ones have ended.
 
     Raises:
-        DataError: the only file of steps is unreadable.
+        DataError: the only file of steps is unreadable, also while its rows are read.
     """
     if files.steps:
-        rows = _array(files.steps)
         name = files.steps.stem.removeprefix("dataset_")
         app = None if name == files.steps.stem else name
-        root = _media_root(files.steps, rows)
-        return [Annotations(app, root, [(row, str(files.steps)) for row in rows])]
-    return [_app(folder, note) for folder in files.apps]
+        rows = _array(files.steps)
+        first = list(islice(rows, _FIRST))
+        root = _media_root(files.steps, first)
+        yield Annotations(app, root, ((row, str(files.steps)) for row in chain(first, rows)))
+    listed: NamedRows[tuple[Row, str]] = NamedRows()
+    for folder in files.apps:
+        yield _app(folder, Listed(folder, listed), note)
 
 
-def _media_root(steps: Path, rows: list[Row]) -> Path:
-    """The folder that holds the first screenshot; the released layout's where none does."""
+def _media_root(steps: Path, rows: Sequence[Row]) -> Path:
+    """The folder that holds the first screenshot; the released layout's where none does.
+
+    Args:
+        steps: the file.
+        rows: its first ones.
+    """
     folder = steps.parent
     candidates = [folder / "benchmark", folder / "media", folder]
-    named = [
-        p for row in rows[:50] if isinstance(p := row.get("image_path"), str) and not unsafe(p)
-    ]
+    named = [p for row in rows if isinstance(p := row.get("image_path"), str) and not unsafe(p)]
     for candidate in candidates:
         if any(_exists(candidate / path) for path in named):
             return candidate
@@ -190,16 +236,17 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _app(folder: Path, note: Note) -> Annotations:
-    found = Annotations(None, folder / "media", [])
-    episodes = found.episodes
+def _app(folder: Path, listed: Listed, note: Note) -> Annotations:
+    found = Annotations(None, folder / "media", iter(()), listed)
+    named: dict[str, None] = {}
     for dimension in DIMENSIONS:
         path = folder / f"{dimension}.jsonl"
         for line, row in _lines(path, note):
-            _add_episode(found, row, dimension, f"{path}:{line}", note)
-    named = [row["app"] for row, _ in episodes.values() if isinstance(row.get("app"), str)]
-    found.app = app = named[0] if named else folder.name
-    for other in sorted(set(named) - {app}):
+            told = _add_episode(found.doubts, listed, row, dimension, f"{path}:{line}", note)
+            if told and isinstance(row.get("app"), str):
+                named[row["app"]] = None
+    found.app = app = next(iter(named), folder.name)
+    for other in sorted(named.keys() - {app}):
         note(
             Finding(
                 "app-differs",
@@ -214,7 +261,15 @@ def _app(folder: Path, note: Note) -> Annotations:
     return found
 
 
-def _add_episode(found: Annotations, row: Row, dimension: str, where: str, note: Note) -> None:
+def _add_episode(
+    doubts: dict[str, list[Finding]],
+    listed: Listed,
+    row: Row,
+    dimension: str,
+    where: str,
+    note: Note,
+) -> bool:
+    """Take a metadata row; False where it is not used."""
     identity = as_name(row.get("ID"))
     if identity is None:
         note(
@@ -227,53 +282,65 @@ def _add_episode(found: Annotations, row: Row, dimension: str, where: str, note:
                 "add the episode's ID",
             )
         )
-    elif identity in found.episodes:
-        found.doubts.setdefault(identity, []).append(
+        return False
+    if (before := listed.get(identity)) is not None:
+        doubts.setdefault(identity, []).append(
             Finding(
                 "episode-repeated",
                 "warning",
                 where,
-                f"episode {identity} is listed before, under {found.episodes[identity][1]}",
+                f"episode {identity} is listed before, under {before[1]}",
                 "every episode once",
                 "remove one of the two lines; the first is used",
             )
         )
-    else:
-        found.episodes[identity] = row, dimension
+        return False
+    listed.add(identity, row, dimension)
+    return True
 
 
-def _steps(folder: Path, doubts: dict[str, list[Finding]], note: Note) -> list[tuple[Row, str]]:
+def _steps(folder: Path, doubts: dict[str, list[Finding]], note: Note) -> Iterator[tuple[Row, str]]:
     """The step rows: each episode's own file, or the index where an episode has none."""
-    by_episode: dict[str, list[tuple[Row, str]]] = {}
+    index: Grouped[tuple[Row, str]] = Grouped()
+    for path in _indexes(folder):
+        for row in _array(path):
+            index.add(str(row.get("episode_id")), (row, str(path)))
+    told: dict[int, Finding | None] = {}  # of the index's episodes that have files of their own
     for path in _episode_files(folder):
         try:
-            by_episode[path.stem] = [(row, str(path)) for row in _array(path)]
+            own = list(_array(path))
         except DataError as error:
             note(
                 Finding(
                     "json-invalid", "error", error.where, error.what, error.expected, error.remedy
                 )
             )
-    index: dict[str, list[tuple[Row, str]]] = {}
-    for path in _indexes(folder):
-        for row in _array(path):
-            index.setdefault(str(row.get("episode_id")), []).append((row, str(path)))
-    for episode, rows in index.items():
-        own = by_episode.get(episode)
-        if own is None:
-            by_episode[episode] = rows
-        elif [row for row, _ in own] != [row for row, _ in rows]:
-            doubts.setdefault(episode, []).append(
-                Finding(
-                    "copies-differ",
-                    "warning",
-                    own[0][1] if own else str(folder),
-                    f"episode {episode} differs from its copy in {rows[0][1]}",
-                    "equal rows",
-                    "regenerate the index; the episode's own file is used",
-                )
-            )
-    return [pair for rows in by_episode.values() for pair in rows]
+            continue
+        yield from ((row, str(path)) for row in own)
+        number = index.groups.get(path.stem)
+        if number is not None:
+            copies = [index[each] for each in index.of(number)]
+            same = own == [row for row, _ in copies]
+            told[number] = None if same else _copies_differ(folder, path, own, copies)
+    for number, found in sorted(told.items()):
+        if found is not None:
+            doubts.setdefault(index.groups[number], []).append(found)
+    for number in range(len(index.groups)):
+        if number not in told:
+            yield from (index[each] for each in index.of(number))
+
+
+def _copies_differ(
+    folder: Path, path: Path, own: Sequence[Row], copies: Sequence[tuple[Row, str]]
+) -> Finding:
+    return Finding(
+        "copies-differ",
+        "warning",
+        str(path if own else folder),
+        f"episode {path.stem} differs from its copy in {copies[0][1]}",
+        "equal rows",
+        "regenerate the index; the episode's own file is used",
+    )
 
 
 def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
@@ -343,10 +410,19 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _array(path: Path) -> list[Row]:
-    """A JSON file that is an array of objects."""
+def _array(path: Path) -> Iterator[Row]:
+    """The objects of a JSON file that is an array of them.
+
+    Raises:
+        DataError: it is not; those before have been given.
+    """
+    objects = True
     try:
-        value = json.loads(read_file(path).decode("utf-8-sig"))
+        with open_file(path, STREAMED) as file:
+            for item in json_items(file):
+                objects = objects and isinstance(item, dict)
+                if objects:
+                    yield item
     except json.JSONDecodeError as error:
         raise DataError(
             f"invalid JSON: {error.msg}",
@@ -354,6 +430,8 @@ def _array(path: Path) -> list[Row]:
             expected="a JSON array of steps",
             remedy="mend the file at that line",
         ) from None
+    except TypeError:
+        objects = False
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         raise DataError(
             f"the file cannot be read as JSON ({type(error).__name__})",
@@ -361,14 +439,13 @@ def _array(path: Path) -> list[Row]:
             expected="a JSON array of steps in UTF-8",
             remedy="save the file as UTF-8 JSON, without nesting beyond what a step needs",
         ) from None
-    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+    if not objects:
         raise DataError(
             "the JSON is not an array of objects",
             where=str(path),
             expected="a JSON array with one object per step",
             remedy="name the file of steps; metadata belongs in <dimension>.jsonl",
         )
-    return value
 
 
 # The 29 apps of Table 7: languages, spellings and published counts.

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import resources
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
 from omnidata.actions import Action, Screen, Space
 from omnidata.jsontext import hash_of
+from omnidata.loaders.stored_steps import collect
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.omnigui.files import app_key
 from omnidata.tasks.omnigui.task import SPACES, OmniGui, PaperProfile
@@ -100,14 +101,16 @@ class OmniGuiIdm(Benchmark):
 
     def ask_about(self, source: LoadedDataset) -> Questions:
         """The steps of an OmniGUI source that can be asked about, with what came after them."""
-        steps: list[Step] = []
         unasked: dict[str, str] = {}
-        for step, following in followed(source.steps):
-            if reason := unaskable(step, following):
-                unasked[step.sample_id] = reason
-            elif following is not None:
-                steps.append(self._transition(step, following))
-        return Questions(replace(source, steps=steps, roles=ROLES), unasked)
+
+        def asked() -> Iterator[Step]:
+            for step, following in followed(source.steps):
+                if reason := unaskable(step, following):
+                    unasked[step.sample_id] = reason
+                elif following is not None:
+                    yield self._transition(step, following)
+
+        return Questions(replace(source, steps=collect(asked()), roles=ROLES), unasked)
 
     def _transition(self, step: Step, following: Step) -> Step:
         clips = {"between": following.media.get("video"), "before": step.media.get("video")}
@@ -174,7 +177,7 @@ def followed(steps: Sequence[Step]) -> Iterator[tuple[Step, Step | None]]:
     Args:
         steps: those of an episode one after the other, by index, as loaders give them.
     """
-    for step, other in pairwise((*steps, None)):
+    for step, other in pairwise(chain(steps, [None])):
         assert step is not None
         follows = (
             other is not None

@@ -7,10 +7,11 @@ differs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, counted
@@ -27,7 +28,9 @@ from omnidata.loaders.episode_tree import (
 )
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import about, check_screen, load_data, short, tag_of
-from omnidata.loaders.stored_steps import collect
+from omnidata.loaders.spill import Grouped, NamedRows
+from omnidata.loaders.stored_steps import collect, row_ids
+from omnidata.name_index import NameIndex
 from omnidata.tasks.omnigui.files import (
     Annotations,
     Note,
@@ -53,6 +56,8 @@ from omnidata.types import LoadedDataset, MediaRef, Step
 
 TAGS = ("app", "language", "dimension", "dependency")
 """The tags of a step; dimension and dependency may be lacking."""
+
+_SHOWN = 8  # rows by which other benchmarks' are known
 
 
 def load(data: Path | str, *, strict: bool = False, check_media: bool = True) -> LoadedDataset:
@@ -86,13 +91,16 @@ def load(data: Path | str, *, strict: bool = False, check_media: bool = True) ->
 def _read(data: Path, *, check_media: bool) -> LoadedDataset:
     files = find(data)
     findings: list[Finding] = []
-    annotations = read_annotations(files, findings.append)
-    for part in annotations:
-        refuse_other_benchmarks(part.rows)
-    levels = dependencies(files, findings.append)
-    builder = _Builder(levels, findings.append)
-    for part in annotations:
+    placing: list[Finding] = []
+    builder = _Builder(placing.append)
+    for part in read_annotations(files, findings.append):
+        first = list(islice(part.rows, _SHOWN))
+        refuse_other_benchmarks(first)
+        part.rows = chain(first, part.rows)
         builder.add(part)
+    builder.levels = dependencies(files, findings.append)
+    findings += placing  # which come after those about what could not be read
+    builder.note = findings.append
     steps = together(collect(builder.steps()), findings.append)
     builder.check_levels()
     if not steps:
@@ -111,58 +119,82 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         findings,
         builder.skipped,
         files.fingerprint(),
-        builder.row_ids,
+        row_ids(steps, builder.rows.steps()),
         TAGS,
         ROLES,
-        episode_rows=builder.episode_rows(steps),
+        episode_rows=builder.episode_rows,
     )
 
 
-@dataclass(slots=True)
-class _Placed:
+class _Placed(NamedTuple):
     """A row that has found its place in an episode."""
 
     row: Row
     where: str
-    index: int
+    number: int
+
+
+@dataclass(slots=True)
+class _Begun:
+    """An episode while its rows come; its metadata row is where all are."""
+
+    app: str
+    identity: str
+    part: Annotations
+    unlisted: str | None  # its first row's place, where metadata should be there and are not
+    there: int = 0  # the steps that have come, as bits
+    doubts: Sequence[Finding] = ()
 
 
 @dataclass(slots=True)
 class _Episode:
+    """An episode whose rows are all there."""
+
     app: str
     identity: str
     media_root: Path
     metadata: Row
     dimension: str | None
     unlisted: str | None  # its first row's place, where metadata should be there and are not
-    rows: dict[int, _Placed]
-    doubts: list[Finding] = field(default_factory=list)
+    doubts: Sequence[Finding]
 
 
 class _Builder:
-    """Groups rows into episodes, then turns episodes into steps."""
+    """Groups rows into episodes, then turns episodes into steps.
 
-    def __init__(self, levels: dict[tuple[str, str], str], note: Note) -> None:
-        self.levels = levels
+    Attributes:
+        note: takes the findings.
+        levels: those of the side files, before `steps` is called.
+        rows: those that have found their places.
+        skipped: how many have not.
+        episode_rows: by `Step.episode` the rows that only the paper's tree has, after `steps`.
+    """
+
+    def __init__(self, note: Note) -> None:
         self.note = note
-        self.episodes: dict[tuple[str, str], _Episode] = {}
+        self.levels: Mapping[tuple[str, str], str] = {}
+        self.rows: Grouped[_Placed] = Grouped()
         self.skipped = 0
-        self.row_ids: list[str | None] = []
+        self.episode_rows: NamedRows[Row] = NamedRows()
+        self._episodes: list[_Begun] = []  # by their numbers in `rows`
         self._guessed: set[str] = set()
-        self._listed: set[tuple[str, str]] = set()
+        self._known = NameIndex()  # episodes, in any spelling of their app
+        self._apps: set[str] = set()
 
     def add(self, part: Annotations) -> None:
         for row, where in part.rows:
-            self.row_ids.append(self._add_row(part, row, where))
+            if not self._add_row(part, row, where):
+                self.skipped += 1
+                self.rows.pass_over()
         for identity, doubts in part.doubts.items():
-            if episode := self.episodes.get((part.app or "", identity)):
-                episode.doubts += doubts
+            if episode := self._episode(part.app or "", identity):
+                episode.doubts = (*episode.doubts, *doubts)
             else:
                 for doubt in doubts:
                     self.note(doubt)
-        for identity in part.episodes:
-            self._listed.add((app_key(part.app or ""), identity))
-            if (part.app, identity) not in self.episodes:
+        for identity in part.episodes or ():
+            self._know(part.app or "", identity)
+            if not self._episode(part.app or "", identity):
                 self.note(
                     Finding(
                         "episode-without-steps",
@@ -174,13 +206,21 @@ class _Builder:
                     )
                 )
 
-    def _add_row(self, part: Annotations, row: Row, where: str) -> str | None:
+    def _episode(self, app: str, identity: str) -> _Begun | None:
+        number = self.rows.groups.get(_key(app, identity))
+        return None if number is None else self._episodes[number]
+
+    def _know(self, app: str, identity: str) -> None:
+        self._apps.add(app_key(app))
+        self._known.add(_key(app_key(app), identity))
+
+    def _add_row(self, part: Annotations, row: Row, where: str) -> bool:
+        """Take a row; False where it has no place, or one that is taken."""
         app = part.app or as_name(row.get("app")) or as_name(row.get("subset")) or "unknown"
         identity = as_name(row.get("episode_id")) or as_name(row.get("ID"))
         key = "step_index" if row.get("step_index") is not None else "step_id"
         index = whole_number(row.get(key))
         if identity is None or index is None or not 0 <= index < MAX_STEPS:
-            self.skipped += 1
             self.note(
                 Finding(
                     "step-without-place",
@@ -191,38 +231,40 @@ class _Builder:
                     "add them; the row is skipped until then",
                 )
             )
-            return None
-        metadata, dimension = part.episodes.get(identity, ({}, None))
-        unlisted = where if part.app and not metadata else None
-        episode = self.episodes.setdefault(
-            (app, identity),
-            _Episode(app, identity, part.media_root, metadata, dimension, unlisted, {}),
-        )
+            return False
+        episode = self._episode(app, identity)
+        if episode is None:
+            listed = not part.app or (part.episodes and identity in part.episodes)
+            episode = _Begun(app, identity, part, None if listed else where)
+            self._episodes.append(episode)
+            self._know(app, identity)
+        elif episode.there >> index & 1:
+            self.note(self._repeated(episode, row, where, index))
+            return False
+        episode.there |= 1 << index
+        self.rows.add(_key(app, identity), _Placed(row, where, index))
+        return True
+
+    def _repeated(self, episode: _Begun, row: Row, where: str, index: int) -> Finding:
+        number = self.rows.groups.get(_key(episode.app, episode.identity))
+        placed = map(self.rows.__getitem__, self.rows.of(number or 0))
+        first = next(other.row for other in placed if other.number == index)
+        same = "the same" if dict(first) == dict(row) else "another"
         sample_id = _sample_id(episode, index)
-        if index in episode.rows:
-            self.skipped += 1
-            same = "the same" if dict(episode.rows[index].row) == dict(row) else "another"
-            self.note(
-                Finding(
-                    "step-repeated",
-                    "error",
-                    f"{sample_id} ({where})",
-                    f"step {index} comes a second time, with {same} content",
-                    "every step once",
-                    "remove one of the two; the first is used",
-                    (sample_id,),
-                )
-            )
-            return None
-        episode.rows[index] = _Placed(row, where, index)
-        return sample_id
+        return Finding(
+            "step-repeated",
+            "error",
+            f"{sample_id} ({where})",
+            f"step {index} comes a second time, with {same} content",
+            "every step once",
+            "remove one of the two; the first is used",
+            (sample_id,),
+        )
 
     def check_levels(self) -> None:
         """Say which lines of the side file are for no episode of an app that the data has."""
-        known = self._listed | {(app_key(app), identity) for app, identity in self.episodes}
-        apps = {app for app, _ in known}
-        for app, identity in self.levels.keys() - known:
-            if app in apps:
+        for app, identity in self.levels:
+            if app in self._apps and _key(app, identity) not in self._known:
                 self.note(
                     Finding(
                         "dependency-unmatched",
@@ -234,18 +276,20 @@ class _Builder:
                     )
                 )
 
-    def episode_rows(self, steps: Sequence[Step]) -> dict[str, Row]:
-        """By `Step.episode` the rows that only the paper's tree has."""
-        found = {step.episode: (step.tags["app"], step.episode_id) for step in steps}
-        rows = {name: self.episodes[place].metadata for name, place in found.items()}
-        return {name: row for name, row in rows.items() if row}
-
     def steps(self) -> Iterator[Step]:
-        return (step for episode in self.episodes.values() for step in self._steps(episode))
+        """The steps of all episodes, in the order of their first rows."""
+        for begun, numbers in zip(self._episodes, self.rows, strict=True):
+            episode = _whole(begun)
+            placed = {number: self.rows[number] for number in numbers}
+            order = sorted(numbers, key=lambda each: placed[each].number)
+            self.rows.became.extend(order)
+            for step in self._steps(episode, [placed[number] for number in order]):
+                yield step
+            if episode.metadata or step.episode in self.episode_rows:
+                self.episode_rows.put(step.episode, episode.metadata)
 
-    def _steps(self, episode: _Episode) -> Iterable[Step]:
-        placed = [episode.rows[index] for index in sorted(episode.rows)]
-        ids = [_sample_id(episode, p.index) for p in placed]
+    def _steps(self, episode: _Episode, placed: Sequence[_Placed]) -> Iterator[Step]:
+        ids = [_sample_id(episode, p.number) for p in placed]
         note = about(self.note, *ids)
         notes = [about(self.note, own) for own in ids]
         for doubt in episode.doubts:
@@ -281,17 +325,17 @@ class _Builder:
         for p, own, tell, screen, (action, usable), refs in zip(
             placed, ids, notes, screens, read, media, strict=True
         ):
-            shots[p.index] = refs["screenshot"]
+            shots[p.number] = refs["screenshot"]
             if refs["history_screenshot"] is None:
-                refs["history_screenshot"] = shots.get(p.index - 2)
-            history = tuple(past.get(index) for index in range(p.index))
-            seen = tuple(sizes.get(index, screen) for index in range(p.index))
-            histories.look(p.row, index=p.index, where=_place(episode, p), note=tell)
-            past[p.index], sizes[p.index] = action, screen
+                refs["history_screenshot"] = shots.get(p.number - 2)
+            history = tuple(past.get(index) for index in range(p.number))
+            seen = tuple(sizes.get(index, screen) for index in range(p.number))
+            histories.look(p.row, index=p.number, where=_place(episode, p), note=tell)
+            past[p.number], sizes[p.number] = action, screen
             step = Step(
                 sample_id=own,
                 episode_id=episode.identity,
-                step_index=p.index,
+                step_index=p.number,
                 num_steps=len(placed),
                 instruction=self._instruction(episode, p, tags["language"], tell),
                 screen=screen,
@@ -317,8 +361,8 @@ class _Builder:
                 )
             )
 
-    def _check_length(self, episode: _Episode, placed: list[_Placed], note: Note) -> None:
-        missing = sorted(set(range(placed[-1].index + 1)) - episode.rows.keys())
+    def _check_length(self, episode: _Episode, placed: Sequence[_Placed], note: Note) -> None:
+        missing = sorted(set(range(placed[-1].number + 1)) - {p.number for p in placed})
         stated = whole_number(placed[0].row.get("episode_length"))
         where = f"{episode.app}/{episode.identity} ({placed[0].where})"
         if missing:
@@ -344,7 +388,7 @@ class _Builder:
                 )
             )
 
-    def _check_success(self, episode: _Episode, placed: list[_Placed], note: Note) -> None:
+    def _check_success(self, episode: _Episode, placed: Sequence[_Placed], note: Note) -> None:
         rows = (episode.metadata, *(p.row for p in placed))
         if (told := stated_success(rows)) and agreed(rows) is None:
             note(
@@ -497,10 +541,30 @@ def _disagreeing(steps: Sequence[Step], group: str) -> Finding:
 
 
 def _place(episode: _Episode, placed: _Placed) -> str:
-    return f"{episode.app}/{episode.identity}/{placed.index} ({placed.where})"
+    return f"{episode.app}/{episode.identity}/{placed.number} ({placed.where})"
 
 
-def _sample_id(episode: _Episode, index: int) -> str:
+def _whole(begun: _Begun) -> _Episode:
+    part = begun.part
+    listed = part.episodes.get(begun.identity) if part.episodes else None
+    metadata, dimension = listed or ({}, None)
+    return _Episode(
+        begun.app,
+        begun.identity,
+        part.media_root,
+        metadata,
+        dimension,
+        begun.unlisted,
+        begun.doubts,
+    )
+
+
+def _key(app: str, identity: str) -> str:
+    """A name for an episode that no other one has."""
+    return f"{len(app)} {app}{identity}"
+
+
+def _sample_id(episode: _Begun | _Episode, index: int) -> str:
     """`app/episode/step`; a slash inside a name is escaped, or two steps could share an id."""
     app, identity = (name.replace("/", "%2F") for name in (episode.app, episode.identity))
     return f"{app}/{identity}/{index}"

@@ -116,13 +116,16 @@ ROLES: Mapping[str, Modality] = {
 _NUMBERS = ", ".join(f"{number} {label}" for label, number in NUMBERS.items())
 
 
-def refuse_other_benchmarks(rows: list[tuple[Row, str]]) -> None:
+def refuse_other_benchmarks(rows: Sequence[tuple[Row, str]]) -> None:
     """Stop at rows of Android in the Wild, which use the same columns with other meanings.
+
+    Args:
+        rows: the first ones, and the file that they are from.
 
     Raises:
         DataError: the rows are AITW or AITZ episodes.
     """
-    for row, where in rows[:8]:
+    for row, where in rows:
         told = any(key.startswith("coat_") for key in row) or "android-in-the-wild" in str(
             row.get("image_full_path", "")
         )

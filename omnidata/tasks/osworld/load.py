@@ -20,6 +20,7 @@ from omnidata.errors import DataError, FileError, Finding, MediaError, MissingMe
 from omnidata.jsontext import json_lines
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import Note, RowContext, about, load_data
+from omnidata.loaders.stored_steps import collect, row_ids
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.observation import MAX_BYTES, Element, broken_tree, pack, unpack
 from omnidata.tasks.osworld.accessibility import SUFFIX, read_tree
@@ -505,8 +506,30 @@ def _read(data: Path, instructions: Instructions, align: AlignBy, *, check_media
     findings: list[Finding] = []
     note = findings.append
     reader = StepReader(instructions, align, note)
-    steps: list[Step] = []
     results: dict[str, tuple[Rollout, Result]] = {}
+    steps = collect(_steps(data, reader, results))
+    findings += _doubts(instructions, data)
+    if check_media and steps:
+        check_media_files(steps, note, always_shown=False)
+    return Results(
+        "osworld",
+        data,
+        steps,
+        findings,
+        sum(finding.code in _SKIPPING for finding in findings),
+        fingerprint(data),
+        row_ids(steps, range(len(steps))),
+        TAGS,
+        ROLES,
+        results=results,
+    )
+
+
+def _steps(
+    data: Path, reader: StepReader, results: dict[str, tuple[Rollout, Result]]
+) -> Iterator[Step]:
+    """The steps of all runs; `results` is told of each rollout by its path."""
+    note = reader.note
     for rollout in rollouts(data, note):
         broken: list[Finding] = []
         result = read_result(rollout, broken.append)
@@ -521,22 +544,7 @@ def _read(data: Path, instructions: Instructions, align: AlignBy, *, check_media
         for told in every:
             for turn, finding in told.run.doubts:
                 about(note, *(told.sample_ids if turn is None else [told.sample_id(turn)]))(finding)
-            steps += reader.steps(told)
-    findings += _doubts(instructions, data)
-    if check_media and steps:
-        check_media_files(steps, note, always_shown=False)
-    return Results(
-        "osworld",
-        data,
-        steps,
-        findings,
-        sum(finding.code in _SKIPPING for finding in findings),
-        fingerprint(data),
-        [step.sample_id for step in steps],
-        TAGS,
-        ROLES,
-        results=results,
-    )
+            yield from reader.steps(told)
 
 
 def runs_of(rollout: Rollout, file: str, note: Note) -> list[Run]:
