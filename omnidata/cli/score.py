@@ -115,7 +115,7 @@ def score(
     Example: omnidata score hf://ORG/RUN
     """
     from omnidata.loaders.hub import copy_of, parse_address
-    from omnidata.loaders.stored_steps import Positions, ids_of
+    from omnidata.loaders.stored_steps import Positions
     from omnidata.predictions import read
     from omnidata.run.folder import file_name
     from omnidata.run.logs import check_log, log_settings, read_log
@@ -199,7 +199,6 @@ def score(
         check_agent_folders(out, [place for place in outs if place], predictions)
     elif out is not None:
         check_scores_folder(out, predictions)
-    chosen = Positions(steps)
     # Folders of profiles are called after them, and say in their results whose the scores are.
     agent = model_name(info) or out.resolve().name if out and every else ""
     found: dict[str, dict[str, Any]] = {}
@@ -223,7 +222,7 @@ def score(
                 whole=whole_episodes(source.steps, steps),
                 out=place,
                 origin=lines,
-                ignored=frozenset(name for name in ids_of(source.steps) if name not in chosen),
+                ignored=Positions(source.steps),
                 agent=agent,
             )
             if compared and published and place:

@@ -38,7 +38,7 @@ from omnidata.types import (
     VideoSegment,
 )
 
-MANY: Final = 50_000
+MANY: Final = 20_000
 """So many steps are held in memory, and no more."""
 VARIABLE: Final = "OMNIDATA_STEPS_IN_MEMORY"
 """The variable of the environment that says another number."""
