@@ -14,11 +14,12 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import reading_data
+from omnidata.cli.arguments import on_engine, reading_data
 from omnidata.errors import DataError, Finding, RunError, UsageError
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
+    from omnidata.run.engines import Cluster
     from omnidata.run.run_files import Run
     from omnidata.tasks.profiles import OfflineScorer, Scored
     from omnidata.types import Step
@@ -28,6 +29,7 @@ _ALL = "all"
 
 
 @reading_data
+@on_engine
 def score(
     task: Annotated[
         str,
@@ -91,6 +93,16 @@ def score(
     ] = None,
     strict: args.Strict = False,
     changed_media: args.ChangedMedia = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Processes that judge; if left, this one alone, and from 200,000 steps on one per "
+            "core; with ray as many as have room.",
+        ),
+    ] = None,
+    *,
+    cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
     """Score answers that exist: a run's, anybody's, or a harness's log.
@@ -224,6 +236,8 @@ def score(
                 origin=lines,
                 ignored=Positions(source.steps),
                 agent=agent,
+                workers=workers,
+                cluster=cluster,
             )
             if compared and published and place:
                 differing = _differences(published, found[rule.name], place)

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.actions import Action, Box, Point
-from omnidata.errors import DataError, UsageError
+from omnidata.errors import DataError, OmnidataError, UsageError
 from omnidata.name_index import NameIndex
 from omnidata.types import (
     ByteRange,
@@ -190,6 +190,53 @@ def row_ids(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[str | Non
     if isinstance(steps, StoredSteps):
         return RowIds(steps, np.fromiter(numbers, np.int64))
     return [None if number < 0 else steps[number].sample_id for number in numbers]
+
+
+class PackedSteps:
+    """Some steps, packed as they lie on disk, for another process.
+
+    Args:
+        blocks: steps that were packed together.
+        places: of each step the block, and its number in there.
+    """
+
+    def __init__(self, blocks: Sequence[bytes], places: Sequence[tuple[int, int]]) -> None:
+        self._blocks, self._places = blocks, places
+
+    def __iter__(self) -> Iterator[Step]:
+        """Each unpacked as it comes."""
+        last, steps = -1, list[Step]()
+        for block, number in self._places:
+            if block != last:
+                last, steps = block, _unpack(self._blocks[block])
+            yield steps[number]
+
+
+def packed(steps: Sequence[Step], numbers: Sequence[int]) -> PackedSteps:
+    """The steps of those numbers, in that order, to be sent to another process.
+
+    Raises:
+        UsageError: a plug-in's cannot be.
+    """
+    try:
+        if not isinstance(steps, StoredSteps):
+            own = [steps[number] for number in numbers]
+            return PackedSteps([_pack(own)], [(0, place) for place in range(len(own))])
+        found: dict[int, int] = {}
+        places = []
+        for number in map(steps.number, numbers):
+            block = found.setdefault(number // _BLOCK, len(found))
+            places.append((block, number % _BLOCK))
+        return PackedSteps([steps.store.packed(block) for block in found], places)
+    except Exception as error:  # a row of a plug-in may be any mapping
+        if isinstance(error, OmnidataError):
+            raise
+        raise UsageError(
+            f"the steps cannot be sent to other processes ({type(error).__name__}: {error})",
+            where="--workers",
+            expected="rows that can be pickled",
+            remedy="leave --workers and --engine out",
+        ) from None
 
 
 class _Ids(Sequence[str]):
@@ -396,14 +443,22 @@ class _Store:
         return None if name is None else self._first[name]
 
     def _read(self, number: int) -> list[Step]:
+        return self._unpackable.get(number) or _unpack(self.packed(number))
+
+    def packed(self, number: int) -> bytes:
+        """A block as it lies there.
+
+        Raises:
+            Exception: it does not, for the reason that an object of it says.
+        """
         if number in self._unpackable:
-            return self._unpackable[number]
+            return _pack(self._unpackable[number])
         start, end = self._ends[number], self._ends[number + 1]
         if hasattr(os, "pread"):  # a forked process has the same place in the file
-            return _unpack(os.pread(self._file.fileno(), end - start, start))
+            return os.pread(self._file.fileno(), end - start, start)
         with self._reading:
             self._file.seek(start)
-            return _unpack(self._file.read(end - start))
+            return self._file.read(end - start)
 
 
 # How steps are packed: exactly as they are, and what several share but once.

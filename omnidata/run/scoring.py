@@ -6,6 +6,8 @@ import warnings
 from array import array
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -13,32 +15,40 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.errors import DataError, PluginError, PredictionError, RunError, UsageError
+from omnidata.errors import (
+    DataError,
+    OmnidataError,
+    PluginError,
+    PredictionError,
+    RunError,
+    UsageError,
+)
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import encode
 from omnidata.loaders.stored_steps import Positions, ids_of, taken
-from omnidata.predictions import Prediction, lacked
+from omnidata.predictions import Prediction
+from omnidata.run import engines
+from omnidata.run.engines import Cluster, Lost
 from omnidata.run.folder import file_name
+from omnidata.run.judging import Chunks, Job, Judge, judged
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
-from omnidata.tasks.explaining import mark_of
 from omnidata.tasks.profiles import Scored
 from omnidata.types import (
     CAUSES,
     OUTCOMES,
     Cause,
-    Diagnosis,
-    Outcome,
     Profile,
     Step,
     Task,
-    Verdict,
     VerdictColumns,
 )
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
-_NONE = -1
-Values = tuple[float | bool | None, ...]
+_NONE, _SENT = -1, -2
+MANY = 200_000
+"""From so many steps on several processes are worth their start: judging takes 15 s and more, and
+each process 2 s before it begins."""
 
 
 def profiles_of(task: Task) -> list[str]:
@@ -87,6 +97,8 @@ def score(
     stopped: str = "",
     causes: bool = True,
     agent: str = "",
+    workers: int | None = 0,
+    cluster: Cluster | None = None,
 ) -> dict[str, Any]:
     """Judge answers as they come and total them; memory does not grow with their text.
 
@@ -104,6 +116,9 @@ def score(
         stopped: why not all steps were asked about; empty if they were.
         causes: whether to say why answers are wrong, which takes longer than all the rest.
         agent: whose answers they are, where the folder of the scores does not say it; or empty.
+        workers: processes that judge; 0 and 1 judge in this one, None from `MANY` steps on in one
+            per core. What is written is the same.
+        cluster: whose workers judge instead.
 
     Returns:
         The content of `results.json`.
@@ -111,7 +126,8 @@ def score(
     Raises:
         DataError: there is no step.
         PredictionError: an answer to a step that does not exist, or two answers to one.
-        RunError: the folder cannot be written.
+        RunError: the folder cannot be written, or a process was lost.
+        UsageError: steps of a plug-in cannot be sent to other processes.
     """
     if not steps:
         raise DataError(
@@ -126,21 +142,28 @@ def score(
         first = [n for n, name in enumerate(ids_of(steps)) if places.get(name) == n]
         steps, whole = taken(steps, first), whole[first]
         places = Positions(steps)
-    judge = _Judge(task if causes else None, profile)
-    judged = _Columns(judge, steps, places, origin)
+    judge = Judge(task if causes else None, profile)
+    columns = _Columns(judge, steps, places, origin)
+    if workers is None:
+        workers = engines.cores() if len(steps) >= MANY else 0
+    if cluster or workers > 1:
+        job = Job(task.name, tuple(task.options.items()), profile.name, causes)
+        found = columns.lines_of_others(answers, ignored, job, workers, cluster)
+    else:
+        found = columns.lines(answers, ignored)
     if out is None:
-        for _ in judged.lines(answers, ignored):
+        for _ in found:
             pass
     else:
         with wrap_os_error(out):
             out.mkdir(parents=True, exist_ok=True)
             with atomic_write(out / SCORES) as file:
-                file.writelines(judged.lines(answers, ignored))
+                file.writelines(found)
     results = {
         "task": task.name,
         "profile": profile.name,
         **({"agent": agent} if agent else {}),
-        **profile.total(steps, judged.rows(whole)),
+        **profile.total(steps, columns.rows(whole)),
     }
     if causes:
         results["causes"] = _causes(judge, results["by"])
@@ -156,89 +179,11 @@ def score(
     return results
 
 
-class _Judge:
-    """Judges answers, and encodes their lines of `scores.jsonl`.
-
-    A dataset knows few different verdicts, so each has a number, and what every line with that
-    verdict has in common is encoded once.
-
-    Args:
-        task: tells why answers are wrong; None where nobody asks.
-        profile: parser and rules.
-
-    Attributes:
-        kinds: the different verdicts, in the order in which they first came, each with its number,
-            its part of a line, and whether it is wrong.
-        causes: how often each cause is named: of all wrong answers, (None, "", cause), and by tag,
-            (axis, group, cause).
-        targets: the same by what was right, (label, cause).
-        degraded: answers for which the model did not get all media.
-        unexplained: why the first cause is not known that could not be told; or empty.
-    """
-
-    def __init__(self, task: Task | None, profile: Profile) -> None:
-        self.task, self.profile = task, profile
-        self.kinds: dict[tuple[Outcome, Values], tuple[int, bytes, bool]] = {}
-        self.causes: Counter[tuple[str | None, str, Cause]] = Counter()
-        self.targets: Counter[tuple[str, Cause]] = Counter()
-        self.degraded = 0
-        self.unexplained = ""
-
-    def judge(self, step: Step, answer: Prediction | None) -> tuple[int, bytes]:
-        """The number of the verdict, and the line; without an answer the step is `missing`."""
-        receipt = answer.receipt if answer else None
-        if answer is None:
-            verdict = self.profile.failed(step, "missing")
-        elif answer.delivery == "ok":
-            verdict = self.profile.judge(step, answer.output or "", receipt)
-        else:
-            verdict = self.profile.failed(step, answer.delivery)
-        if receipt and lacked(receipt):
-            self.degraded += 1
-        kind = verdict.outcome, verdict.values
-        known = self.kinds.get(kind)
-        if known is None:
-            mark = mark_of(verdict.outcome, dict(zip(self.profile.values, kind[1], strict=True)))
-            wrong = mark not in ("right", "unjudged")
-            known = self.kinds[kind] = len(self.kinds), self._common(*kind), wrong
-        return known[0], b'{"sample_id":%b,%b,"parsed":%b%b%b}\n' % (
-            encode(step.sample_id),
-            known[1],
-            b"null" if verdict.parsed is None else encode(verdict.parsed),
-            b',"reason":%b' % encode(verdict.reason) if verdict.reason else b"",
-            self._cause(step, verdict, receipt) if known[2] and self.task else b"",
-        )
-
-    def _cause(self, step: Step, verdict: Verdict, receipt: Mapping[str, Any] | None) -> bytes:
-        """Why the answer is wrong, as a line has it."""
-        assert self.task
-        found, target = Diagnosis("rule"), ""
-        try:
-            told = self.task.explain(step, verdict, profile=self.profile.name, receipt=receipt)
-            found, target = told.diagnosis or found, told.target_label
-        except PluginError as error:  # it says nothing about the verdict, which stands
-            self.unexplained = self.unexplained or str(error)
-        self.causes[None, "", found.cause] += 1
-        for axis, group in step.tags.items():
-            self.causes[axis, group, found.cause] += 1
-        if target:
-            self.targets[target, found.cause] += 1
-        return b',"cause":%b%b%b' % (
-            encode(found.cause),
-            b',"cause_reading":%b' % encode(found.reading) if found.reading else b"",
-            b"" if found.distance is None else b',"cause_distance":%b' % encode(found.distance),
-        )
-
-    def _common(self, outcome: Outcome, values: Values) -> bytes:
-        named = dict(zip(self.profile.values, values, strict=True))
-        return encode({"outcome": outcome, "profile": self.profile.name, **named})[1:-1]
-
-
 class _Columns:
     """Verdicts as a flat column, filled in the order in which answers come."""
 
     def __init__(
-        self, judge: _Judge, steps: Sequence[Step], places: Positions, origin: Path | None = None
+        self, judge: Judge, steps: Sequence[Step], places: Positions, origin: Path | None = None
     ) -> None:
         self.judge = judge
         self.steps = steps
@@ -252,12 +197,37 @@ class _Columns:
         for number, answer in self._asked(answers, ignored):
             verdicts[number], line = judge(self.steps[number], answer)
             yield line
-        missing = np.flatnonzero(self.column == _NONE)
-        for number, step in zip(missing.tolist(), taken(self.steps, missing), strict=True):
-            verdicts[number], line = judge(step, None)
-            yield line
+        self._warn()
+
+    def lines_of_others(
+        self,
+        answers: Iterable[Prediction],
+        ignored: Container[str],
+        job: Job,
+        workers: int,
+        cluster: Cluster | None,
+    ) -> Iterator[bytes]:
+        """As `lines`, by other processes, several at once."""
+        chunks = Chunks(self.steps, self._asked(answers, ignored))
+        calls = engines.each(partial(judged, job), chunks, workers=workers, cluster=cluster)
+        with closing(calls):
+            for number, found in enumerate(calls):
+                if isinstance(found, OmnidataError):
+                    raise found
+                if isinstance(found, Lost):
+                    raise RunError(
+                        f"a process was lost: {found.why}",
+                        where=str(self.origin or job.task),
+                        expected="room in memory",
+                        remedy="fewer --workers take less memory",
+                    )
+                self.column[chunks.pop(number)] = self.judge.add(found)
+                yield found.lines
+        self._warn()
+
+    def _warn(self) -> None:
         if why := self.judge.unexplained:
-            warnings.warn(f"some causes are not known: {why}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"some causes are not known: {why}", RuntimeWarning, stacklevel=3)
 
     @property
     def column(self) -> npt.NDArray[np.intc]:
@@ -266,8 +236,8 @@ class _Columns:
 
     def _asked(
         self, answers: Iterable[Prediction], ignored: Container[str]
-    ) -> Iterator[tuple[int, Prediction]]:
-        """Each answer with the number of its step."""
+    ) -> Iterator[tuple[int, Prediction | None]]:
+        """The number of each step with its answer, in their order; then of those without one."""
         unknown: list[str] = []
         for answer in answers:
             number = self.places.get(answer.sample_id)
@@ -282,6 +252,7 @@ class _Columns:
                     expected="at most one prediction per step",
                     remedy="remove one of the two lines",
                 )
+            self.verdicts[number] = _SENT
             yield number, answer
         if unknown:
             raise PredictionError(
@@ -290,6 +261,8 @@ class _Columns:
                 expected=f"ids like {self.steps[0].sample_id}",
                 remedy="score against the data that the predictions were made on",
             )
+        for missing in np.flatnonzero(self.column == _NONE).tolist():
+            yield missing, None
 
     def _place(self, sample_id: str) -> str:
         """The id, and the lines that hold it; only looked up for a message."""
@@ -339,7 +312,7 @@ class _Values(Mapping[str, npt.NDArray[np.float64]]):
         return len(self._numbers)
 
 
-def _causes(judge: _Judge, by: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+def _causes(judge: Judge, by: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     """How many answers are wrong for each cause: of all steps, by axis, by what was right.
 
     Args:
