@@ -72,7 +72,8 @@ class Judge:
             verdict = self.profile.failed(step, answer.delivery)
         if receipt and lacked(receipt):
             self.degraded += 1
-        known = self._kind((verdict.outcome, verdict.values))
+        kind = verdict.outcome, verdict.values
+        known = self.kinds.get(kind) or self._add(kind)
         return known[0], b'{"sample_id":%b,%b,"parsed":%b%b%b}\n' % (
             encode(step.sample_id),
             known[1],
@@ -101,15 +102,13 @@ class Judge:
             b"" if found.distance is None else b',"cause_distance":%b' % encode(found.distance),
         )
 
-    def _kind(self, kind: Kind) -> tuple[int, bytes, bool]:
-        """What `kinds` has of a verdict."""
-        known = self.kinds.get(kind)
-        if known is None:
-            outcome, values = kind
-            named = dict(zip(self.profile.values, values, strict=True))
-            common = {"outcome": outcome, "profile": self.profile.name, **named}
-            wrong = mark_of(outcome, named) not in ("right", "unjudged")
-            known = self.kinds[kind] = len(self.kinds), encode(common)[1:-1], wrong
+    def _add(self, kind: Kind) -> tuple[int, bytes, bool]:
+        """What `kinds` has from now on of a verdict that is new."""
+        outcome, values = kind
+        named = dict(zip(self.profile.values, values, strict=True))
+        common = {"outcome": outcome, "profile": self.profile.name, **named}
+        wrong = mark_of(outcome, named) not in ("right", "unjudged")
+        known = self.kinds[kind] = len(self.kinds), encode(common)[1:-1], wrong
         return known
 
     def add(self, other: Judged) -> npt.NDArray[np.intc]:
@@ -118,7 +117,8 @@ class Judge:
         Returns:
             Our number of each of its verdicts, in the order of its answers.
         """
-        ours = np.array([self._kind(kind)[0] for kind in other.kinds], np.intc)
+        known = (self.kinds.get(kind) or self._add(kind) for kind in other.kinds)
+        ours = np.array([number for number, _, _ in known], np.intc)
         self.causes.update(other.causes)
         self.targets.update(other.targets)
         self.degraded += other.degraded
