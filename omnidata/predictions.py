@@ -126,11 +126,11 @@ def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
         PredictionError: the file is missing, or a line is not a prediction; names file and line.
         RunError: a file of a run folder is a link.
     """
-    for _, found in _placed(path, of_run=of_run):
+    for _, found in placed(path, of_run=of_run):
         yield found
 
 
-def _placed(path: Path, *, of_run: bool) -> Iterator[tuple[int, Prediction]]:
+def placed(path: Path, *, of_run: bool) -> Iterator[tuple[int, Prediction]]:
     """As `read`, each with where its line begins, in bytes."""
     decode = _decoder.decode
     expected = 'JSON lines of {"sample_id", "output"}'
@@ -191,22 +191,21 @@ def read_final(path: Path) -> Iterator[Prediction]:
     Raises:
         PredictionError: see `read`; or a step has two lines.
     """
-    for _, line in placed_final(path):
+    known = NameIndex()
+    for number, (_, line) in enumerate(placed(path, of_run=True)):
+        if known.add(line.sample_id) != number:
+            raise repeated(line, path)
         yield line
 
 
-def placed_final(path: Path) -> Iterator[tuple[int, Prediction]]:
-    """As `read_final`, each line with where it begins, in bytes."""
-    known = NameIndex()
-    for number, (start, line) in enumerate(_placed(path, of_run=True)):
-        if known.add(line.sample_id) != number:
-            raise PredictionError(
-                f"step {line.sample_id} has two lines",
-                where=str(path),
-                expected="one final line per step",
-                remedy="remove one of them, or start again in another folder",
-            )
-        yield start, line
+def repeated(line: Prediction, path: Path) -> PredictionError:
+    """What is wrong with a second line of a step in a run's file."""
+    return PredictionError(
+        f"step {line.sample_id} has two lines",
+        where=str(path),
+        expected="one final line per step",
+        remedy="remove one of them, or start again in another folder",
+    )
 
 
 def _decode_slowly(line: bytes, path: Path, number: int) -> Prediction:

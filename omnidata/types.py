@@ -719,12 +719,12 @@ class VerdictColumns:
 
     Attributes:
         outcomes: uint8 (N,), index into `OUTCOMES`.
-        values: name -> float64 (N,); NaN = not judged.
+        values: name -> float64 (N,), which may be made when it is asked for; NaN = not judged.
         whole: bool (N,), False for steps of an episode that `--limit`, `--exclude` cut into.
     """
 
     outcomes: npt.NDArray[np.uint8]
-    values: dict[str, npt.NDArray[np.float64]]
+    values: Mapping[str, npt.NDArray[np.float64]]
     whole: npt.NDArray[np.bool_]
 
 

@@ -14,11 +14,12 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import reading_data
+from omnidata.cli.arguments import on_engine, reading_data
 from omnidata.errors import DataError, Finding, RunError, UsageError
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
+    from omnidata.run.engines import Cluster
     from omnidata.run.run_files import Run
     from omnidata.tasks.profiles import OfflineScorer, Scored
     from omnidata.types import Step
@@ -28,6 +29,7 @@ _ALL = "all"
 
 
 @reading_data
+@on_engine
 def score(
     task: Annotated[
         str,
@@ -91,6 +93,16 @@ def score(
     ] = None,
     strict: args.Strict = False,
     changed_media: args.ChangedMedia = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Processes that judge; if left, this one alone, and from 200,000 steps on one per "
+            "core; with ray as many as have room.",
+        ),
+    ] = None,
+    *,
+    cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
     """Score answers that exist: a run's, anybody's, or a harness's log.
@@ -115,7 +127,7 @@ def score(
     Example: omnidata score hf://ORG/RUN
     """
     from omnidata.loaders.hub import copy_of, parse_address
-    from omnidata.loaders.stored_steps import Positions, ids_of
+    from omnidata.loaders.stored_steps import Positions
     from omnidata.predictions import read
     from omnidata.run.folder import file_name
     from omnidata.run.logs import check_log, log_settings, read_log
@@ -199,7 +211,6 @@ def score(
         check_agent_folders(out, [place for place in outs if place], predictions)
     elif out is not None:
         check_scores_folder(out, predictions)
-    chosen = Positions(steps)
     # Folders of profiles are called after them, and say in their results whose the scores are.
     agent = model_name(info) or out.resolve().name if out and every else ""
     found: dict[str, dict[str, Any]] = {}
@@ -223,8 +234,10 @@ def score(
                 whole=whole_episodes(source.steps, steps),
                 out=place,
                 origin=lines,
-                ignored=frozenset(name for name in ids_of(source.steps) if name not in chosen),
+                ignored=Positions(source.steps),
                 agent=agent,
+                workers=workers,
+                cluster=cluster,
             )
             if compared and published and place:
                 differing = _differences(published, found[rule.name], place)

@@ -446,6 +446,7 @@ def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str,
             for row in rows(path, file, chosen):
                 yield row, shard, number
                 number += 1
+            pa.default_memory_pool().release_unused()  # or 20 MB stay, for as long as we do
             if number != expected:
                 raise ValueError(f"{number} rows instead of {expected}")
 

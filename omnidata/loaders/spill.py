@@ -32,7 +32,7 @@ from omnidata.types import ByteRange, MediaRef, ParquetLocation, VideoSegment
 
 T = TypeVar("T")
 
-MANY: Final = 50_000
+MANY: Final = 20_000
 """So many steps, or rows of steps, are held in memory, and no more."""
 VARIABLE: Final = "OMNIDATA_STEPS_IN_MEMORY"
 """The variable of the environment that says another number."""
@@ -150,14 +150,22 @@ class Blocks(Generic[T]):
             ) from None
 
     def _read(self, number: int) -> list[T]:
+        return self._unpackable.get(number) or self._unpack(self.packed(number))
+
+    def packed(self, number: int) -> bytes:
+        """A block as it lies there.
+
+        Raises:
+            Exception: it does not, for the reason that an object of it says.
+        """
         if number in self._unpackable:
-            return self._unpackable[number]
+            return self._pack(self._unpackable[number])
         start, end = self._ends[number], self._ends[number + 1]
         if hasattr(os, "pread"):  # a forked process has the same place in the file
-            return self._unpack(os.pread(self._file.fileno(), end - start, start))
+            return os.pread(self._file.fileno(), end - start, start)
         with self._reading:
             self._file.seek(start)
-            return self._unpack(self._file.read(end - start))
+            return self._file.read(end - start)
 
 
 class Grouped(Generic[T]):

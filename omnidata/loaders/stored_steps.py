@@ -19,6 +19,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from omnidata.errors import OmnidataError, UsageError
 from omnidata.loaders.spill import BLOCK, Blocks, Room, packed, unpacked, weight
 from omnidata.name_index import NameIndex
 from omnidata.types import IndexedSteps, Step
@@ -183,6 +184,53 @@ def numbered(rows: Iterable[Step | None], numbers: array[int]) -> Iterator[Step]
             numbers.append(count)
             count += 1
             yield step
+
+
+class PackedSteps:
+    """Some steps, packed as they lie on disk, for another process.
+
+    Args:
+        blocks: steps that were packed together.
+        places: of each step the block, and its number in there.
+    """
+
+    def __init__(self, blocks: Sequence[bytes], places: Sequence[tuple[int, int]]) -> None:
+        self._blocks, self._places = blocks, places
+
+    def __iter__(self) -> Iterator[Step]:
+        """Each unpacked as it comes."""
+        last, steps = -1, list[Step]()
+        for block, number in self._places:
+            if block != last:
+                last, steps = block, _unpack(self._blocks[block])
+            yield steps[number]
+
+
+def packed_steps(steps: Sequence[Step], numbers: Sequence[int]) -> PackedSteps:
+    """The steps of those numbers, in that order, to be sent to another process.
+
+    Raises:
+        UsageError: a plug-in's cannot be.
+    """
+    try:
+        if not isinstance(steps, StoredSteps):
+            own = [steps[number] for number in numbers]
+            return PackedSteps([_pack(own)], [(0, place) for place in range(len(own))])
+        found: dict[int, int] = {}
+        places = []
+        for number in map(steps.number, numbers):
+            block = found.setdefault(number // BLOCK, len(found))
+            places.append((block, number % BLOCK))
+        return PackedSteps([steps.store.blocks.packed(block) for block in found], places)
+    except Exception as error:  # a row of a plug-in may be any mapping
+        if isinstance(error, OmnidataError):
+            raise
+        raise UsageError(
+            f"the steps cannot be sent to other processes ({type(error).__name__}: {error})",
+            where="--workers",
+            expected="rows that can be pickled",
+            remedy="leave --workers and --engine out",
+        ) from None
 
 
 class _Ids(Sequence[str]):

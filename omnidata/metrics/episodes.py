@@ -20,9 +20,12 @@ from omnidata.metrics.intervals import (
     percentiles,
     resampled,
     spread,
-    summed,
 )
 
+_SLICE = 50_000
+"""Episodes whose terms are held at a time."""
+Codes = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.uint8]
 METRICS = ("TM", "EM", "SR", "GP_ratio", "GP_prefix", "format_ok")
 _BY_STEP = ("TM", "EM", "format_ok")
 
@@ -78,26 +81,29 @@ class StepVerdicts:
     """Verdicts as columns of equal length N; each row is one step.
 
     Attributes:
-        episode: int64 (N,), a code per episode.
-        order: int64 (N,), the step's place in its episode; equal places keep their row order.
-        type_match: float64 (N,), 0 or 1.
-        exact_match: float64 (N,), 0 or 1.
-        format_ok: float64 (N,), 0 or 1.
+        episode: int32 or int64 (N,), a code per episode.
+        order: int32 or int64 (N,), the step's place in its episode; equal places keep their row
+            order.
+        type_match: uint8 or float64 (N,), 0 or 1.
+        exact_match: uint8 or float64 (N,), 0 or 1.
+        format_ok: uint8 or float64 (N,), 0 or 1.
         whole: bool (N,), False where the episode was cut and has no SR and GP.
-        group: int64 (N,), a code per group of episodes that the bootstrap draws together; each
-            episode is its own group if None.
+        group: int32 or int64 (N,), a code per group of episodes that the bootstrap draws together;
+            each episode is its own group if None.
     """
 
-    episode: Ints
-    order: Ints
-    type_match: Floats
-    exact_match: Floats
-    format_ok: Floats
+    episode: Codes | Ints
+    order: Codes | Ints
+    type_match: Flags | Floats
+    exact_match: Flags | Floats
+    format_ok: Flags | Floats
     whole: npt.NDArray[np.bool_]
-    group: Ints | None = None
+    group: Codes | Ints | None = None
 
     def where(self, rows: npt.NDArray[np.bool_] | Ints) -> StepVerdicts:
         """The rows that a mask (bool, N) or an index (int64) selects."""
+        if rows.dtype == np.bool_ and rows.all():
+            return self
         held = {name: getattr(self, name) for name in self.__slots__}
         columns: dict[str, Any] = {n: None if c is None else c[rows] for n, c in held.items()}
         return StepVerdicts(**columns)
@@ -142,13 +148,13 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
 
 
 def by_group(
-    verdicts: StepVerdicts, labels: npt.NDArray[np.int64], names: Sequence[str]
+    verdicts: StepVerdicts, labels: Codes | Ints, names: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """`table` for each label.
 
     Args:
         verdicts: the steps.
-        labels: int64 (N,), index into `names`; -1 = in no group.
+        labels: int32 or int64 (N,), index into `names`; -1 = in no group.
         names: the groups; those without a step are left out.
     """
     present = np.unique(labels)
@@ -174,11 +180,16 @@ def by_owner(verdicts: StepVerdicts, per_episode: Ints) -> dict[str, tuple[Float
         verdicts: the steps.
         per_episode: their `counts`.
     """
-    added = terms(per_episode)
     if verdicts.group is None or not len(per_episode):
-        return added
+        return terms(per_episode)
     _, first = np.unique(verdicts.episode, return_index=True)
-    return _in_pairs(added, summed(_side_by_side(added), verdicts.group[first]))
+    _, owner = np.unique(verdicts.group[first], return_inverse=True)
+    names = terms(per_episode[:0])
+    sums = np.zeros((int(owner.max()) + 1, 2 * len(names)))
+    for start in range(0, len(owner), _SLICE):
+        part = slice(start, start + _SLICE)
+        np.add.at(sums, owner[part], _side_by_side(terms(per_episode[part])))
+    return _in_pairs(names, sums)
 
 
 def _side_by_side(added: Mapping[str, tuple[Floats, Floats]]) -> Floats:
@@ -225,18 +236,17 @@ def counts(verdicts: StepVerdicts) -> Ints:
     episode = verdicts.episode
     starts = np.flatnonzero(np.r_[True, episode[1:] != episode[:-1]])
     lengths = np.diff(np.r_[starts, len(episode)])
-    exact = verdicts.exact_match
-    wrong_so_far = np.cumsum(1.0 - exact)
-    before = np.repeat(wrong_so_far[starts] - (1.0 - exact[starts]), lengths)
-    columns = [
-        lengths,
-        np.add.reduceat(verdicts.type_match, starts),
-        np.add.reduceat(exact, starts),
-        np.add.reduceat(verdicts.format_ok, starts),
-        np.minimum.reduceat(verdicts.whole, starts),
-        np.add.reduceat((wrong_so_far == before).astype(np.int64), starts),
-    ]
-    return np.column_stack(columns).astype(np.int64)
+    wrong = 1 - verdicts.exact_match
+    exact = wrong.dtype == np.uint8
+    wrong_so_far: npt.NDArray[Any] = np.cumsum(wrong, dtype=np.int32 if exact else np.float64)
+    right_so_far = wrong_so_far == np.repeat(wrong_so_far[starts] - wrong[starts], lengths)
+    found = np.empty((len(starts), 6), np.int64)
+    found[:, 0] = lengths
+    for place, name in enumerate(("type_match", "exact_match", "format_ok"), 1):
+        found[:, place] = np.add.reduceat(getattr(verdicts, name), starts, dtype=np.float64)
+    found[:, 4] = np.minimum.reduceat(verdicts.whole, starts)
+    found[:, 5] = np.add.reduceat(right_so_far, starts, dtype=np.int64)
+    return found
 
 
 def _in_order(verdicts: StepVerdicts) -> StepVerdicts:
@@ -278,11 +288,11 @@ def _ratios(
     episodes = int(frequency.sum())
     if not episodes:
         return dict.fromkeys(terms, (None, None, ""))
-    draws = resampled(frequency, seed)
     above = np.column_stack([part for part, _ in terms.values()])
     below = np.column_stack([part for _, part in terms.values()])
     values = (frequency @ above) / (frequency @ below)
-    intervals = percentiles((draws @ above) / (draws @ below))
+    drawn_above, drawn_below = resampled(frequency, seed, above, below)
+    intervals = percentiles(drawn_above / drawn_below)
     return {
         name: (value, *spread(value, interval, episodes))
         for name, value, interval in zip(terms, values.tolist(), intervals, strict=True)

@@ -17,6 +17,12 @@ Mask = npt.NDArray[np.bool_]
 RESAMPLES = 1000
 """Of the bootstrap of a table."""
 
+_DRAWN = 2_000_000
+"""Numbers of draws that are held at a time: 16 MB, and as much again while they are multiplied."""
+_SIZES = (1000, 200, 40)
+"""Resamples that are drawn at a time: parts of `RESAMPLES`. Products of fewer rows, or of a rest,
+are summed in another order by OpenBLAS, and their last digits are others."""
+
 Method = Literal["bootstrap", "wilson", "none: one group"]
 _NAMED: tuple[Method, ...] = ("wilson", "none: one group")
 _Z = NormalDist().inv_cdf(0.975)
@@ -57,10 +63,23 @@ def summed(added: Floats, owner: Ints) -> Floats:
     return sums
 
 
-def resampled(frequency: Ints, seed: int) -> Ints:
-    """(RESAMPLES, K): how often each of K kinds is drawn, as many draws as there are of all."""
-    number = int(frequency.sum())
-    return np.random.default_rng(seed).multinomial(number, frequency / number, size=RESAMPLES)
+def resampled(frequency: Ints, seed: int, *added: Floats | Ints) -> list[Floats]:
+    """What is drawn adds up to, for each of `added`, (RESAMPLES, C).
+
+    Where kinds are many, some resamples are drawn at a time; all are what one call would draw.
+
+    Args:
+        frequency: (K,), how many there are of each kind; as many are drawn as there are of all.
+        seed: of the draws.
+        added: (K, C) each, what one of a kind adds.
+    """
+    random, number = np.random.default_rng(seed), int(frequency.sum())
+    size = next((each for each in _SIZES if each * len(frequency) <= _DRAWN), _SIZES[-1])
+    found = []
+    for _ in range(RESAMPLES // size):
+        draws = random.multinomial(number, frequency / number, size=size)
+        found.append([draws @ each for each in added])
+    return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
 
 def percentiles(draws: Floats) -> list[list[float]]:

@@ -68,7 +68,7 @@ def means(
     kinds, frequency = np.unique(added, axis=0, return_counts=True)
     sums = frequency @ kinds
     values_by_name = dict(zip(columns, (sums[:-1] / sums[-1]).tolist(), strict=True))
-    draws = resampled(frequency, seed) @ kinds
+    (draws,) = resampled(frequency, seed, kinds)
     drawn = percentiles(draws[:, :-1] / draws[:, -1:])
     return {
         **values_by_name,
@@ -108,9 +108,9 @@ def critic_table(
         table = dict(zip(RATES, np.nan_to_num(found).tolist(), strict=True))
         if per_group:
             kinds, frequency = np.unique(np.array(per_group), axis=0, return_counts=True)
-            drawn = resampled(frequency, seed) @ kinds
+            (drawn,) = resampled(frequency, seed, kinds)
         else:
-            drawn = resampled(cells, seed)
+            (drawn,) = resampled(cells, seed, np.eye(len(cells), dtype=np.int64))
         drawn_rates = percentiles(np.nan_to_num(rates(drawn)))
         trials = len(per_group) or int(cells.sum())
         told = _told(table, drawn_rates, shares=("accuracy",), trials=trials)

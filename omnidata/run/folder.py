@@ -261,12 +261,16 @@ class Answers(Mapping[str, Completion]):
             PredictionError: as `omnidata.predictions.read_final`.
         """
         self._forget()
-        found = False
-        for start, line in predictions.placed_final(self._path):
+        found, passed = False, NameIndex()
+        for start, line in predictions.placed(self._path, of_run=True):
+            if line.sample_id in self or line.sample_id in passed:
+                raise predictions.repeated(line, self._path)
             transient = line.delivery in TRANSIENT
             found = found or transient
             if failed or not transient:
                 self.note(line.sample_id, start, line.delivery)
+            else:
+                passed.add(line.sample_id)
         return found
 
     def note(self, sample_id: str, start: int, delivery: Delivery) -> None:

@@ -5,42 +5,50 @@ from __future__ import annotations
 import warnings
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.errors import DataError, PluginError, PredictionError, RunError, UsageError
+from omnidata.errors import (
+    DataError,
+    OmnidataError,
+    PluginError,
+    PredictionError,
+    RunError,
+    UsageError,
+)
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import encode
 from omnidata.loaders.stored_steps import Positions, ids_of, taken
-from omnidata.name_index import NameIndex
-from omnidata.predictions import Prediction, lacked
+from omnidata.predictions import Prediction
+from omnidata.run import engines
+from omnidata.run.engines import Cluster, Lost
 from omnidata.run.folder import file_name
+from omnidata.run.judging import Chunks, Job, Judge, judged
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
-from omnidata.tasks.explaining import mark_of
 from omnidata.tasks.profiles import Scored
 from omnidata.types import (
     CAUSES,
     OUTCOMES,
     Cause,
-    Diagnosis,
-    Outcome,
     Profile,
     Step,
     Task,
-    Verdict,
     VerdictColumns,
 )
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
-_NONE = -1
-_CAUSES = tuple(CAUSES)
-Values = tuple[float | bool | None, ...]
+_NONE, _SENT = -1, -2
+MANY = 200_000
+"""From so many steps on several processes are worth their start: judging takes 15 s and more, and
+each process 2 s before it begins."""
 
 
 def profiles_of(task: Task) -> list[str]:
@@ -84,11 +92,13 @@ def score(
     *,
     whole: npt.NDArray[np.bool_],
     out: Path | None = None,
-    ignored: frozenset[str] = frozenset(),
+    ignored: Container[str] = (),
     origin: Path | None = None,
     stopped: str = "",
     causes: bool = True,
     agent: str = "",
+    workers: int | None = 0,
+    cluster: Cluster | None = None,
 ) -> dict[str, Any]:
     """Judge answers as they come and total them; memory does not grow with their text.
 
@@ -100,11 +110,15 @@ def score(
         answers: in any order, at most one per step.
         whole: bool (N,), False for steps of episodes that the choice of steps cut into.
         out: folder for `scores.jsonl` and `results.json`; None writes nothing.
-        ignored: ids of steps of the data that were not chosen; answers to them are passed over.
+        ignored: ids of steps of the data, chosen or not; answers to those that were not chosen are
+            passed over.
         origin: the file of the answers, for messages.
         stopped: why not all steps were asked about; empty if they were.
         causes: whether to say why answers are wrong, which takes longer than all the rest.
         agent: whose answers they are, where the folder of the scores does not say it; or empty.
+        workers: processes that judge; 0 and 1 judge in this one, None from `MANY` steps on in one
+            per core. What is written is the same.
+        cluster: whose workers judge instead.
 
     Returns:
         The content of `results.json`.
@@ -112,7 +126,8 @@ def score(
     Raises:
         DataError: there is no step.
         PredictionError: an answer to a step that does not exist, or two answers to one.
-        RunError: the folder cannot be written.
+        RunError: the folder cannot be written, or a process was lost.
+        UsageError: steps of a plug-in cannot be sent to other processes.
     """
     if not steps:
         raise DataError(
@@ -127,25 +142,33 @@ def score(
         first = [n for n, name in enumerate(ids_of(steps)) if places.get(name) == n]
         steps, whole = taken(steps, first), whole[first]
         places = Positions(steps)
-    judged = _Columns(task if causes else None, profile, steps, places, origin)
+    judge = Judge(task if causes else None, profile)
+    columns = _Columns(judge, steps, places, origin)
+    if workers is None:
+        workers = engines.cores() if len(steps) >= MANY else 0
+    if cluster or workers > 1:
+        job = Job(task.name, tuple(task.options.items()), profile.name, causes)
+        found = columns.lines_of_others(answers, ignored, job, workers, cluster)
+    else:
+        found = columns.lines(answers, ignored)
     if out is None:
-        for _ in judged.lines(answers, ignored):
+        for _ in found:
             pass
     else:
         with wrap_os_error(out):
             out.mkdir(parents=True, exist_ok=True)
             with atomic_write(out / SCORES) as file:
-                file.writelines(judged.lines(answers, ignored))
+                file.writelines(found)
     results = {
         "task": task.name,
         "profile": profile.name,
         **({"agent": agent} if agent else {}),
-        **profile.total(steps, judged.rows(whole)),
+        **profile.total(steps, columns.rows(whole)),
     }
     if causes:
-        results["causes"] = judged.causes(results["by"])
-    if judged.degraded:
-        results["counts"]["degraded"] = judged.degraded
+        results["causes"] = _causes(judge, results["by"])
+    if judge.degraded:
+        results["counts"]["degraded"] = judge.degraded
     if repeated:
         results["counts"]["repeated"] = repeated
     if stopped:
@@ -157,38 +180,65 @@ def score(
 
 
 class _Columns:
-    """Verdicts as flat columns, filled in the order in which answers come.
-
-    A dataset knows few different verdicts, so a step holds the number of its verdict, and what
-    every line with that verdict has in common is encoded once. `degraded` counts the answers for
-    which the model did not get all media. Without a task nobody asks why answers are wrong.
-    """
+    """Verdicts as a flat column, filled in the order in which answers come."""
 
     def __init__(
-        self,
-        task: Task | None,
-        profile: Profile,
-        steps: Sequence[Step],
-        places: Positions,
-        origin: Path | None = None,
+        self, judge: Judge, steps: Sequence[Step], places: Positions, origin: Path | None = None
     ) -> None:
-        self.task = task
-        self.profile = profile
-        self.origin = origin
+        self.judge = judge
         self.steps = steps
         self.places = places
-        self.verdicts = array("l", [_NONE]) * len(steps)
-        self.kinds: dict[tuple[Outcome, Values], tuple[int, bytes, bool]] = {}
-        self.wrong = array("b", [_NONE]) * len(steps)  # the numbers of causes
-        self.targets = array("l", [_NONE]) * len(steps)
-        self.labels = NameIndex()
-        self.unexplained = False
-        self.degraded = 0
+        self.origin = origin
+        self.verdicts = array("i", [_NONE]) * len(steps)
 
-    def lines(self, answers: Iterable[Prediction], ignored: frozenset[str]) -> Iterator[bytes]:
+    def lines(self, answers: Iterable[Prediction], ignored: Container[str]) -> Iterator[bytes]:
         """Judge every answer, then every step without one; yields the lines of `scores.jsonl`."""
+        judge, verdicts = self.judge.judge, self.verdicts
+        for number, answer in self._asked(answers, ignored):
+            verdicts[number], line = judge(self.steps[number], answer)
+            yield line
+        self._warn()
+
+    def lines_of_others(
+        self,
+        answers: Iterable[Prediction],
+        ignored: Container[str],
+        job: Job,
+        workers: int,
+        cluster: Cluster | None,
+    ) -> Iterator[bytes]:
+        """As `lines`, by other processes, several at once."""
+        chunks = Chunks(self.steps, self._asked(answers, ignored))
+        calls = engines.each(partial(judged, job), chunks, workers=workers, cluster=cluster)
+        with closing(calls):
+            for number, found in enumerate(calls):
+                if isinstance(found, OmnidataError):
+                    raise found
+                if isinstance(found, Lost):
+                    raise RunError(
+                        f"a process was lost: {found.why}",
+                        where=str(self.origin or job.task),
+                        expected="room in memory",
+                        remedy="fewer --workers take less memory",
+                    )
+                self.column[chunks.pop(number)] = self.judge.add(found)
+                yield found.lines
+        self._warn()
+
+    def _warn(self) -> None:
+        if why := self.judge.unexplained:
+            warnings.warn(f"some causes are not known: {why}", RuntimeWarning, stacklevel=3)
+
+    @property
+    def column(self) -> npt.NDArray[np.intc]:
+        """The numbers of the verdicts, (N,)."""
+        return np.frombuffer(self.verdicts, np.intc)
+
+    def _asked(
+        self, answers: Iterable[Prediction], ignored: Container[str]
+    ) -> Iterator[tuple[int, Prediction | None]]:
+        """The number of each step with its answer, in their order; then of those without one."""
         unknown: list[str] = []
-        judge, failed = self.profile.judge, self.profile.failed
         for answer in answers:
             number = self.places.get(answer.sample_id)
             if number is None:
@@ -202,14 +252,8 @@ class _Columns:
                     expected="at most one prediction per step",
                     remedy="remove one of the two lines",
                 )
-            step = self.steps[number]
-            if answer.receipt and lacked(answer.receipt):
-                self.degraded += 1
-            if answer.delivery == "ok":
-                verdict = judge(step, answer.output or "", answer.receipt)
-            else:
-                verdict = failed(step, answer.delivery)
-            yield self._record(number, step, verdict, answer.receipt)
+            self.verdicts[number] = _SENT
+            yield number, answer
         if unknown:
             raise PredictionError(
                 f"{len(unknown)} predictions are for steps that the data does not have",
@@ -217,9 +261,8 @@ class _Columns:
                 expected=f"ids like {self.steps[0].sample_id}",
                 remedy="score against the data that the predictions were made on",
             )
-        for number, step in enumerate(self.steps):
-            if self.verdicts[number] == _NONE:
-                yield self._record(number, step, failed(step, "missing"))
+        for missing in np.flatnonzero(self.column == _NONE).tolist():
+            yield missing, None
 
     def _place(self, sample_id: str) -> str:
         """The id, and the lines that hold it; only looked up for a message."""
@@ -231,103 +274,65 @@ class _Columns:
             there = [str(number) for number, line in enumerate(lines(file), 1) if wanted in line]
         return f"{self.origin}:{','.join(there[:5])}: {sample_id}" if there else sample_id
 
-    def _record(
-        self,
-        number: int,
-        step: Step,
-        verdict: Verdict,
-        receipt: Mapping[str, Any] | None = None,
-    ) -> bytes:
-        kind = verdict.outcome, verdict.values
-        known = self.kinds.get(kind)
-        if known is None:
-            mark = mark_of(verdict.outcome, dict(zip(self.profile.values, kind[1], strict=True)))
-            wrong = mark not in ("right", "unjudged")
-            known = self.kinds[kind] = len(self.kinds), self._common(*kind), wrong
-        self.verdicts[number] = known[0]
-        return b'{"sample_id":%b,%b,"parsed":%b%b%b}\n' % (
-            encode(step.sample_id),
-            known[1],
-            b"null" if verdict.parsed is None else encode(verdict.parsed),
-            b',"reason":%b' % encode(verdict.reason) if verdict.reason else b"",
-            self._cause(number, step, verdict, receipt) if known[2] and self.task else b"",
-        )
-
-    def _cause(
-        self, number: int, step: Step, verdict: Verdict, receipt: Mapping[str, Any] | None
-    ) -> bytes:
-        """Why the answer is wrong, as a line has it."""
-        assert self.task
-        found, target = Diagnosis("rule"), ""
-        try:
-            told = self.task.explain(step, verdict, profile=self.profile.name, receipt=receipt)
-            found, target = told.diagnosis or found, told.target_label
-        except PluginError as error:  # it says nothing about the verdict, which stands
-            if not self.unexplained:
-                warnings.warn(f"some causes are not known: {error}", RuntimeWarning, stacklevel=2)
-            self.unexplained = True
-        self.wrong[number] = _CAUSES.index(found.cause)
-        if target:
-            self.targets[number] = self.labels.add(target)
-        return b',"cause":%b%b%b' % (
-            encode(found.cause),
-            b',"cause_reading":%b' % encode(found.reading) if found.reading else b"",
-            b"" if found.distance is None else b',"cause_distance":%b' % encode(found.distance),
-        )
-
-    def causes(self, by: Mapping[str, Iterable[str]]) -> dict[str, Any]:
-        """How many answers are wrong for each cause: of all steps, by axis, by what was right.
-
-        Args:
-            by: axis, which is a tag -> its groups.
-        """
-        wrong = [number for number, cause in enumerate(self.wrong) if cause != _NONE]
-        causes = [_CAUSES[self.wrong[number]] for number in wrong]
-        tags = [step.tags for step in taken(self.steps, wrong)]
-        by_axis = {
-            axis: _grouped(zip([each.get(axis) for each in tags], causes, strict=True))
-            for axis in by
-        }
-        targets = (self.targets[number] for number in wrong)
-        by_target = _grouped(
-            (self.labels[target], cause)
-            for target, cause in zip(targets, causes, strict=True)
-            if target != _NONE
-        )
-        return {
-            "overall": _ordered(Counter(causes)),
-            "by": {
-                axis: {name: _ordered(by_axis[axis].get(name, {})) for name in groups}
-                for axis, groups in by.items()
-            },
-            "by_target": {name: _ordered(by_target[name]) for name in sorted(by_target)},
-        }
-
-    def _common(self, outcome: Outcome, values: Values) -> bytes:
-        named = dict(zip(self.profile.values, values, strict=True))
-        return encode({"outcome": outcome, "profile": self.profile.name, **named})[1:-1]
-
     def rows(self, whole: npt.NDArray[np.bool_]) -> VerdictColumns:
         """The columns for `Profile.total`."""
-        verdicts = np.frombuffer(self.verdicts, dtype=np.dtype("l"))
-        outcomes = [_CODE[outcome] for outcome, _ in self.kinds]
-        values = np.array([values for _, values in self.kinds], dtype=np.float64)  # None is NaN
-        return VerdictColumns(
-            np.array(outcomes, dtype=np.uint8)[verdicts],
-            {name: values[verdicts, i] for i, name in enumerate(self.profile.values)},
-            whole,
-        )
+        kinds = self.judge.kinds
+        outcomes = np.array([_CODE[outcome] for outcome, _ in kinds], np.uint8)
+        values = np.array([values for _, values in kinds], np.float64)  # None is NaN
+        names = self.judge.profile.values
+        return VerdictColumns(outcomes[self.column], _Values(names, values, self.column), whole)
 
 
-_Group = TypeVar("_Group", bound=Hashable)
+class _Values(Mapping[str, npt.NDArray[np.float64]]):
+    """The columns of a profile's values, each made when it is asked for.
+
+    Args:
+        names: of the values.
+        kinds: those of the different verdicts, (K, V).
+        column: the number of each step's verdict, (N,).
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        kinds: npt.NDArray[np.float64],
+        column: npt.NDArray[np.intc],
+    ) -> None:
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self._kinds, self._column = kinds, column
+
+    def __getitem__(self, name: str) -> npt.NDArray[np.float64]:
+        found: npt.NDArray[np.float64] = self._kinds[:, self._numbers[name]][self._column]
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
 
 
-def _grouped(pairs: Iterable[tuple[_Group, Cause]]) -> dict[_Group, dict[Cause, int]]:
-    """How often each cause is named in each group."""
-    found: dict[_Group, dict[Cause, int]] = {}
-    for (group, cause), count in Counter(pairs).items():
-        found.setdefault(group, {})[cause] = count
-    return found
+def _causes(judge: Judge, by: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+    """How many answers are wrong for each cause: of all steps, by axis, by what was right.
+
+    Args:
+        judge: has seen all answers.
+        by: axis, which is a tag -> its groups.
+    """
+    groups: dict[tuple[str | None, str], dict[Cause, int]] = {}
+    for (axis, group, cause), count in judge.causes.items():
+        groups.setdefault((axis, group), {})[cause] = count
+    targets: dict[str, dict[Cause, int]] = {}
+    for (target, cause), count in judge.targets.items():
+        targets.setdefault(target, {})[cause] = count
+    return {
+        "overall": _ordered(groups.get((None, ""), {})),
+        "by": {
+            axis: {name: _ordered(groups.get((axis, name), {})) for name in names}
+            for axis, names in by.items()
+        },
+        "by_target": {name: _ordered(targets[name]) for name in sorted(targets)},
+    }
 
 
 def _ordered(found: Mapping[Cause, int]) -> dict[Cause, int]:

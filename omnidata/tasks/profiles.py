@@ -22,10 +22,12 @@ from omnidata.metrics.intervals import Ints, named_methods
 from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known
 from omnidata.metrics.paired import means as paired_means
 from omnidata.metrics.row_tables import by_group, means
+from omnidata.name_index import NameIndex
 from omnidata.plugins import warn_of_misspelt
 from omnidata.tasks.diagnosis import REACH
 from omnidata.types import OUTCOMES, Outcome, Step, Verdict, VerdictColumns
 
+Codes = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 VALUES = ("type_match", "exact_match", "format_ok")
 """What a verdict of these profiles begins with."""
@@ -38,29 +40,35 @@ class Runs:
     """Neighbouring steps of one episode, which share their tags: what is said once for all of them.
 
     Attributes:
-        number: int64 (N,), the run that a step is in.
-        order: int64 (N,), the number of each step in its episode.
-        first: one step per run.
-        episode, group: int64 (R,), equal for runs of one.
+        number: int32 (N,), the run that a step is in.
+        order: int32 or int64 (N,), the number of each step in its episode.
+        episode, group: int32 (R,), equal for runs of one.
         tags: of each run.
-        beyond: bool (R,), whether the number of the run's last step is none that its episode has.
+        lacks: bool (R,), whether the number of the run's last step is none that its episode has,
+            or the source says that the episode of the first has more.
     """
 
-    number: Ints
-    order: Ints
-    first: Sequence[Step]
-    episode: Ints
-    group: Ints
+    number: Codes
+    order: Codes | Ints
+    episode: Codes
+    group: Codes
     tags: Sequence[Mapping[str, str]]
-    beyond: Mask
+    lacks: Mask
 
     @classmethod
-    def of(cls, steps: Sequence[Step]) -> Runs:
-        """The runs of a sequence of steps, which is gone through once."""
-        begins, order, groups = array("q"), array("q"), array("q")
-        beyond = bytearray()
+    def of(
+        cls, steps: Sequence[Step], stated_length: Callable[[Step], int | None] | None = None
+    ) -> Runs:
+        """The runs of a sequence of steps, which is gone through once.
+
+        Args:
+            steps: any.
+            stated_length: how many steps the source says that a step's episode has.
+        """
+        begins, order, groups = array("q"), array("q"), array("i")
+        beyond, longer = bytearray(), bytearray()
         tags: list[Mapping[str, str]] = []
-        named: dict[str, int] = {}
+        named = NameIndex()
         own, episode = None, None
         for number, step in enumerate(steps):
             order.append(step.step_index)
@@ -68,38 +76,33 @@ class Runs:
                 own, episode = step.tags, step.episode
                 begins.append(number)
                 tags.append(own)
-                groups.append(named.setdefault(step.group, len(named)))
+                groups.append(named.add(step.group))
+                stated = stated_length(step) if stated_length else None
+                longer.append(stated is not None and stated > step.num_steps)
                 beyond.append(False)
             beyond[-1] = step.step_index >= step.num_steps
-        starts = np.array(begins, np.int64)
-        first = taken(steps, starts)
+        starts, places = np.array(begins, np.int64), np.frombuffer(order, np.int64)
+        near = max(-places.min(initial=0), places.max(initial=0)) < 2**30
         return cls(
-            np.repeat(np.arange(len(starts)), np.diff(starts, append=len(steps))),
-            np.array(order, np.int64),
-            first,
-            episodes_of(first),
-            np.array(groups, np.int64),
+            np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(starts, append=len(steps))),
+            places.astype(np.int32) if near else places,
+            episodes_of(taken(steps, starts)).astype(np.int32),
+            np.frombuffer(groups, np.int32),
             tags,
-            np.frombuffer(beyond, np.bool_),
+            np.frombuffer(beyond, np.bool_) | np.frombuffer(longer, np.bool_),
         )
 
-    def incomplete(
-        self, judged: npt.NDArray[np.bool_], stated_length: Callable[[Step], int | None]
-    ) -> int:
+    def incomplete(self, judged: npt.NDArray[np.bool_]) -> int:
         """Episodes of which the data lacks steps, or of which a step is left out."""
-        cut = self.beyond.copy()
+        cut = self.lacks.copy()
         cut[self.number[~judged]] = True
-        for number, first in enumerate(self.first):
-            stated = stated_length(first)
-            if stated is not None and stated > first.num_steps:
-                cut[number] = True
         return len(np.unique(self.episode[cut]))
 
 
 def numbered(keys: Iterable[Hashable]) -> Ints:
     """Equal keys get equal numbers, in the order in which they first come."""
     numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+    return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64)
 
 
 class EpisodeProfile(ABC):
@@ -217,7 +220,7 @@ class EpisodeProfile(ABC):
         metric = self.metrics[name]
         return self.goal_progress if metric == "GP" else metric
 
-    def _episodes(self, steps: Sequence[Step], runs: Runs) -> Ints:
+    def _episodes(self, steps: Sequence[Step], runs: Runs) -> Codes | Ints:
         """A code per episode, (N,)."""
         return runs.episode[runs.number]
 
@@ -232,8 +235,7 @@ class EpisodeProfile(ABC):
             runs: of the steps.
         """
         type_match, exact_match, format_ok = (
-            np.nan_to_num(rows.values[name if name in self.values else self._right])
-            for name in VALUES
+            _flags(rows.values[name if name in self.values else self._right]) for name in VALUES
         )
         episode = self._episodes(steps, runs)
         group = runs.group[runs.number]
@@ -256,14 +258,15 @@ class EpisodeProfile(ABC):
             `outcomes`. `GP` is this profile's own definition of goal progress.
         """
         judged = ~np.isnan(rows.values[self.values[0]])
-        runs = Runs.of(steps)
+        runs = Runs.of(steps, self._stated_length)
         verdicts = self.verdicts(steps, rows, runs)
         kept = verdicts.where(judged)
         overall = self._named(episodes.table(kept))
         by = {}
         for tag, names_first in self.by.items():
             labels, names = episodes.codes([tags.get(tag) for tags in runs.tags], names_first)
-            groups = episodes.by_group(kept, labels[runs.number][judged], names)
+            own = labels.astype(np.int32)[runs.number]
+            groups = episodes.by_group(kept, own if judged.all() else own[judged], names)
             if groups:
                 by[tag] = {name: self._named(group) for name, group in groups.items()}
         answered = np.isin(rows.outcomes, _ANSWERED) & judged
@@ -278,7 +281,7 @@ class EpisodeProfile(ABC):
                 "steps": overall["steps"],
                 "episodes": overall["episodes"],
                 "whole_episodes": overall["whole_episodes"],
-                "incomplete_episodes": runs.incomplete(judged, self._stated_length),
+                "incomplete_episodes": runs.incomplete(judged),
                 "without_usable_target": int((~judged).sum()),
                 **self._more_counts(rows, judged),
             },
@@ -335,6 +338,12 @@ class EpisodeProfile(ABC):
         if methods := table.get("ci95_method"):
             named["ci95_method"] = renamed(methods)
         return named
+
+
+def _flags(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | npt.NDArray[np.uint8]:
+    """The values, 0 for those that are not known; in a byte each where all are 0 or 1."""
+    known = np.nan_to_num(values)
+    return known.astype(np.uint8) if ((known == 0) | (known == 1)).all() else known
 
 
 # The way from verdicts on rows to a table of rows, which several profiles share.

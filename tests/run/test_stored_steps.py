@@ -14,10 +14,12 @@ from typer.testing import CliRunner
 
 from omnidata.adapters import Model
 from omnidata.cli import app
+from omnidata.errors import PredictionError
 from omnidata.loaders.spill import VARIABLE
 from omnidata.loaders.stored_steps import StoredSteps
 from omnidata.predictions import read
 from omnidata.run.cost import Limits
+from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import RunFolder
 from omnidata.run.parts import merge
@@ -107,6 +109,38 @@ def test_a_run_is_resumed_from_disk(
     again = ran(monkeypatch, sample, out, ON_DISK, {"history": "predicted"})
     assert sorted(again[FILES[0]].splitlines()) == sorted(whole[FILES[0]].splitlines())
     assert again["results.json"] == whole["results.json"]
+
+
+@pytest.mark.parametrize(
+    ("many", "spread"), [(ON_DISK, False), (IN_MEMORY, False), (ON_DISK, True)]
+)
+def test_answers_are_judged_elsewhere_to_the_same_bytes(
+    sample: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cluster: Cluster,
+    many: str,
+    spread: bool,
+) -> None:
+    """Answers that come in any order, in two processes here or of a cluster, some steps without."""
+    ran(monkeypatch, sample, tmp_path / "run", many)
+    lines = (tmp_path / "run" / FILES[0]).read_bytes().splitlines(keepends=True)
+    answers = tmp_path / "answers.jsonl"
+    answers.write_bytes(b"".join(lines[20:] + lines[:15]))
+    monkeypatch.setattr("omnidata.run.judging.CHUNK", 10)
+    command = ["score", "omnigui", str(sample), str(answers), "--out"]
+    elsewhere = ["--engine", "ray", "--address", cluster.address] if spread else []
+    for out, options in (("here", []), ("there", ["--workers", "2", *elsewhere])):
+        done = CliRunner().invoke(app, [*command, str(tmp_path / out), *options])
+        assert done.exit_code == 0, done.output
+    for name in FILES[1:]:
+        here = (tmp_path / "here" / name).read_bytes()
+        assert (tmp_path / "there" / name).read_bytes() == here
+    assert b'"outcome":"missing"' in (tmp_path / "there" / FILES[1]).read_bytes()
+    assert b'"cause"' in (tmp_path / "there" / FILES[1]).read_bytes()
+    answers.write_bytes(b"".join([*lines, lines[3]]))
+    twice = CliRunner().invoke(app, [*command, str(tmp_path / "twice"), "--workers", "2"])
+    assert isinstance(twice.exception, PredictionError), twice.output
 
 
 def test_parts_are_merged_and_scored_from_disk(

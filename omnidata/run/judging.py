@@ -1,0 +1,250 @@
+"""Judging: a verdict and a line of scores for each answer, in this process or in others.
+
+Other processes, here or on a cluster, are sent chunks of answers, each with the steps that they are
+to, packed as they lie on disk. A chunk is whole in itself: what comes back is joined in order, and
+is what one process would have made.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from omnidata.errors import OmnidataError, PluginError
+from omnidata.jsontext import encode
+from omnidata.loaders.stored_steps import PackedSteps, packed_steps
+from omnidata.predictions import Prediction, lacked
+from omnidata.tasks import get_task
+from omnidata.tasks.explaining import mark_of
+from omnidata.types import Cause, Diagnosis, Outcome, Profile, Step, Task, Verdict
+
+Values = tuple[float | bool | None, ...]
+Kind = tuple[Outcome, Values]
+"""What a verdict is, but for what was read."""
+CHUNK = 1000
+"""Answers that are judged together elsewhere: a tenth of a second, and a megabyte with receipts."""
+
+
+class Judge:
+    """Judges answers, and encodes their lines of `scores.jsonl`.
+
+    A dataset knows few different verdicts, so each has a number, and what every line with that
+    verdict has in common is encoded once.
+
+    Args:
+        task: tells why answers are wrong; None where nobody asks.
+        profile: parser and rules.
+
+    Attributes:
+        kinds: the different verdicts, in the order in which they first came, each with its number,
+            its part of a line, and whether it is wrong.
+        causes: how often each cause is named: of all wrong answers, (None, "", cause), and by tag,
+            (axis, group, cause).
+        targets: the same by what was right, (label, cause).
+        degraded: answers for which the model did not get all media.
+        unexplained: why the first cause is not known that could not be told; or empty.
+    """
+
+    def __init__(self, task: Task | None, profile: Profile) -> None:
+        self.task, self.profile = task, profile
+        self.kinds: dict[Kind, tuple[int, bytes, bool]] = {}
+        self.causes: Counter[tuple[str | None, str, Cause]] = Counter()
+        self.targets: Counter[tuple[str, Cause]] = Counter()
+        self.degraded = 0
+        self.unexplained = ""
+
+    def judge(self, step: Step, answer: Prediction | None) -> tuple[int, bytes]:
+        """The number of the verdict, and the line; without an answer the step is `missing`."""
+        receipt = answer.receipt if answer else None
+        if answer is None:
+            verdict = self.profile.failed(step, "missing")
+        elif answer.delivery == "ok":
+            verdict = self.profile.judge(step, answer.output or "", receipt)
+        else:
+            verdict = self.profile.failed(step, answer.delivery)
+        if receipt and lacked(receipt):
+            self.degraded += 1
+        kind = verdict.outcome, verdict.values
+        known = self.kinds.get(kind) or self._add(kind)
+        return known[0], b'{"sample_id":%b,%b,"parsed":%b%b%b}\n' % (
+            encode(step.sample_id),
+            known[1],
+            b"null" if verdict.parsed is None else encode(verdict.parsed),
+            b',"reason":%b' % encode(verdict.reason) if verdict.reason else b"",
+            self._cause(step, verdict, receipt) if known[2] and self.task else b"",
+        )
+
+    def _cause(self, step: Step, verdict: Verdict, receipt: Mapping[str, Any] | None) -> bytes:
+        """Why the answer is wrong, as a line has it."""
+        assert self.task
+        found, target = Diagnosis("rule"), ""
+        try:
+            told = self.task.explain(step, verdict, profile=self.profile.name, receipt=receipt)
+            found, target = told.diagnosis or found, told.target_label
+        except PluginError as error:  # it says nothing about the verdict, which stands
+            self.unexplained = self.unexplained or str(error)
+        self.causes[None, "", found.cause] += 1
+        for axis, group in step.tags.items():
+            self.causes[axis, group, found.cause] += 1
+        if target:
+            self.targets[target, found.cause] += 1
+        return b',"cause":%b%b%b' % (
+            encode(found.cause),
+            b',"cause_reading":%b' % encode(found.reading) if found.reading else b"",
+            b"" if found.distance is None else b',"cause_distance":%b' % encode(found.distance),
+        )
+
+    def _add(self, kind: Kind) -> tuple[int, bytes, bool]:
+        """What `kinds` has from now on of a verdict that is new."""
+        outcome, values = kind
+        named = dict(zip(self.profile.values, values, strict=True))
+        common = {"outcome": outcome, "profile": self.profile.name, **named}
+        wrong = mark_of(outcome, named) not in ("right", "unjudged")
+        known = self.kinds[kind] = len(self.kinds), encode(common)[1:-1], wrong
+        return known
+
+    def add(self, other: Judged) -> npt.NDArray[np.intc]:
+        """Count what another has judged.
+
+        Returns:
+            Our number of each of its verdicts, in the order of its answers.
+        """
+        known = (self.kinds.get(kind) or self._add(kind) for kind in other.kinds)
+        ours = np.array([number for number, _, _ in known], np.intc)
+        self.causes.update(other.causes)
+        self.targets.update(other.targets)
+        self.degraded += other.degraded
+        self.unexplained = self.unexplained or other.unexplained
+        return ours[np.frombuffer(other.verdicts, np.intc)]
+
+
+# In other processes.
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a judge is made of, by its names.
+
+    Attributes:
+        task: the benchmark.
+        options: of the benchmark.
+        profile: parser and rules.
+        causes: whether to say why answers are wrong.
+    """
+
+    task: str
+    options: tuple[tuple[str, str], ...]
+    profile: str
+    causes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Answers, each with its step.
+
+    Attributes:
+        steps: those that are answered, in the order of the answers.
+        answers: None where a step has none.
+    """
+
+    steps: PackedSteps
+    answers: Sequence[Prediction | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of a chunk.
+
+    Attributes:
+        kinds, causes, targets, degraded, unexplained: as of `Judge`.
+        verdicts: the number of each answer's verdict, as C's int.
+        lines: of `scores.jsonl`.
+    """
+
+    kinds: Sequence[Kind]
+    verdicts: bytes
+    lines: bytes
+    causes: Mapping[tuple[str | None, str, Cause], int]
+    targets: Mapping[tuple[str, Cause], int]
+    degraded: int
+    unexplained: str
+
+
+def judged(job: Job, chunk: Chunk) -> Judged | OmnidataError:
+    """Judge a chunk; an error of a plug-in is given back."""
+    try:
+        judge = Judge(*_rules(job))
+        verdicts, found = array("i"), list[bytes]()
+        for step, answer in zip(chunk.steps, chunk.answers, strict=True):
+            number, line = judge.judge(step, answer)
+            verdicts.append(number)
+            found.append(line)
+    except OmnidataError as error:
+        return error
+    return Judged(
+        [*judge.kinds],
+        verdicts.tobytes(),
+        b"".join(found),
+        judge.causes,
+        judge.targets,
+        judge.degraded,
+        judge.unexplained,
+    )
+
+
+@lru_cache(maxsize=4)
+def _rules(job: Job) -> tuple[Task | None, Profile]:
+    task = get_task(job.task, dict(job.options))
+    return task if job.causes else None, task.profiles[job.profile]
+
+
+class Chunks(Sequence[Chunk]):
+    """The chunks of a run, each made when it is asked for, and kept until it is judged.
+
+    Args:
+        steps: those that are judged.
+        asked: the number of each step, with its answer; every step once.
+    """
+
+    def __init__(
+        self, steps: Sequence[Step], asked: Iterator[tuple[int, Prediction | None]]
+    ) -> None:
+        self._steps, self._asked = steps, asked
+        self._made = 0
+        self._held: dict[int, tuple[list[int], Chunk]] = {}
+
+    def __len__(self) -> int:
+        return -(-len(self._steps) // CHUNK)
+
+    def __getitem__(self, number: int) -> Chunk:  # type: ignore[override]  # nobody cuts it
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        while self._made <= number:
+            part = list(islice(self._asked, CHUNK))
+            numbers = [each for each, _ in part]
+            answers = [answer and _bare(answer) for _, answer in part]
+            self._held[self._made] = numbers, Chunk(packed_steps(self._steps, numbers), answers)
+            self._made += 1
+        return self._held[number][1]
+
+    def pop(self, number: int) -> list[int]:
+        """The numbers of a chunk's steps; it is forgotten."""
+        return self._held.pop(number)[0]
+
+
+def _bare(answer: Prediction) -> Prediction:
+    """Of an answer what is judged."""
+    return Prediction(
+        sample_id=answer.sample_id,
+        output=answer.output,
+        delivery=answer.delivery,
+        receipt=answer.receipt,
+    )
