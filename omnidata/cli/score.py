@@ -169,14 +169,14 @@ def score(
                 expected=f"omnidata score {task} DATA"
                 + (" --actions LOG" if scorer else " ANSWERS"),
             )
-        _refuse_options(task_options, harness)
+        _refuse_options(task_options, harness, spread=bool(workers or cluster))
         _score_recorded(scorer, data, None, profile, out, actions, strict=strict, as_json=as_json)
         return
     undecided = profile in (None, _ALL) and not harness
     recorded = predictions is None or (undecided and scorer and scorer.takes(predictions))
     if scorer and (recorded or profile in scorer.profiles):
         _check_answers(scorer, task, predictions, None if profile == _ALL else profile)
-        _refuse_options(task_options, harness)
+        _refuse_options(task_options, harness, spread=bool(workers or cluster))
         _score_recorded(scorer, data, predictions, profile, out, strict=strict, as_json=as_json)
         if published:
             _tell_uncompared(published)
@@ -431,14 +431,15 @@ def _lacking(task: str) -> UsageError:
     )
 
 
-def _refuse_options(task_options: Sequence[str], harness: str | None) -> None:
-    """What shapes a prompt or reads a model's text means nothing here."""
+def _refuse_options(task_options: Sequence[str], harness: str | None, *, spread: bool) -> None:
+    """What shapes a prompt, or reads and judges a model's text, means nothing here."""
     given = [f"-T {option}" for option in task_options] + ([f"--from {harness}"] if harness else [])
+    given += ["--workers, --engine"] * spread
     if given:
         raise UsageError(
             "nothing here was said by a model",
             where=given[0],
-            expected="no task options and no log",
+            expected="no task options, no log, and no processes that judge",
             remedy="leave it out, or give the model's texts",
         )
 
