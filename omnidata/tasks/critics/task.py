@@ -255,6 +255,7 @@ class Critic(Benchmark):
 
     baselines = ("oracle", "always-yes", "always-no", "majority")
     tags = ("source", "model", "cause")
+    subsets = tuple(CAUSES)
     detailed_actions = False
     parsed_type = _Truth
     unpublished = "made of your own runs: omnidata synth criticbench DATA OUT --run RUN"
