@@ -20,6 +20,7 @@ from omnidata.loaders.stored_steps import Positions, ids_of, taken
 from omnidata.name_index import NameIndex
 from omnidata.predictions import Prediction, lacked
 from omnidata.run.folder import file_name
+from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
 from omnidata.tasks.explaining import mark_of
@@ -127,6 +128,9 @@ def score(
         first = [n for n, name in enumerate(ids_of(steps)) if places.get(name) == n]
         steps, whole = taken(steps, first), whole[first]
         places = Positions(steps)
+    rollouts = None if patches_of(task) is None else PatchedRollouts(task, steps)
+    if rollouts:
+        answers = rollouts.watched(answers)
     judged = _Columns(task if causes else None, profile, steps, places, origin)
     if out is None:
         for _ in judged.lines(answers, ignored):
@@ -144,6 +148,8 @@ def score(
     }
     if causes:
         results["causes"] = judged.causes(results["by"])
+    if rollouts:
+        results["patched"] = rollouts.table()
     if judged.degraded:
         results["counts"]["degraded"] = judged.degraded
     if repeated:

@@ -18,7 +18,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
-from omnidata.actions import Action
 from omnidata.adapters.media_budget import HISTORY
 from omnidata.errors import DataError, Finding, MediaError, RunError, UsageError, counted
 from omnidata.jsontext import encode, hash_of
@@ -26,7 +25,7 @@ from omnidata.loaders.stored_steps import ids_of
 from omnidata.media import AUDIO_RATE, linkable, resolve, samples, stored, wav
 from omnidata.mirror import shown as shown_path
 from omnidata.run.folder import Answers
-from omnidata.run.histories import told
+from omnidata.run.histories import Histories
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.run_files import ANSWERS, model_name, read_info, recorded_steps
 from omnidata.run.sampling import answer_key, found_below, shown_size
@@ -318,7 +317,7 @@ class _Maker:
         """The answers that the profile has a verdict on; what the first other one is."""
         found: list[_Reply] = []
         lacks = ""
-        past: list[Action | None] = []
+        histories = Histories(self._task)
         for step in steps:
             answer = run.answers.get(step.sample_id)
             why = unusable(answer)
@@ -333,15 +332,13 @@ class _Maker:
                         else diagnosis(self._task, self._profile, step, verdict, answer).cause
                     )
                     key = answer_key(self._task, step, answer)
-                    past += [None] * (step.step_index - len(past))
-                    prompt = self._task.prompt(step, list(past))
+                    prompt = self._task.prompt(step, list(histories.before(step)))
                     found.append(_Reply(step, answer, key, right, cause, prompt))
             if why not in _TRUTHS:
                 run.counts[why] += 1
                 lacks = lacks or why
             if self._task.needs_predictions:
-                past += [None] * (step.step_index - len(past))
-                past.append(told(self._task, step, answer))
+                histories.remember(step, answer)
         return found, lacks
 
     def _answer(self, run: _Run, reply: _Reply) -> Judged | None:

@@ -142,7 +142,9 @@ def _get_ready() -> None:
     preload()
     app, made = import_module("omnidata.cli").app, typer.main.get_command
     command = made(app)
-    typer.main.get_command = lambda asked: command if asked is app else made(asked)
+    typer.main.get_command = lambda typer_instance: (
+        command if typer_instance is app else made(typer_instance)
+    )
     gc.freeze()  # a child that looks for garbage would copy all of this
 
 
