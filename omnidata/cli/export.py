@@ -153,7 +153,7 @@ def export(
     from omnidata.training.prompt_formats import LIKE, PROMPT_FORMATS
     from omnidata.training.reward_recipes import RECIPES
     from omnidata.training.rows import Options
-    from omnidata.training.run_histories import OPTION, run_histories
+    from omnidata.training.semi_online import OPTION, run_histories
 
     if frames is not None and video != "frames":
         raise UsageError(

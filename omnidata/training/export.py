@@ -38,7 +38,7 @@ from omnidata.training.prompt_formats import REWARD, REWARD_FILE, SUFFIX
 from omnidata.training.reward_files import write_reward
 from omnidata.training.rewards import TERMS
 from omnidata.training.rows import Line, Maker, Options, asked, unstated
-from omnidata.training.run_histories import RunHistories
+from omnidata.training.semi_online import RunHistories
 from omnidata.types import LoadedDataset, Modality, Progress, Step, Task
 
 __all__ = ["Exported", "Options", "Sizing", "export"]
