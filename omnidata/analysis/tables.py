@@ -153,7 +153,7 @@ _WITH_INTERVALS = frozenset(
     | {"ranking", "pairs", "attempts", "rollout-endings"}
 )
 PUBLISHED = "as published, scorer not confirmed"
-LOWER_IS_BETTER = frozenset({"edit_distance"})
+LOWER_IS_BETTER = frozenset({"edit_distance", "ece", "aurc"})
 
 
 def marked_best(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:

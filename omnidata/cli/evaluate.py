@@ -49,8 +49,9 @@ def evaluate(
     verifier: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
-            help='With --samples: lines of {"sample_id", "sample", "score"}; the best is taken.',
+            metavar="FILE|RUN",
+            help='With --samples: lines of {"sample_id", "sample", "score"}, or a critic\'s run; '
+            "the best is taken.",
         ),
     ] = None,
     as_json: args.Json = False,

@@ -43,6 +43,13 @@ def export(
             "swift-grpo, verl or easyr1; with --pairs see there.",
         ),
     ],
+    histories: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Prompts tell what the model did in this run with -T history=predicted.",
+        ),
+    ] = None,
     coordinates: Annotated[
         str | None,
         typer.Option(metavar="UNIT", help="Of the answers: norm1000, rel or px of the pictures."),
@@ -146,6 +153,7 @@ def export(
     from omnidata.training.prompt_formats import LIKE, PROMPT_FORMATS
     from omnidata.training.reward_recipes import RECIPES
     from omnidata.training.rows import Options
+    from omnidata.training.semi_online import OPTION, run_histories
 
     if frames is not None and video != "frames":
         raise UsageError(
@@ -167,7 +175,7 @@ def export(
         )
         trainer = TRAINERS[preferences.format]
     else:
-        _check_without_pairs(form, profile, order, max_rows, changed_media)
+        _check_without_pairs(form, profile, order, max_rows, changed_media and not histories)
         named = _one_of(known, form, "--format")
         prompts = named if named in PROMPT_FORMATS else None
         trainer = LIKE if prompts else named
@@ -189,8 +197,16 @@ def export(
         reward=_one_of(tuple(RECIPES), reward, "--reward"),
     )
     chosen = parse(task_options, "-T")
+    if preferences and histories:
+        raise UsageError(
+            "answers of runs are to the prompts that they had",
+            where=f"--pairs {preferences.runs[0]}, --histories {histories}",
+            expected="one of the two",
+        )
     if preferences:
         chosen = run_options(task, preferences.runs[0]) | chosen
+    if histories:
+        chosen = run_options(task, histories, OPTION) | chosen
     if coordinates is not None:
         if chosen.get("coordinates", coordinates) != coordinates:
             raise UsageError(
@@ -213,9 +229,13 @@ def export(
             )
         chosen["coordinates"] = coordinates
     benchmark = get_task(task, chosen)
-    options.check(benchmark)
+    if not histories:
+        options.check(benchmark)
     source = load_to_ask(benchmark, data, check_media=False, strict=strict)
     terminal.print_findings(source)
+    told = None
+    if histories:
+        told = run_histories(benchmark, source, histories, changed_media=changed_media)
     against = benchmark.load(check_against, check_media=False) if check_against else None
     with terminal.resumable(), terminal.progress("media") as progress:
         done = run(
@@ -228,6 +248,7 @@ def export(
             limit=limit,
             against=against,
             preferences=preferences,
+            histories=told,
             overwrite=overwrite,
             progress=progress,
         )

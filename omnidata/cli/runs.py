@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 
 
 def lacking(results: Mapping[str, Any]) -> tuple[int, int]:
-    """How many steps got no answer, and how many an answer to less than all of their media."""
+    """How many steps got no answer, and how many an answer to less than all of their media.
+
+    Steps behind the end of a rollout were not to get any.
+    """
     answered = ("ok", "unparsed")
     failed = sum(n for outcome, n in results["outcomes"].items() if outcome not in answered)
+    failed -= results.get("patched", {}).get("not_asked", 0)
     return failed, results["counts"].get("degraded", 0)
 
 

@@ -1,4 +1,4 @@
-"""`omnidata synth criticbench`, `synth idm`: rows of benchmarks out of anybody's episodes.
+"""`omnidata synth criticbench`, `synth idm`: rows of benchmarks out of anybody's episodes and runs.
 
 The verbs are those that tasks name in their `derivation`; none of ours is named here.
 """
@@ -7,19 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json, TaskOptions, data_argument, only_task, reading_data
-from omnidata.errors import Finding, counted
+from omnidata.cli.arguments import (
+    ChangedMedia,
+    Json,
+    Profile,
+    TaskOptions,
+    data_argument,
+    only_task,
+    reading_data,
+)
+from omnidata.errors import Finding, UsageError, counted
 
 _Episodes = Annotated[Path, data_argument("The episodes' folder or file.")]
 _Out = Annotated[Path, typer.Argument(metavar="OUT", help="The rows' folder, new.")]
 _Of = Annotated[str | None, typer.Option("--task", metavar="TASK", help="Whose episodes DATA are.")]
+_Runs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--run",
+        metavar="RUN",
+        help="A run on DATA whose answers are asked about, with its samples; may be repeated.",
+    ),
+]
 _Seed = Annotated[int, typer.Option(help="Of everything that chance decides.")]
+_OF_ANSWERS: Final = ("answer", "answers")
+"""What `Derivation.of` says where rows are made of runs."""
 
 
 class Verbs(TyperGroup):
@@ -51,53 +69,122 @@ def _named() -> dict[str, list[str]]:
 
 def _command(verb: str, tasks: Sequence[str]) -> Any:
     """The verb, as the command line calls it."""
+    from omnidata.synth.derive import derivation_of
+    from omnidata.tasks import get_task
+
+    kinds = {name: derivation_of(get_task(name)).of for name in tasks}
+    of_answers = [name for name in tasks if kinds[name] in _OF_ANSWERS]
+    of_episodes = [name for name in tasks if kinds[name] not in _OF_ANSWERS]
 
     def made(
         data: _Episodes,
         out: _Out,
         task_options: TaskOptions,
         task: _Of = None,
+        runs: _Runs = None,
+        profile: Profile = None,
+        changed_media: ChangedMedia = False,
         seed: _Seed = 0,
         as_json: Json = False,
     ) -> None:
         from omnidata.synth.derive import REPORT, derive
-        from omnidata.tasks import get_task
         from omnidata.tasks.base import parse
 
-        usage = f"omnidata synth {verb} EPISODES OUT --task TASK"
-        name = task or only_task(data, usage, lambda name, place: usage.replace("TASK", name))
-        episodes = get_task(name, parse(task_options, "-T"))
+        wanted = of_answers if runs else of_episodes
+        options = parse(task_options, "-T")
+        if runs:
+            _check_runs(verb, runs, wanted)
+            episodes = _task_of(runs[0], task, options)
+        else:
+            _check_no_runs(profile, changed_media=changed_media)
+            usage = f"omnidata synth {verb} EPISODES OUT --task TASK"
+            name = task or only_task(data, usage, lambda name, place: usage.replace("TASK", name))
+            episodes = get_task(name, options)
         source = episodes.load(data)
         terminal.print_findings(source)
-        with terminal.resumable(), terminal.progress("copying pictures") as progress:
-            report = derive(
-                [get_task(each) for each in tasks],
-                episodes,
-                source,
-                out,
-                seed=seed,
-                progress=progress,
-            )
+        with terminal.resumable(), terminal.progress("making rows") as progress:
+            if runs:
+                from omnidata.synth.critics import derive_critics
+
+                report = derive_critics(
+                    [get_task(each) for each in wanted],
+                    episodes,
+                    source,
+                    runs,
+                    out,
+                    profile=profile,
+                    changed_media=changed_media,
+                    progress=progress,
+                )
+            else:
+                report = derive(
+                    [get_task(each) for each in wanted],
+                    episodes,
+                    source,
+                    out,
+                    seed=seed,
+                    progress=progress,
+                )
         terminal.print_first([Finding(**told) for told in report["findings"]])
         if as_json:
             terminal.print_json(report)
+        elif runs:
+            _print_answers(report)
         else:
             _print(report)
         terminal.note(f"rows: {out}, report: {out / REPORT}")
         for file, of in report["files"].items():
             terminal.note(f"next: omnidata audit {of} {out / file}")
 
-    made.__doc__ = f"""Make rows of {" and ".join(tasks)} out of the episodes of any task.
+    more = (
+        f"""
+
+    With --run rows of {" and ".join(of_answers)}: what a model was shown, what it answered, and
+    whether that is right by the profile (docs/critics.md). What -T does not say is as in the run.
+    """
+        if of_answers
+        else ""
+    )
+    made.__doc__ = f"""Make rows of {" and ".join(of_episodes)} out of the episodes of any task.
 
     Their form tells nothing of the answers: `omnidata audit` is to find no leak. docs/derive.md
     says how they are made. Each episode needs a screenshot and an action at every step; those that
-    did not succeed are left out.
+    did not succeed are left out.{more}
 
     Example: omnidata synth {verb} omnidata-demo/data {verb}
     """
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command(verb)(reading_data(made))
     return typer.main.get_command(app)
+
+
+def _check_runs(verb: str, runs: Sequence[Path], tasks: Sequence[str]) -> None:
+    if not tasks:
+        raise UsageError(
+            f"{verb} makes no rows of answers",
+            where=f"--run {runs[0]}",
+            expected="episodes alone",
+            remedy="leave --run out",
+        )
+
+
+def _check_no_runs(profile: str | None, *, changed_media: bool) -> None:
+    if profile or changed_media:
+        raise UsageError(
+            "there are no answers to judge",
+            where=f"--profile {profile}" if profile else "--changed-media",
+            expected="--run RUN beside it",
+        )
+
+
+def _task_of(run: Path, named: str | None, options: Mapping[str, str]) -> Any:
+    """The task of a run, as it was asked unless the options say otherwise."""
+    from omnidata.run.run_files import read_info
+    from omnidata.tasks import get_task
+    from omnidata.training.preferences import run_options
+
+    name = named or read_info(run)["task"]
+    return get_task(name, {**run_options(name, run, "--run"), **options})
 
 
 def _print(report: Mapping[str, Any]) -> None:
@@ -114,3 +201,16 @@ def _print(report: Mapping[str, Any]) -> None:
     episodes = report["episodes"]
     left_out = "".join(f"; {count} left out: {why}" for why, count in episodes["left_out"].items())
     terminal.say(f"of {counted(episodes['used'], 'episode')}{left_out}")
+
+
+def _print_answers(report: Mapping[str, Any]) -> None:
+    """What was made of which answers, as tables."""
+    rows = [
+        [name, *(str(made[each]) for each in ("rows", "groups", "right", "wrong"))]
+        for name, made in report["made"].items()
+    ]
+    terminal.print_table("", ("", "rows", "groups", "right", "wrong"), rows)
+    for told in report["answers"]:
+        for kind in ("steps", "episodes"):
+            counts = ", ".join(f"{count} {name}" for name, count in told[kind].items())
+            terminal.say(f"{told['run']}, {kind}: {counts}")

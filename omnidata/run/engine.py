@@ -18,6 +18,7 @@ from omnidata.run.adapter_contract import awaited, checked_answers, rendered, sl
 from omnidata.run.cache import ResponseCache, key
 from omnidata.run.cost import Limits
 from omnidata.run.folder import TRANSIENT
+from omnidata.run.histories import Histories
 from omnidata.run.media_stamps import stamps
 from omnidata.run.scheduling import (
     AdaptiveConcurrency,
@@ -26,7 +27,6 @@ from omnidata.run.scheduling import (
     StageTimer,
     retry_delay,
 )
-from omnidata.tasks import of_screen
 from omnidata.types import (
     Adapter,
     Completion,
@@ -126,7 +126,7 @@ class Engine:
             pool=_POOLED * adapter.max_batch if adapter.max_batch > 1 and self._takes else 0,
             meter=self.meter,
         )
-        self._past: dict[str, list[Action | None]] = {}
+        self._histories = Histories(task)
         self._steps: Sequence[Step] = ()
         self._following: dict[str, int] = {}  # a step's id -> the number of the one after it
         self._fresh: list[tuple[str, Completion]] = []  # answers that the cache lacks
@@ -169,9 +169,10 @@ class Engine:
         self._steps = steps
         for number, step in enumerate(steps):
             name = step.episode
-            self._past.setdefault(name, [])
             if step.sample_id in self._run.done and name not in before:
                 self._remember(step)
+                continue
+            if self._histories.has_ended(step):
                 continue
             if name in before:
                 self._following[before[name]] = number
@@ -182,7 +183,7 @@ class Engine:
 
     def _prepare(self, step: Step) -> Prepared | Completion:
         """The request for a step, its kept answer, or why there is none; runs in a thread."""
-        past = self._past.get(step.episode, ()) if self._past else ()
+        past = self._histories.before(step)
         made, shown = made_ready(self._task, self._adapter, step, past, failed=self._told_of)
         if isinstance(made, Completion):
             return made
@@ -332,19 +333,14 @@ class Engine:
             for step, _ in lines:
                 self._remember(step)
                 following = self._following.pop(step.sample_id, None)
-                if following is not None:
+                if following is not None and not self._histories.has_ended(step):
                     self._open += 1
                     await self._ahead.add_next(self._steps[following])
         if not self._open:
             self._finished.set()
 
     def _remember(self, step: Step) -> None:
-        line = self._past.setdefault(step.episode, [])
-        line.extend([None] * (step.step_index - len(line)))  # steps that the data lacks
-        completion = self._run.done[step.sample_id]
-        said = completion.delivery == "ok"
-        receipt = of_screen(completion.receipt, step.screen)
-        line.append(self._task.read(completion.text, receipt) if said else None)
+        self._histories.remember(step, self._run.done[step.sample_id])
 
     async def _sync_often(self) -> None:
         while True:

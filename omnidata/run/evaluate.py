@@ -242,8 +242,9 @@ def evaluate(
                     **asker.timings,
                 },
             )
-        if len(steps) > answered:
-            _tell_unanswered(len(steps), answered, asker, out)
+        asked = len(steps) - results.get("patched", {}).get("not_asked", 0)
+        if asked > answered:
+            _tell_unanswered(asked, answered, asker, out)
         return results
 
 

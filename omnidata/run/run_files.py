@@ -408,6 +408,8 @@ def recorded_task(
         }
         if "dialect" in options:
             said.pop("coordinates", None)  # the dialect has a unit of its own
+        if "history" in options:
+            said.pop("patches", None)  # which only the history of a run has
         return get_task(name, said | dict(options))
     except UsageError as error:
         if run is None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,23 +28,24 @@ import numpy as np
 
 from omnidata.actions import Action, Point, Region, Screen, centre, convert
 from omnidata.errors import PluginError, PredictionError, UsageError, counted
-from omnidata.jsontext import decode, encode
+from omnidata.jsontext import decode, encode, hash_of
 from omnidata.metrics.calibration import calibration
 from omnidata.metrics.rollouts import choices, pass_all, pass_at
 from omnidata.metrics.row_tables import means
 from omnidata.metrics.sampling import agreement, alike, plurality
 from omnidata.predictions import Prediction, numbered_lines
+from omnidata.run import run_files
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines.ray import Cluster
 from omnidata.run.evaluate import UNLIMITED, evaluate
 from omnidata.run.folder import Answers
-from omnidata.run.run_files import ANSWERS, INFO, read_info
+from omnidata.run.run_files import ANSWERS, INFO, read_info, read_results
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import select, whole_episodes
 from omnidata.run.selection import shard as take_shard
 from omnidata.storage import atomic_write, wrap_os_error, write_json
-from omnidata.tasks.coordinates import of_screen
+from omnidata.tasks.coordinates import answer_space, of_screen, shown
 from omnidata.tasks.explaining import deciding
 from omnidata.types import (
     Completion,
@@ -62,6 +63,9 @@ MAJORITY, BEST = "majority", "best"
 NEAR: Final = 50.0
 """Thousandths of the screen up to which two places are one: what a near miss may be off by."""
 MOST: Final = 64
+P_RIGHT: Final = "p_right"
+"""The value of a critic's profile by which it is a verifier: how probably the answers are right."""
+_KEY: Final = 16  # of 64 digits: two answers to one step with the same are out of the question
 
 
 def folders(out: Path, samples: int) -> list[Path]:
@@ -128,7 +132,8 @@ def evaluate_samples(
         progress: called with the answers that there are, and how many there will be.
         changed_media: see `evaluate`.
         cluster: see `evaluate`.
-        verifier: scores of the answers (see `read_scores`); chooses the best of each step.
+        verifier: scores of the answers, or a run of a critic on them (see `read_verifier`); chooses
+            the best of each step.
 
     Returns:
         The content of `results.json` of the first sample, and of `samples.json`.
@@ -287,6 +292,34 @@ def _middle(region: Region, screen: Screen) -> tuple[float, float]:
     return point.x, point.y
 
 
+def answer_key(task: Task, step: Step, answer: Completion) -> str:
+    """What an answer to a step is known by, wherever it is from: equal ones have equal keys.
+
+    Args:
+        task: of the step.
+        step: that is answered.
+        answer: as a run has it.
+
+    Raises:
+        PredictionError: its receipt is none that omnidata writes.
+    """
+    return hash_of([answer.text, shown_size(task, step, answer)])[:_KEY]
+
+
+def shown_size(task: Task, step: Step, answer: Completion) -> Screen | None:
+    """Width and height of the screenshot in which an answer points, where it is not the step's own.
+
+    None also where the answer's places have a unit that no size changes.
+
+    Raises:
+        PredictionError: as `answer_key`.
+    """
+    if answer_space(task.options) not in ("px", None):
+        return None
+    found = shown(answer.receipt, where=step.sample_id)
+    return found.size if found and found.size != step.screen else None
+
+
 # What the answers say together.
 
 
@@ -330,7 +363,7 @@ class _Samples:
             whole: as of `score`.
             verifier: see `evaluate_samples`.
         """
-        scored = read_scores(verifier) if verifier else None
+        scored = read_verifier(verifier, self._task) if verifier else None
         n = len(self._runs)
         right: list[int] = []
         owners: dict[str, int] = {}
@@ -343,6 +376,7 @@ class _Samples:
         unjudged = 0
         by_majority: list[Prediction] = []
         by_verifier: list[Prediction] = []
+        judgements: Counter[str] = Counter()
         with ExitStack() as files:
             answers = []
             for run in self._runs:
@@ -360,7 +394,12 @@ class _Samples:
                 read = [each for each in usable if each.action is not None]
                 votes = alike([each.action for each in read], partial(_same, screen=step.screen))
                 one = read[plurality(votes)] if read else next(iter(usable), None)
-                best = _best(step, usable, scored) if scored is not None else None
+                best = None
+                if scored is not None:
+                    marks = [scored(step, each) for each in usable]
+                    judgements["unscored"] += marks.count(None)
+                    judgements["scored"] += len(marks) - marks.count(None)
+                    best = _best(usable, marks)
                 usage = _summed([each.completion.usage for each in here])
                 for choice, kept in ((one, by_majority), (best, by_verifier)):
                     if choice is not None:
@@ -394,6 +433,13 @@ class _Samples:
                 if scored is not None:
                     told["best"] = None if best is None else best.number + 1
                 lines.write(encode(told) + b"\n")
+            if verifier and judgements["unscored"] and not judgements["scored"]:
+                raise UsageError(
+                    "the verifier has a score for none of the answers",
+                    where=f"--verifier {verifier}",
+                    expected=f"scores of the answers in {self._out}",
+                    remedy=f"make its rows of them: omnidata synth criticbench --run {self._out}",
+                )
         infos = [read_info(run) for run in self._runs]
         table: dict[str, Any] = {
             "task": self._task.name,
@@ -415,7 +461,11 @@ class _Samples:
         }
         table["majority"] = self._write(MAJORITY, infos, by_majority, whole, len(by_majority))
         if scored is not None:
-            table["best"] = self._write(BEST, infos, by_verifier, whole, len(by_verifier))
+            best_of = self._write(BEST, infos, by_verifier, whole, len(by_verifier))
+            table["best"] = {
+                **best_of,
+                **{name: judgements[name] for name in ("scored", "unscored")},
+            }
         with wrap_os_error(self._out):
             write_json(self._out / TABLE, table)
         return table
@@ -500,6 +550,9 @@ def _summed(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 # The best of a step's answers, by anybody's scores.
 
+Verifier = Callable[[Step, _Answer], float | None]
+"""The score of an answer; None where it has none."""
+
 
 class _Line(msgspec.Struct):
     sample_id: str
@@ -537,11 +590,40 @@ def read_scores(path: Path) -> dict[tuple[str, int], float]:
     return found
 
 
-def _best(
-    step: Step, usable: Sequence[_Answer], scored: Mapping[tuple[str, int], float]
-) -> _Answer | None:
+def read_verifier(path: Path, task: Task) -> Verifier:
+    """What a verifier says of an answer: a file of scores, or a run of a critic.
+
+    The answers that a critic judged are known by what they say (`answer_key`), whichever sample of
+    whichever run they are.
+
+    Args:
+        path: a file as of `read_scores`, or the folder of a run whose profile has the value
+            `P_RIGHT`.
+        task: of the answers.
+
+    Raises:
+        PredictionError: as `read_scores`.
+        RunError: it is a folder, and no run with scores.
+        UsageError: it is a run that judges no answers.
+    """
+    if not path.is_dir():
+        scored = read_scores(path)
+        return lambda step, answer: scored.get((step.sample_id, answer.number + 1))
+    profile = read_results(path)["profile"]
+    lines = run_files.read_scores(path, profile, values=(P_RIGHT,))
+    if not any(P_RIGHT in line for line in lines.values()):
+        raise UsageError(
+            f"the run judges no answers: its profile {profile} has no {P_RIGHT}",
+            where=f"--verifier {path}",
+            expected="a run of a critic, on rows of `omnidata synth criticbench --run RUN`",
+        )
+    known = {name: line[P_RIGHT] for name, line in lines.items() if line.get(P_RIGHT) is not None}
+    return lambda step, answer: known.get(
+        f"{step.sample_id}#{answer_key(task, step, answer.completion)}"
+    )
+
+
+def _best(usable: Sequence[_Answer], scores: Sequence[float | None]) -> _Answer | None:
     """The answer with the highest score, the first of equals; None where none has any."""
-    known = [each for each in usable if (step.sample_id, each.number + 1) in scored]
-    if not known:
-        return None
-    return max(known, key=lambda each: (scored[step.sample_id, each.number + 1], -each.number))
+    known = [(score, -n) for n, score in enumerate(scores) if score is not None]
+    return usable[-max(known)[1]] if known else None

@@ -30,6 +30,7 @@ from omnidata.predictions import Prediction
 from omnidata.run import engines
 from omnidata.run.engines import Cluster, Lost
 from omnidata.run.folder import file_name
+from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import Chunks, Job, Judge, judged
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
@@ -142,6 +143,9 @@ def score(
         first = [n for n, name in enumerate(ids_of(steps)) if places.get(name) == n]
         steps, whole = taken(steps, first), whole[first]
         places = Positions(steps)
+    rollouts = None if patches_of(task) is None else PatchedRollouts(task, steps)
+    if rollouts:
+        answers = rollouts.watched(answers)
     judge = Judge(task if causes else None, profile)
     columns = _Columns(judge, steps, places, origin)
     if workers is None:
@@ -167,6 +171,8 @@ def score(
     }
     if causes:
         results["causes"] = _causes(judge, results["by"])
+    if rollouts:
+        results["patched"] = rollouts.table()
     if judge.degraded:
         results["counts"]["degraded"] = judge.degraded
     if repeated:

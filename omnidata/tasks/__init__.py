@@ -51,6 +51,13 @@ def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
         from omnidata.tasks.plugin_tasks import PluginBenchmark
 
         found = cast("Task", PluginBenchmark(found.task, found.blame, reading))
+    if "patches" in common and not found.needs_predictions:
+        raise UsageError(
+            "there are no misses in a history that is not the model's own",
+            where=f"-T patches={common['patches']}",
+            expected="-T history=predicted beside it",
+            remedy="leave patches out",
+        )
     if common:
         found = cast("Task", WithCommonOptions(found, common))
     return in_dialect(found, spoken["dialect"], spoken.get("system", "")) if spoken else found

@@ -35,6 +35,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "media_until": "SHARE",
     "history_window": "N|own",
     "history_screenshots": "N|own",
+    "patches": "N|none",
     "language": "|".join(LANGUAGES),
     "dialect": "NAME",
     "system": "FILE",
@@ -47,6 +48,9 @@ OPTIONS: Final[Mapping[str, str]] = {
   default, of as many as the task itself tells.
 * `history_screenshots`: so many screenshots of earlier steps, the last ones, stand before the
   step's own, in place of the task's own history screenshot; "own", the default, leaves that.
+* `patches`: with `history=predicted`, an answer that is not right stands in the history as the
+  expert's action, a patch (`omnidata.run.histories`); after more misses in an episode than this its
+  rollout ends. "none", the default, tells the model's own actions, and all steps are asked about.
 * `language`: of the instruction, whatever the language of the app: the one that the benchmark
   prescribes ("own"), or one of those in the row, or both.
 * `dialect`: the task is asked and answered as a family of models does it, see
@@ -56,8 +60,8 @@ OPTIONS: Final[Mapping[str, str]] = {
 
 IN_DIALECT: Final = ("dialect", "system")
 """Those of them that make another task of it."""
-FOR_JUDGING: Final = ("dialect",)
-"""Those of them that answers are judged by, and so are recorded ones."""
+FOR_JUDGING: Final = ("dialect", "patches")
+"""Those of them that answers are judged or counted by, and so are recorded ones."""
 AT_LOADING: Final = ("language", "history_screenshots")
 """Those of them that need more than a step, and so change the steps when they are loaded."""
 
@@ -74,6 +78,7 @@ VARIATIONS: Final = (
         "history_window", "", {"": "All"}, "Earlier actions that are told", "Actions", other="Last"
     ),
     Variation("history_screenshots", "", {"": "The task's"}, "Earlier screenshots", "Screenshots"),
+    Variation("patches", "", {"": "None"}, "Misses that are patched", "Patches", other="Up to"),
     Variation(
         "language",
         "own",
@@ -94,8 +99,9 @@ VARIATIONS: Final = (
 )
 """Their tables in `omnidata report`."""
 
-_COUNTS: Final = ("history_window", "history_screenshots")
+_COUNTS: Final = ("history_window", "history_screenshots", "patches")
 _OWN: Final = "own"
+_NONE: Final = "none"
 _DIGITS: Final = 4
 _LACKING: Final = {
     "media_until": "no step has a clip or a sound",
@@ -138,7 +144,7 @@ def _canonical(name: str, value: str) -> str:
     """The value in one spelling; empty for the default."""
     if name in IN_DIALECT:
         return "" if value == UNIFIED and name == "dialect" else value
-    if value == _OWN and name in (*_COUNTS, "language"):
+    if value == (_NONE if name == "patches" else _OWN) and name in (*_COUNTS, "language"):
         return ""
     if name == "language" and value in LANGUAGES:
         return value
@@ -156,7 +162,9 @@ def _canonical(name: str, value: str) -> str:
     raise UsageError(
         f'"{value}" is no value of "{name}"',
         where=f"-T {name}={value}",
-        expected=expected.get(name, f"a whole number from 0 to 999, or {_OWN}"),
+        expected=expected.get(
+            name, f"a whole number from 0 to 999, or {_NONE if name == 'patches' else _OWN}"
+        ),
     )
 
 
@@ -300,7 +308,7 @@ def check_effects(
     """
     if not isinstance(task, WithCommonOptions):
         return []
-    wanted = task.given if names is None else [name for name in task.given if name in names]
+    wanted = [name for name in task.given if name in _LACKING and (names is None or name in names)]
     return [found for name in wanted if (found := _effect(task, name, source.steps))]
 
 

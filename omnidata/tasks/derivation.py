@@ -7,10 +7,11 @@ writes its rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from omnidata.actions import Action, Box, Screen
+from omnidata.types import Modality, Part
 
 MOST_OPERATIONS: Final = 26
 """Different actions of one action space: each is asked for by a letter."""
@@ -79,21 +80,69 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """What an agent was shown at a step, and its answer.
+
+    Attributes:
+        shown: texts and media in order; the `role` of a medium is its name in `Judged.media`.
+        answer: as it came.
+        size: width and height in pixels of the screenshot that the agent was shown, where places in
+            the answer go by it and it is not that of the picture; else None.
+    """
+
+    shown: tuple[Part, ...]
+    answer: str
+    size: Screen | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Answers of an agent, and whether they are right.
+
+    Attributes:
+        name: unique among the rows: the step or the episode, and a hash of the answers.
+        group: of the step, as in `Step.group`.
+        source: the task that they answer.
+        model: who answered.
+        instruction: of the episode.
+        screen: size of the first screenshot, in pixels.
+        turns: one, or those of an episode in order.
+        media: role -> kind, and path below the folder of the rows.
+        right: whether each answer has a full score by the profile of its task.
+        about: further columns, as JSON values.
+    """
+
+    name: str
+    group: str
+    source: str
+    model: str
+    instruction: str
+    screen: Screen
+    turns: tuple[Turn, ...]
+    media: Mapping[str, tuple[Modality, str]]
+    right: bool
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Derivation:
     """How rows of a benchmark are made of the data of other tasks.
 
     Attributes:
         verb: of `omnidata synth`; tasks that share one are made together.
         of: what is asked: "actions", which actions lie between observations; "success", whether
-            they fulfil an instruction; "target", where the element is that an instruction means.
+            they fulfil an instruction; "target", where the element is that an instruction means;
+            "answer", whether a model's answer to a step is right; "answers", whether all of its
+            answers in an episode are.
         file: the name of the file that the rows are written to, as JSON lines; pictures lie in
             `images` beside it.
-        row: a row, of a `Trajectory`; where a target is asked for, of an `Element`.
+        row: a row, of a `Trajectory`; where a target is asked for, of an `Element`; where answers
+            are asked about, of a `Judged`.
         most: actions that a prompt shows at most.
     """
 
     verb: str
-    of: Literal["actions", "success", "target"]
+    of: Literal["actions", "success", "target", "answer", "answers"]
     file: str
     row: Callable[[Any], Mapping[str, Any]]
     most: int = 1

@@ -38,6 +38,7 @@ from omnidata.training.prompt_formats import REWARD, REWARD_FILE, SUFFIX
 from omnidata.training.reward_files import write_reward
 from omnidata.training.rewards import TERMS
 from omnidata.training.rows import Line, Maker, Options, asked, unstated
+from omnidata.training.semi_online import RunHistories
 from omnidata.types import LoadedDataset, Modality, Progress, Step, Task
 
 __all__ = ["Exported", "Options", "Sizing", "export"]
@@ -271,6 +272,7 @@ def export(
     limit: int | None = None,
     against: LoadedDataset | None = None,
     preferences: Preferences | None = None,
+    histories: RunHistories | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Exported:
@@ -289,6 +291,7 @@ def export(
         limit: the first so many steps.
         against: data of an evaluation with which the training data must share nothing.
         preferences: of answers to each other, which the rows have in place of right answers.
+        histories: of a run, which the prompts tell; there are rows of the steps that it came to.
         overwrite: replace an export that is there.
         progress: called with the media done and their number; then again for those of `against`.
 
@@ -301,8 +304,12 @@ def export(
             that nobody named, another process is exporting to the same place, or it cannot be
             written.
     """
+    if histories:
+        task = histories.task
     options.check(task)
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
+    if histories:
+        steps = [step for step in steps if step.sample_id in histories.past]
     refuse_closed(steps)
     chosen: Chosen | None = None
     if preferences:
@@ -366,6 +373,8 @@ def export(
             report["preferences"] = pairs.report()
             for split, file in splits.items():
                 report["splits"][split]["rows"] = file.rows
+        if histories:
+            report["histories"] = dict(histories.report)
         if any(wanted.size for wanted in needed):
             report["fixed_sizes"] = True
         if task.special_tokens:

@@ -26,9 +26,13 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from omnidata.adapters.hf.model import InputPipeline
 from omnidata.adapters.hf.options import parse
-from omnidata.errors import PlatformError, UsageError
-from omnidata.training.prompt_formats import shown_in
-from omnidata.training.reward_files import TrlReward
+from omnidata.errors import DataError, PlatformError, UsageError
+from omnidata.jsontext import json_lines
+from omnidata.run.selection import Split
+from omnidata.storage import read_json
+from omnidata.training.export import REPORT
+from omnidata.training.prompt_formats import REWARD, shown_in
+from omnidata.training.reward_files import TrlReward, load_reward
 from omnidata.training.rewards import Reward
 from omnidata.types import LoadedDataset, Step, Task
 
@@ -59,6 +63,54 @@ def prompt_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> datasets.
     rows = training_table(task, steps)
     found = steps.steps if isinstance(steps, LoadedDataset) else steps
     return rows.with_transform(_Rows(task, found))
+
+
+def exported_prompts(out: Path, split: Split = "train") -> tuple[Task, datasets.Dataset]:
+    """The steps of an export, as `prompt_table` has them, and their task.
+
+    The prompts are made anew of the data, with all media as they are, so that a split of
+    `omnidata export --format trl-grpo` and its checks for leaks serve sound and clips too.
+
+    Args:
+        out: the export; `load_reward(out / "reward.json")` is its reward.
+        split: which rows.
+
+    Raises:
+        DataError: it is no such export, or the data have changed since.
+        UsageError: its prompts show something else than those of the data.
+    """
+    reward = load_reward(out / REWARD)
+    report = read_json(out / REPORT)
+    options = report.get("options", {})
+    altered = {
+        "--video frames": options.get("video", "file") != "file",
+        "--drop-audio": options.get("drop_audio", False),
+        "--image-size, --smart-resize": any((options.get("sizing") or {}).values()),
+        "--histories": "histories" in report,
+    }
+    for flag, is_given in altered.items():
+        if is_given:
+            raise UsageError(
+                "the rows show other prompts than those that would be made of the data",
+                where=f"{out}, {flag}",
+                expected="an export without it",
+                remedy="prompt_table(run_histories(task, source, RUN).task, steps)"
+                if flag == "--histories"
+                else "export again without; OmniPrompts(options=...) has sizes",
+            )
+    path = out / f"{split}.jsonl"
+    if not path.is_file():
+        raise DataError(
+            "the export has no such rows",
+            where=str(path),
+            expected="an export with --format trl-grpo or swift-grpo, and that split",
+            remedy="export again",
+        )
+    steps = [
+        reward.step(row["sample_id"] if isinstance(row, dict) and "sample_id" in row else where)
+        for where, row in json_lines(path)
+    ]
+    return reward.task, prompt_table(reward.task, steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ PreferenceFormat = Literal[
     "trl-dpo", "trl-kto", "swift-dpo", "llamafactory-dpo", "llamafactory-kto"
 ]
 Order = Literal["nearest", "balanced"]
+Standing = Literal["right", "wrong", "partly", "unjudged"]
 
 TRAINERS: Final[Mapping[PreferenceFormat, FormatName]] = {
     "trl-dpo": "trl",
@@ -215,29 +216,36 @@ class _Judged:
     distance: float = math.inf
 
 
-def run_options(task: str, run: Path) -> dict[str, str]:
+def run_options(task: str, run: Path, option: str = "--pairs") -> dict[str, str]:
     """The task's options in a run, for whoever wants its prompts.
+
+    Args:
+        task: its name.
+        run: the folder.
+        option: how it was named, for messages.
 
     Raises:
         UsageError: the run is of another task.
         RunError: it is none, or broken.
     """
     info = read_info(run)
-    _check_task(run, info, task)
+    _check_task(run, info, task, option)
     return dict(info.get("options", {}))
 
 
-def _check_task(run: Path, info: Mapping[str, Any], task: str) -> None:
+def _check_task(run: Path, info: Mapping[str, Any], task: str, option: str) -> None:
     if info["task"] != task:
         raise UsageError(
             f"the run is of {info['task']}",
-            where=f"--pairs {run}",
+            where=f"{option} {run}",
             expected=f"a run of {task}",
             remedy="name runs of one task",
         )
 
 
-def check_run(run: Path, info: Mapping[str, Any], task: Task, source: LoadedDataset) -> None:
+def check_run(
+    run: Path, info: Mapping[str, Any], task: Task, source: LoadedDataset, option: str = "--pairs"
+) -> None:
     """Refuse a run whose answers are not to these prompts.
 
     Args:
@@ -245,18 +253,19 @@ def check_run(run: Path, info: Mapping[str, Any], task: Task, source: LoadedData
         info: the content of its `run.json`.
         task: writes the prompts.
         source: the data.
+        option: how it was named, for messages.
 
     Raises:
         UsageError: the run is of another task or other data, was shown media that were altered, or
             had other prompts.
     """
-    where = f"--pairs {run}"
-    _check_task(run, info, task.name)
+    where = f"{option} {run}"
+    _check_task(run, info, task.name, option)
     if info.get("dataset_fingerprint") != source.fingerprint:
         raise UsageError(
             "the run was made on other annotations",
             where=where,
-            expected="the data of the run: answers to other steps are no preference here",
+            expected="the data of the run, whose steps it answers",
             remedy=f"name its data, {info['data']}" if info.get("data") else "name its data",
         )
     if info.get("control"):
@@ -277,10 +286,47 @@ def check_run(run: Path, info: Mapping[str, Any], task: Task, source: LoadedData
             "the run had other prompts" + (f": {cut(told)}" if told else ""),
             where=where,
             expected="one prompt for all answers to a step, which the rows have",
-            remedy=f"export with {' '.join(other)}, and other runs apart"
+            remedy=f"give {' '.join(other)}, and name other runs apart"
             if other
             else "ask again with this version, or leave the run out",
         )
+
+
+def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> str:
+    """Why an answer is no verdict of the model's on the step, in a word; empty if it is one.
+
+    Args:
+        answer: what a run has for the step.
+        left_out: modalities that it need not have been given to.
+    """
+    if answer is None:
+        return "no_answer"
+    if answer.delivery != "ok":
+        return answer.delivery
+    kinds = {part.get("kind") for part in predictions.dropped(answer.receipt)}
+    if kinds.difference(left_out) or ("degraded" in answer.receipt and not kinds):
+        return "degraded"
+    return ""
+
+
+def judged(profile: Profile, step: Step, answer: Completion) -> tuple[Verdict, Standing]:
+    """The profile's verdict on an answer, and what it comes to."""
+    verdict = profile.judge(step, answer.text, answer.receipt)
+    value = deciding(dict(zip(profile.values, verdict.values, strict=True)))
+    if value is None:
+        return verdict, "unjudged"
+    return verdict, "right" if value > _RIGHT else "partly" if value > 0 else "wrong"
+
+
+def diagnosis(
+    task: Task, profile: Profile, step: Step, verdict: Verdict, answer: Completion
+) -> Diagnosis:
+    """What is wrong with an answer; `rule` where the benchmark's own explanation fails."""
+    try:
+        told = task.explain(step, verdict, profile=profile.name, receipt=answer.receipt)
+        return told.diagnosis or Diagnosis("rule")
+    except PluginError:  # it says nothing about the verdict, which stands
+        return Diagnosis("rule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,50 +458,24 @@ class Choosing:
         known: set[str] = set()
         for number, source in enumerate(self.sources):
             answer = source.answers.get(step.sample_id)
-            what = self._unusable(answer)
+            what = unusable(answer, self._left_out)
             if answer is None or what:
                 source.counts[what] += 1
                 continue
             seen[number].look(step, answer.delivery, answer.receipt)
-            verdict = self._profile.judge(step, answer.text, answer.receipt)
-            value = deciding(dict(zip(self._profile.values, verdict.values, strict=True)))
-            told = "unjudged" if value is None else "right" if value > _RIGHT else "wrong"
-            if told == "wrong" and value > 0:
-                told = "partly"
-            if told in ("right", "wrong") and answer.text in known:
-                told = "repeated"
-            source.counts[told] += 1
-            if told not in ("right", "wrong"):
+            verdict, told = judged(self._profile, step, answer)
+            again = told in ("right", "wrong") and answer.text in known
+            source.counts["repeated" if again else told] += 1
+            if again or told not in ("right", "wrong"):
                 continue
             known.add(answer.text)
             if told == "right":
                 right.append(_Judged(number))
                 continue
-            why = self._diagnosis(step, verdict, answer)
+            why = diagnosis(self._task, self._profile, step, verdict, answer)
             far = math.inf if why.distance is None else why.distance
             wrong.append(_Judged(number, why.cause, far))
         return right, sorted(wrong, key=lambda each: (tier(each.cause), each.distance))
-
-    def _diagnosis(self, step: Step, verdict: Verdict, answer: Completion) -> Diagnosis:
-        """What is wrong; `rule` where the benchmark's own explanation fails."""
-        try:
-            told = self._task.explain(
-                step, verdict, profile=self._profile.name, receipt=answer.receipt
-            )
-            return told.diagnosis or Diagnosis("rule")
-        except PluginError:  # it says nothing about the verdict, which stands
-            return Diagnosis("rule")
-
-    def _unusable(self, answer: Completion | None) -> str:
-        """Why an answer is no preference, in a word; empty if it may be one."""
-        if answer is None:
-            return "no_answer"
-        if answer.delivery != "ok":
-            return answer.delivery
-        kinds = {part.get("kind") for part in predictions.dropped(answer.receipt)}
-        if kinds - self._left_out or ("degraded" in answer.receipt and not kinds):
-            return "degraded"
-        return ""
 
     def _report(self, counts: Counter[str]) -> dict[str, Any]:
         return {

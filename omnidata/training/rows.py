@@ -113,7 +113,7 @@ class Options:
             raise UsageError(
                 "in training there are no answers of the model that a prompt could show",
                 where="-T history=predicted",
-                expected="history=gold or history=none",
+                expected="history=gold or history=none, or --histories RUN with such a run",
             )
         if self.drop_audio and task.options.get("voice"):
             raise UsageError(

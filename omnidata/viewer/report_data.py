@@ -15,8 +15,9 @@ from omnidata.errors import MediaError, OmnidataError, RunError, UsageError, cou
 from omnidata.mirror import local
 from omnidata.predictions import Prediction, lacked, parts
 from omnidata.run.altered_media import Alteration, read_alteration, step_without
+from omnidata.run.histories import Histories
 from omnidata.run.run_files import Run, recorded_steps
-from omnidata.tasks import get_task, of_screen
+from omnidata.tasks import get_task
 from omnidata.types import (
     Diagnosis,
     Explanation,
@@ -133,15 +134,14 @@ class Book:
 
     def past_answers(self, number: int) -> list[Action | None]:
         """The model's own actions before a step, as its prompt showed them."""
-        step = self.steps[number]
-        past: list[Action | None] = [None] * step.step_index
+        step, histories = self.steps[number], Histories(self.task)
         for other in self.episodes[self.episode_of[number]]:
             before = self.steps[other]
-            said = self.prediction(before) if before.step_index < step.step_index else None
-            if said and said.delivery == "ok":
-                receipt = of_screen(said.receipt, before.screen)
-                past[before.step_index] = self.task.read(said.output or "", receipt)
-        return past
+            if before.step_index < step.step_index:
+                said = self.prediction(before)
+                histories.remember(before, said.completion() if said else None)
+        past = histories.before(step)
+        return [*past, *[None] * (step.step_index - len(past))]
 
 
 def open_run(run: Run, *, data: Path | None = None) -> Book:

@@ -140,8 +140,11 @@ def preload() -> None:
 def _get_ready() -> None:
     """Import what is missing, and make the commands: that takes longer than most help texts."""
     preload()
-    command = typer.main.get_command(import_module("omnidata.cli").app)
-    typer.main.get_command = lambda typer_instance: command
+    app, made = import_module("omnidata.cli").app, typer.main.get_command
+    command = made(app)
+    typer.main.get_command = lambda typer_instance: (
+        command if typer_instance is app else made(typer_instance)
+    )
     gc.freeze()  # a child that looks for garbage would copy all of this
 
 

@@ -38,6 +38,8 @@ RIGHT: Mapping[str, str] = {
     "mind2web": "mind2web",
     "online-mind2web": "online-mind2web",
     "osworld-g": "osworld-g",
+    "step-critic": "step-critic",
+    "trajectory-critic": "trajectory-critic",
 }
 real = pytest.mark.skipif(not REAL["groundui"].is_file(), reason=NO_SHARED)
 

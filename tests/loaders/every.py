@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.loaders import desk, neighbours, omnibench, osworld, phones, published_forms
 from tests.loaders.agentstudio import act, ground, single, trajectory, write
@@ -33,6 +34,8 @@ def rows_of(task: str, folder: Path) -> Path:
     if task == "online-mind2web":
         two = neighbours.label("t1", Seer="1"), neighbours.label("t2", Seer="0")
         return write(folder / "labels.jsonl", *two)
+    if task in ("step-critic", "trajectory-critic"):
+        return write(folder / "rows.jsonl", *(judged(task, right=right) for right in (True, False)))
     part = omnibench.trajectory(omnibench.act(), intent="Save")
     own = {"trajectory_id": "1(0)", "subtask_id": None, "task_id": "1"}
     whole = {**part, **own, "topological_order": ["A"]}
@@ -43,3 +46,19 @@ def rows_of(task: str, folder: Path) -> Path:
     }
     pair = [trajectory(), trajectory(act(0), annotation_id="e2", is_success=False)]
     return write(folder / "rows.jsonl", *rows.get(task, pair))
+
+
+def judged(task: str, *, right: bool) -> dict[str, Any]:
+    """A row of a critic's task."""
+    return {
+        "sample_id": f"App/E{int(right)}/0#0",
+        "asks": task,
+        "instruction": "Save",
+        "group": f"app/E{int(right)}",
+        "source": "omnigui",
+        "model": "tiny",
+        "right": right,
+        "screen": [72, 160],
+        "media": {"screenshot": {"kind": "image", "path": "media/a.png"}},
+        "turns": [{"shown": ["Goal: Save", {"medium": "screenshot"}], "answer": "tap"}],
+    }

@@ -22,6 +22,7 @@ from omnidata.tasks.agentnet import rules as agentnet
 from omnidata.tasks.agentstudio import answers as agentstudio
 from omnidata.tasks.agentstudio import rules as critic
 from omnidata.tasks.cagui_grounding import task as cagui
+from omnidata.tasks.critics import task as critics
 from omnidata.tasks.mind2web import rules as mind2web
 from omnidata.tasks.omnibench import actions as omnibench
 from omnidata.tasks.omnigui import answers as omnigui
@@ -52,6 +53,8 @@ READERS: Mapping[str, Sequence[Callable[..., object]]] = {
     "osworld": [osworld.parse],
     "osworld-g": [osworld_g.read_released, points.read],
     "screenspot": [points.read],
+    "step-critic": [critics.read_judgement],
+    "trajectory-critic": [critics.read_judgement],
 }
 """What reads a text, by task: of several, each profile has one."""
 

@@ -290,3 +290,35 @@ def test_what_is_not_covered_is_refused(once: Once, task: Task, tmp_path: Path) 
             trainer(once, task, source, tmp_path, reward, **changes)
     with pytest.raises(UsageError, match="own answers"):
         OmniPrompts(checkpoint(once, "qwen2.5-omni"), get_task("omnigui", {"history": "predicted"}))
+
+
+def test_an_export_and_a_run_are_rows_for_the_trainer(
+    once: Once, task: Task, tmp_path: Path
+) -> None:
+    from omnidata.run.evaluate import evaluate
+    from omnidata.training import OmniPrompts, exported_prompts, prompt_table, run_histories
+
+    data, out = data_tree(once), tmp_path / "out"
+    source = task.load(data, check_media=False)
+    written(task, data, out, LIKE, prompts="swift-grpo")
+    loaded, table = exported_prompts(out)
+    rows = [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
+    assert [row["sample_id"] for row in table] == [row["sample_id"] for row in rows]
+    plain = prompt_table(loaded, [row["step"] for row in table])
+    assert [row["prompt"] for row in plain] == [row["prompt"] for row in table]
+    frames = tmp_path / "frames"
+    written(task, data, frames, LIKE, prompts="swift-grpo", video="frames")
+    with pytest.raises(UsageError, match="other prompts than"):
+        exported_prompts(frames)
+    semi = get_task("omnigui", {"history": "predicted", "patches": "9"})
+    evaluate(semi, source, "baseline:majority", tmp_path / "run")
+    told = run_histories(semi, source, tmp_path / "run")
+    steps = [step for step in source.steps if step.sample_id in told.past]
+    folder = checkpoint(once, "qwen2.5-omni")
+    words = OmniPrompts(folder, told.task, options=SMALL)
+    last = steps[-1]
+    said = words.processor.tokenizer.decode(words.of(last).ids)
+    own = semi.prompt(last, list(told.past[last.sample_id]))[1].parts[-1].text
+    assert last.history
+    assert own in said
+    assert prompt_table(told.task, steps)[len(steps) - 1]["prompt"][1]["content"].endswith(own)

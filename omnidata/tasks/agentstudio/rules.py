@@ -14,14 +14,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from omnidata.actions import Space
-from omnidata.metrics.classification import RATES, Confusion, rates
 from omnidata.metrics.edit_distance import edit_distance
-from omnidata.metrics.intervals import Floats, Mask, summed
-from omnidata.metrics.paired import Measures, Sums, Unit, known
-from omnidata.metrics.row_tables import critic_table
+from omnidata.metrics.paired import Unit
 from omnidata.tasks.agentstudio.answers import (
     DRESS,
     Letters,
@@ -35,8 +30,9 @@ from omnidata.tasks.agentstudio.answers import (
 from omnidata.tasks.agentstudio.rows import PLATFORMS, shown
 from omnidata.tasks.coordinates import resizing
 from omnidata.tasks.points import answers
-from omnidata.tasks.profiles import RowProfile, owners, sized
-from omnidata.types import Outcome, Step, Verdict, VerdictColumns
+from omnidata.tasks.profiles import RowProfile
+from omnidata.tasks.yes_no import YesNoProfile
+from omnidata.types import Outcome, Step, Verdict
 
 _TRUTH = re.compile(
     rf"[\s{re.escape(DRESS)}]*+(true|false)(?![^\W_])"
@@ -252,15 +248,16 @@ def _lettered(found: LettersVerdict, values: tuple[float | bool | None, ...]) ->
     return Verdict(outcome, values, parsed, found.fault)
 
 
-class CriticProfile(AgentStudioProfile):
+class CriticProfile(AgentStudioProfile, YesNoProfile):
     """CriticBench: does the trajectory succeed? (section 5.3).
 
     The release stores only whether a response is right, so that an unread one counts as the
     opposite of the truth; the paper's profile counts it as neither.
     """
 
-    values = ("score", "said")
-    columns: Mapping[str, Unit] = dict.fromkeys(RATES, "share")
+    def truth(self, step: Step) -> bool:
+        """Whether the trajectory succeeded."""
+        return bool(step.source["is_success"])
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read the response as true or false."""
@@ -272,55 +269,3 @@ class CriticProfile(AgentStudioProfile):
         if said is None:
             return Verdict("unparsed", (False, None), None, "no truth value after an Answer:")
         return Verdict("ok", (said == success, said), {"success": said})
-
-    def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
-        """The rates are of the cells of the confusion, which rows add to."""
-        judged = known(a.values["score"], b.values["score"])
-        owner = owners(steps, np.ones(len(steps), dtype=np.bool_))
-        truth = np.array([bool(step.source["is_success"]) for step in steps])
-        sides = [_cells(truth, rows.values["said"]) for rows in (a, b)]
-
-        def sums(chosen: Mask) -> Sums:
-            kept = chosen & judged
-            added_a, added_b = (summed(side[kept], owner[kept]) for side in sides)
-            return Sums(added_a, added_b, _critic_rates, [tuple(range(7))] * len(RATES))
-
-        return Measures(self.columns, self.by, ("accuracy", "score"), judged, sums)
-
-    def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
-        chosen = np.flatnonzero(mask).tolist()
-        said = rows.values["said"][chosen].tolist()
-        truth = [bool(steps[number].source["is_success"]) for number in chosen]
-        read = [None if value != value else bool(value) for value in said]
-        groups: dict[int, list[int]] = {}
-        for number, owner in enumerate(owners(steps, mask).tolist()):
-            groups.setdefault(owner, []).append(number)
-        per_group = [
-            Confusion.of([truth[number] for number in places], [read[number] for number in places])
-            for places in groups.values()
-        ]
-        shared = len(groups) < len(chosen)
-        counts = Confusion.of(truth, read)
-        return sized(critic_table(counts, per_group=per_group if shared else ()))
-
-
-def _critic_rates(sums: Floats) -> Floats:
-    """`rates`, where nothing by nothing is 0 as in the table; the last column counts rows."""
-    found: Floats = np.nan_to_num(rates(sums[..., :6]))
-    return np.where(sums[..., 6:] > 0, found, np.nan)
-
-
-def _cells(truth: Mask, said: Floats) -> Floats:
-    """(N, 7): for each row its cell of `Confusion`, and 1."""
-    unread = np.isnan(said)
-    yes = np.nan_to_num(said) == 1
-    cells = [
-        truth & yes,
-        ~truth & yes,
-        truth & ~yes & ~unread,
-        ~truth & ~yes & ~unread,
-        truth & unread,
-        ~truth & unread,
-        np.ones_like(truth),
-    ]
-    return np.column_stack(cells).astype(np.float64)

@@ -1,0 +1,155 @@
+"""Histories of predictions: what a model did at earlier steps, as the prompt of a step tells it.
+
+With `-T patches=N` a history is semi-online (UI-S1: Lu et al., 2025, Semi-online Reinforcement
+Learning for GUI Automation): the model's own actions as long as they are right; in the place of one
+that is not stands the expert's, a patch. After more than N misses the rollout of the episode ends,
+and its other steps are not asked about. Right is what the task's default profile says, whatever
+profile the run is scored by, so that a history is a matter of the answers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from omnidata.actions import Action
+from omnidata.predictions import Prediction
+from omnidata.run.folder import TRANSIENT
+from omnidata.tasks.coordinates import of_screen
+from omnidata.tasks.explaining import deciding
+from omnidata.types import Completion, Step, Task
+
+PATCHES = "patches"
+_RIGHT = 1 - 1e-9
+
+
+def patches_of(task: Task) -> int | None:
+    """How many misses of an episode are patched; None where histories are the model's own."""
+    told = task.options.get(PATCHES)
+    return None if told is None else int(told)
+
+
+class Histories:
+    """The histories of episodes, answer by answer; each episode's must come in order.
+
+    Args:
+        task: reads the answers, and judges them where misses are patched.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._most = patches_of(task)
+        self._past: dict[str, list[Action | None]] = {}
+        self._misses: dict[str, int] = {}
+
+    def before(self, step: Step) -> Sequence[Action | None]:
+        """What was done before a step, as far as it is known."""
+        return self._past.get(step.episode, ())
+
+    def has_ended(self, step: Step) -> bool:
+        """Whether the rollout of the step's episode had more misses than are patched."""
+        return self._most is not None and self._misses.get(step.episode, 0) > self._most
+
+    def remember(self, step: Step, answer: Completion | None) -> None:
+        """Add what was done at a step; None where no answer came."""
+        past = self._past.setdefault(step.episode, [])
+        past.extend([None] * (step.step_index - len(past)))  # steps that the data lacks
+        if self._most is not None:
+            missed = is_miss(self._task, step, answer)
+            if missed:
+                self._misses[step.episode] = self._misses.get(step.episode, 0) + 1
+            if missed is not False:
+                past.append(step.action)
+                return
+        said = answer is not None and answer.delivery == "ok"
+        past.append(
+            self._task.read(answer.text, of_screen(answer.receipt, step.screen))
+            if answer and said
+            else None
+        )
+
+
+def is_miss(task: Task, step: Step, answer: Completion | None) -> bool | None:
+    """Whether an answer is not right, by the task's default profile.
+
+    Returns:
+        None where no answer came that could be a miss: it will be asked for again. False also where
+        the step cannot be judged.
+    """
+    if answer is None or answer.delivery in TRANSIENT:
+        return None
+    if answer.delivery != "ok":
+        return True
+    profile = task.profiles[task.default_profile]
+    verdict = profile.judge(step, answer.text, answer.receipt)
+    value = deciding(dict(zip(profile.values, verdict.values, strict=True)))
+    return value is not None and not value > _RIGHT
+
+
+def ended_after(task: Task, steps: Iterable[Step], done: Mapping[str, Completion]) -> bool:
+    """Whether a rollout has ended, with the answers that there are.
+
+    Args:
+        task: of the steps.
+        steps: of one episode, in order.
+        done: answers by sample id.
+    """
+    histories = Histories(task)
+    for step in steps:
+        if step.sample_id in done:
+            histories.remember(step, done[step.sample_id])
+            if histories.has_ended(step):
+                return True
+    return False
+
+
+class PatchedRollouts:
+    """Counts, while answers are scored, what was patched and how far the rollouts got.
+
+    Args:
+        task: with `patches`.
+        steps: of the run.
+    """
+
+    def __init__(self, task: Task, steps: Sequence[Step]) -> None:
+        self._task, self._steps = task, steps
+        self._missed: dict[str, bool | None] = {}
+
+    def watched(self, answers: Iterable[Prediction]) -> Iterator[Prediction]:
+        """The answers, each held against its step as it passes."""
+        steps = {step.sample_id: step for step in self._steps}
+        for answer in answers:
+            if step := steps.get(answer.sample_id):
+                self._missed[answer.sample_id] = is_miss(self._task, step, answer.completion())
+            yield answer
+
+    def table(self) -> dict[str, Any]:
+        """The counts.
+
+        Returns:
+            `patches`, the most in an episode; `episodes`; `patched_steps`, misses after which the
+            expert's action stands in the history; `patched_episodes`, that have any; `ended`,
+            episodes with more misses; `not_asked`, steps after these; `reached`, the mean share of
+            an episode's steps up to its end or its rollout's.
+        """
+        most = patches_of(self._task) or 0
+        found = dict.fromkeys(
+            ("episodes", "patched_steps", "patched_episodes", "ended", "not_asked"), 0
+        )
+        shares = 0.0
+        for _, same in groupby(self._steps, key=attrgetter("episode")):
+            steps = list(same)
+            misses = reached = 0
+            for reached, step in enumerate(steps, 1):  # noqa: B007 the last one is wanted
+                misses += self._missed.get(step.sample_id) is True
+                if misses > most:
+                    break
+            found["episodes"] += 1
+            found["patched_steps"] += min(misses, most)
+            found["patched_episodes"] += min(misses, most) > 0
+            found["ended"] += misses > most
+            found["not_asked"] += len(steps) - reached
+            shares += reached / len(steps)
+        return {"patches": most, **found, "reached": shares / max(found["episodes"], 1)}

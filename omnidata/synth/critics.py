@@ -1,0 +1,509 @@
+"""Rows that ask a critic: what a model was shown, what it answered, and whether that is right.
+
+The answers are those of runs, and the profile of their task says what is right. A row is an answer
+to a step, or all answers in an episode, which is right if each of them is. `docs/critics.md` has
+the rules. How rows are written is the benchmark's to say (`omnidata.tasks.derivation`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple
+
+from omnidata.adapters.media_budget import HISTORY
+from omnidata.errors import DataError, Finding, MediaError, RunError, UsageError, counted
+from omnidata.jsontext import encode, hash_of
+from omnidata.loaders.stored_steps import ids_of
+from omnidata.media import AUDIO_RATE, linkable, resolve, samples, stored, wav
+from omnidata.mirror import shown as shown_path
+from omnidata.run.folder import Answers
+from omnidata.run.histories import Histories
+from omnidata.run.media_stamps import Seen, media_of
+from omnidata.run.run_files import ANSWERS, model_name, read_info, recorded_steps
+from omnidata.run.sampling import answer_key, found_below, shown_size
+from omnidata.run.scoring import get_profile
+from omnidata.storage import atomic_write, copy_file, wrap_os_error
+from omnidata.synth.derive import REPORT, RowsStaging, derivation_of
+from omnidata.tasks.derivation import Derivation, Judged, Turn
+from omnidata.training.preferences import check_run, diagnosis, judged, unusable
+from omnidata.types import (
+    Completion,
+    Conversation,
+    LoadedDataset,
+    MediaRef,
+    Modality,
+    Part,
+    Profile,
+    Progress,
+    Step,
+    Task,
+)
+
+MEDIA: Final = "media"
+_SUFFIX: Final[Mapping[Modality, str]] = {"image": ".png", "video": ".mp4", "audio": ".wav"}
+_KNOWN: Final = frozenset(
+    {".png", ".jpg", ".jpeg", ".webp", ".mp4", ".mov", ".mkv", ".webm", ".wav", ".mp3", ".m4a"}
+)
+_NAME: Final = 32  # of 64 digits of a hash
+_TRUTHS: Final = ("right", "wrong")
+
+
+class CriticStaging(RowsStaging):
+    """Rows in the making, with the media of all kinds that they show."""
+
+    contents = frozenset({REPORT, MEDIA})
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run whose answers are asked about.
+
+    Attributes:
+        path: the folder.
+        label: the run that was named.
+        sample: the number of the sample in it, from 1.
+        model: its name.
+        answers: by sample id, each read when it is asked for.
+        asked: the steps that it is about.
+        seen: what its media were.
+        counts: of its answers and of its episodes, by what became of them.
+    """
+
+    path: Path
+    label: str
+    sample: int
+    model: str
+    answers: Answers
+    asked: frozenset[str]
+    seen: Seen
+    counts: Counter[str] = field(default_factory=Counter)
+    episodes: Counter[str] = field(default_factory=Counter)
+
+
+class _Reply(NamedTuple):
+    """An answer with a verdict, and the prompt that it is to."""
+
+    step: Step
+    answer: Completion
+    key: str
+    right: bool
+    cause: str
+    prompt: Conversation
+
+
+def derive_critics(
+    tasks: Sequence[Task],
+    task: Task,
+    source: LoadedDataset,
+    runs: Sequence[Path],
+    out: Path,
+    *,
+    profile: str | None = None,
+    changed_media: bool = False,
+    progress: Progress = lambda done, total: None,
+) -> Mapping[str, Any]:
+    """Write rows of some tasks, made of the answers in runs.
+
+    The same call again goes on with what an interrupted one has left.
+
+    Args:
+        tasks: those with a derivation of "answer" or "answers".
+        task: of the runs, with their options.
+        source: the data of the runs.
+        runs: the folders; samples below one are runs as well.
+        out: a new folder.
+        profile: says what is right; None for the task's default.
+        changed_media: take answers to media that have changed since.
+        progress: called with the episodes that are done and their number.
+
+    Returns:
+        The report, as it lies in `rows.json`.
+
+    Raises:
+        UsageError: a run is of another task or other data, or had other prompts; or `out` holds
+            something else.
+        RunError: a run is none, or has no answers, or media have changed since.
+        DataError: no row can be made, or `out` holds rows of other data, runs or settings.
+        PredictionError: answers cannot be read.
+    """
+    judge = get_profile(task, profile)
+    with ExitStack() as files:
+        opened = [*_opened(task, source, runs)]
+        for run in opened:
+            files.enter_context(closing(run.answers))
+        plan = {
+            "data": shown_path(source.root),
+            "task": source.task,
+            "task_options": dict(task.options),
+            "fingerprint": source.fingerprint,
+            "rows_of": [each.name for each in tasks],
+            "profile": judge.name,
+            "runs": [
+                {
+                    "run": str(run.path),
+                    "model": run.model,
+                    "answers": _sha256(run.path / ANSWERS),
+                }
+                for run in opened
+            ],
+        }
+        inputs = {source.root, *(run.path for run in opened)}
+        staging = CriticStaging(out, plan=plan, inputs=inputs, data=source.root)
+        if report := staging.finished():
+            return report
+        with staging, wrap_os_error(staging.path):
+            made = _Maker(tasks, task, source, judge, opened, staging.path)
+            report = made.write(progress)
+            for run in opened:
+                run.seen.check(allowed=changed_media, where=str(run.path))
+            staging.publish(report)
+    return {**staging.plan, **report}
+
+
+def _opened(task: Task, source: LoadedDataset, runs: Sequence[Path]) -> Iterator[_Run]:
+    places: set[Path] = set()
+    for named in runs:
+        for number, run in enumerate(found_below(named), 1):
+            if run.resolve() in places:
+                raise UsageError(
+                    "the run is named twice",
+                    where=f"--run {run}",
+                    expected="each run once",
+                    remedy="leave one of them out",
+                )
+            places.add(run.resolve())
+            info = read_info(run)
+            check_run(run, info, task, source, "--run")
+            if not (run / ANSWERS).exists():
+                raise RunError(
+                    "the run has no answers",
+                    where=str(run),
+                    expected=ANSWERS,
+                    remedy="repeat its `omnidata evaluate` command, or leave it out",
+                )
+            answers = Answers(run / ANSWERS)
+            answers.read()
+            asked = frozenset(ids_of(recorded_steps(info, source, run)))
+            seen = Seen(lambda step: media_of(task.prompt(step, [])))
+            yield _Run(run, str(named), number, model_name(info), answers, asked, seen)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class _Maker:
+    """Writes the rows, episode by episode.
+
+    Args:
+        tasks: as of `derive_critics`.
+        task: as of `derive_critics`.
+        source: as of `derive_critics`.
+        profile: says what is right.
+        runs: whose answers are asked about.
+        folder: for the files.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        task: Task,
+        source: LoadedDataset,
+        profile: Profile,
+        runs: Sequence[_Run],
+        folder: Path,
+    ) -> None:
+        self._rows: dict[str, Derivation] = {each.name: derivation_of(each) for each in tasks}
+        self._task, self._source, self._profile, self._runs = task, source, profile, runs
+        self._shelf = _Shelf(folder)
+        self._folder = folder
+        self._made = {name: Counter[str]() for name in self._rows}
+        self._groups: dict[str, set[str]] = {name: set() for name in self._rows}
+        self._findings: dict[str, Finding] = {}
+
+    def write(self, progress: Progress) -> dict[str, Any]:
+        """Write all files.
+
+        Returns:
+            The report.
+
+        Raises:
+            DataError: there is no row.
+            OSError: a file cannot be written.
+        """
+        total = len({step.episode for step in self._source.steps})
+        with ExitStack() as files:
+            out = {
+                name: files.enter_context(atomic_write(self._folder / derivation.file))
+                for name, derivation in self._rows.items()
+            }
+            for done, (_, same) in enumerate(
+                groupby(self._source.steps, key=attrgetter("episode"))
+            ):
+                progress(done, total)
+                for name, row in self._of_episode(list(same)):
+                    self._put(out[name], name, row)
+            if not any(each["rows"] for each in self._made.values()):
+                raise self._nothing()
+        for name, derivation in self._rows.items():
+            if not self._made[name]["rows"]:
+                (self._folder / derivation.file).unlink()
+        return {
+            "files": {
+                derivation.file: name
+                for name, derivation in self._rows.items()
+                if self._made[name]["rows"]
+            },
+            "answers": [
+                {
+                    "run": str(run.path),
+                    "steps": dict(run.counts),
+                    "episodes": dict(run.episodes),
+                }
+                for run in self._runs
+            ],
+            "made": {
+                name: {
+                    "rows": counts["rows"],
+                    "groups": len(self._groups[name]),
+                    **{truth: counts[truth] for truth in _TRUTHS},
+                }
+                for name, counts in self._made.items()
+                if counts["rows"]
+            },
+            "findings": [dict(finding.as_dict()) for finding in self._findings.values()],
+        }
+
+    def _put(self, file: IO[bytes], name: str, row: Judged) -> None:
+        file.write(encode(self._rows[name].row(row)) + b"\n")
+        self._made[name].update(("rows", "right" if row.right else "wrong"))
+        self._groups[name].add(row.group)
+
+    def _of_episode(self, steps: Sequence[Step]) -> Iterator[tuple[str, Judged]]:
+        """The rows of an episode's answers, each answer once."""
+        known: set[str] = set()
+        for run in self._runs:
+            asked = [step for step in steps if step.sample_id in run.asked]
+            if not asked:
+                continue
+            replies, lacks = self._replies(run, asked)
+            if len(steps) < steps[0].num_steps or len(asked) < len(steps):
+                lacks = lacks or "cut"
+            for reply in replies:
+                row = self._answer(run, reply)
+                run.counts[_became(row, known)] += 1
+                yield from self._new("answer", row, known)
+            whole = None if lacks else self._answers(run, replies)
+            run.episodes[lacks or _became(whole, known)] += 1
+            yield from self._new("answers", whole, known)
+
+    def _new(self, of: str, row: Judged | None, known: set[str]) -> Iterator[tuple[str, Judged]]:
+        """The row for each task that asks about such answers, unless it is there already."""
+        if row is None or row.name in known:
+            return
+        known.add(row.name)
+        yield from ((name, row) for name, each in self._rows.items() if each.of == of)
+
+    def _replies(self, run: _Run, steps: Sequence[Step]) -> tuple[list[_Reply], str]:
+        """The answers that the profile has a verdict on; what the first other one is."""
+        found: list[_Reply] = []
+        lacks = ""
+        histories = Histories(self._task)
+        for step in steps:
+            answer = run.answers.get(step.sample_id)
+            why = unusable(answer)
+            if answer is not None and not why:
+                run.seen.look(step, answer.delivery, answer.receipt)
+                verdict, why = judged(self._profile, step, answer)
+                if why in _TRUTHS:
+                    right = why == "right"
+                    cause = (
+                        ""
+                        if right
+                        else diagnosis(self._task, self._profile, step, verdict, answer).cause
+                    )
+                    key = answer_key(self._task, step, answer)
+                    prompt = self._task.prompt(step, list(histories.before(step)))
+                    found.append(_Reply(step, answer, key, right, cause, prompt))
+            if why not in _TRUTHS:
+                run.counts[why] += 1
+                lacks = lacks or why
+            if self._task.needs_predictions:
+                histories.remember(step, answer)
+        return found, lacks
+
+    def _answer(self, run: _Run, reply: _Reply) -> Judged | None:
+        """The row of an answer; None where a medium of it is not to be had."""
+        media: dict[str, tuple[Modality, str]] = {}
+        step = reply.step
+        shown = self._shown(step, _told(reply.prompt), media, "")
+        if shown is None:
+            return None
+        size = shown_size(self._task, step, reply.answer)
+        return Judged(
+            f"{step.sample_id}#{reply.key}",
+            step.group,
+            self._task.name,
+            run.model,
+            step.instruction,
+            step.screen,
+            (Turn(shown, reply.answer.text, size),),
+            media,
+            reply.right,
+            {
+                "of": {"sample_id": step.sample_id, "run": run.label, "sample": run.sample},
+                **({} if reply.right else {"cause": reply.cause}),
+            },
+        )
+
+    def _answers(self, run: _Run, replies: Sequence[_Reply]) -> Judged | None:
+        """The row of an episode: its first prompt, and the media of the moment of the others."""
+        media: dict[str, tuple[Modality, str]] = {}
+        turns = []
+        for number, reply in enumerate(replies):
+            parts = _told(reply.prompt)
+            if number:
+                parts = [part for part in parts if part.media and self._is_now(part)]
+            shown = self._shown(reply.step, parts, media, f"_{number}")
+            if shown is None:
+                return None
+            size = shown_size(self._task, reply.step, reply.answer)
+            turns.append(Turn(shown, reply.answer.text, size))
+        first = replies[0].step
+        wrong = [reply.step.step_index for reply in replies if not reply.right]
+        return Judged(
+            f"{first.episode}#{hash_of([reply.key for reply in replies])[:16]}",
+            first.group,
+            self._task.name,
+            run.model,
+            first.instruction,
+            first.screen,
+            tuple(turns),
+            media,
+            not wrong,
+            {
+                "of": {"episode": first.episode, "run": run.label, "sample": run.sample},
+                "wrong_steps": wrong,
+            },
+        )
+
+    def _is_now(self, part: Part) -> bool:
+        """Whether a medium is of the step's own moment."""
+        return part.role not in self._task.other_moments and not part.role.startswith(HISTORY)
+
+    def _shown(
+        self,
+        step: Step,
+        parts: Sequence[Part],
+        media: dict[str, tuple[Modality, str]],
+        suffix: str,
+    ) -> tuple[Part, ...] | None:
+        """The parts, their media stored and named; None where one is not to be had."""
+        found: list[Part] = []
+        for part in parts:
+            if part.media is None:
+                found.append(Part("text", part.text))
+                continue
+            try:
+                path = self._shelf.name(part.media)
+            except MediaError as error:
+                self._findings.setdefault(
+                    step.sample_id,
+                    Finding(
+                        "answer-left-out",
+                        "warning",
+                        step.sample_id,
+                        f"no row is made of the answer: {error.what}: {error.where}",
+                        "the media that the model was shown",
+                        "restore the file",
+                    ),
+                )
+                return None
+            role = _free(f"{part.role or part.kind}{suffix}", media)
+            media[role] = part.media.kind, path
+            found.append(replace(part, role=role))
+        return tuple(found)
+
+    def _nothing(self) -> DataError:
+        counts = sum((run.counts + run.episodes for run in self._runs), Counter[str]())
+        told = ", ".join(f"{name}: {count}" for name, count in counts.most_common())
+        return DataError(
+            f"no row can be made of {counted(len(self._runs), 'run')} ({told or 'no answer'})",
+            where=" ".join(f"--run {run.path}" for run in self._runs),
+            expected="answers with a verdict",
+            remedy="finish the runs, or name others",
+        )
+
+
+def _became(row: Judged | None, known: Collection[str]) -> str:
+    """What becomes of answers with a verdict, in a word."""
+    if row is None:
+        return "media_missing"
+    return "repeated" if row.name in known else "right" if row.right else "wrong"
+
+
+def _told(prompt: Conversation) -> list[Part]:
+    """What a prompt shows and says, in order; whose words are whose stands before them."""
+    several = len({message.role for message in prompt}) > 1
+    parts: list[Part] = []
+    for message in prompt:
+        if several:
+            parts.append(Part("text", f"[{message.role}]"))
+        parts += message.parts
+    return parts
+
+
+def _free(role: str, media: Mapping[str, object]) -> str:
+    """The role, with a number behind it where an earlier medium has the name."""
+    names = (role, *(f"{role}_{number}" for number in range(2, len(media) + 3)))
+    return next(name for name in names if name not in media)
+
+
+class _Shelf:
+    """The media that rows show, each written once: a hard link to its file, else a copy."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[str, str] = {}
+        (folder / MEDIA).mkdir(exist_ok=True)
+
+    def name(self, ref: MediaRef) -> str:
+        """The path of a medium, relative to the rows.
+
+        Raises:
+            MediaError: it cannot be read.
+            OSError: it cannot be written.
+        """
+        own = [str(ref.root), ref.path, repr(ref.cell), ref.until, [*ref.marks], ref.inline]
+        digest = hash_of(own)[:_NAME]
+        if digest not in self._known:
+            suffix = Path(ref.path).suffix.lower()
+            name = f"{MEDIA}/{digest}{suffix if suffix in _KNOWN else _SUFFIX[ref.kind]}"
+            if not (self._folder / name).exists():
+                self._write(ref, self._folder / name)
+            self._known[digest] = name
+        return self._known[digest]
+
+    def _write(self, ref: MediaRef, target: Path) -> None:
+        if (file := linkable(ref)) is not None:
+            resolve(ref)
+            try:
+                os.link(file, target)
+            except OSError:  # another disk, another owner, another file system
+                copy_file(file, target)
+            return
+        held = wav(samples(ref, rate=AUDIO_RATE), AUDIO_RATE) if ref.inline else stored(ref)
+        if isinstance(held, Path):
+            copy_file(held, target)
+            return
+        with atomic_write(target, durable=False) as file_:
+            file_.write(held)

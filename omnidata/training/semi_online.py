@@ -1,0 +1,142 @@
+"""Training rows whose prompts tell what a model itself did before: semi-online, out of a run.
+
+UI-S1 (Lu et al., 2025) rolls out over recordings with the expert's action in the place of a miss;
+`-T history=predicted -T patches=N` is such a rollout in evaluation. Here its prompts are rows, so
+that a trainer that knows nothing of episodes learns from the states that the model came to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final, cast
+
+from omnidata.actions import Action
+from omnidata.errors import DataError, RunError, UsageError
+from omnidata.loaders.stored_steps import ids_of
+from omnidata.run.folder import TRANSIENT, Answers
+from omnidata.run.histories import Histories
+from omnidata.run.media_stamps import Seen, media_of
+from omnidata.run.run_files import ANSWERS, model_name, read_info, recorded_steps
+from omnidata.training.preferences import check_run
+from omnidata.types import Conversation, LoadedDataset, Step, Task
+
+OPTION: Final = "--histories"
+
+
+@dataclass(frozen=True, slots=True)
+class WithHistories:
+    """A task whose prompts tell what a run did before.
+
+    Attributes:
+        task: the benchmark, whose prompts tell predictions.
+        past: what was done before each step, by sample id; nothing before any other.
+    """
+
+    task: Task
+    past: Mapping[str, Sequence[Action | None]]
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the task has."""
+        if name in ("task", "past") or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.task, name)
+
+    @property
+    def needs_predictions(self) -> bool:
+        """No more: they are here."""
+        return False
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """The conversation for one step, with the history that the run had there."""
+        return self.task.prompt(step, list(self.past.get(step.sample_id, ())))
+
+
+@dataclass(frozen=True, slots=True)
+class RunHistories:
+    """The histories of a run.
+
+    Attributes:
+        task: with them.
+        past: as of `WithHistories`.
+        report: what `export.json` says of the run.
+    """
+
+    task: Task
+    past: Mapping[str, Sequence[Action | None]]
+    report: Mapping[str, Any]
+
+
+def run_histories(
+    task: Task, source: LoadedDataset, run: Path, *, changed_media: bool = False
+) -> RunHistories:
+    """What a run did before each step that it came to.
+
+    Args:
+        task: with the options of the run.
+        source: its data.
+        run: the folder.
+        changed_media: go on although media have changed since the model was shown them.
+
+    Raises:
+        UsageError: the run is of another task or other data, had other prompts, or the expert's
+            actions for its history.
+        RunError: it is none, has no answers, or media have changed.
+        DataError: it came to no step.
+        PredictionError: its answers cannot be read.
+    """
+    info = read_info(run)
+    check_run(run, info, task, source, OPTION)
+    if not task.needs_predictions:
+        raise UsageError(
+            "the prompts of the run tell nothing of the model's own answers",
+            where=f"{OPTION} {run}",
+            expected="a run with -T history=predicted, best with -T patches=N",
+            remedy="leave it out: rows have the expert's history by themselves",
+        )
+    if not (run / ANSWERS).exists():
+        raise RunError(
+            "the run has no answers",
+            where=str(run),
+            expected=ANSWERS,
+            remedy="repeat its `omnidata evaluate` command",
+        )
+    asked = frozenset(ids_of(recorded_steps(info, source, run)))
+    histories = Histories(task)
+    past: dict[str, Sequence[Action | None]] = {}
+    lacking: Counter[str] = Counter()
+    seen = Seen(lambda step: media_of(task.prompt(step, [])))
+    with closing(Answers(run / ANSWERS)) as answers:
+        answers.read()
+        for _, same in groupby(source.steps, key=attrgetter("episode")):
+            why = ""
+            for step in same:
+                if step.sample_id not in asked:
+                    continue
+                if not why and histories.has_ended(step):
+                    why = "not_reached"
+                if why:
+                    lacking[why] += 1
+                    continue
+                past[step.sample_id] = tuple(histories.before(step))
+                answer = answers.get(step.sample_id)
+                if answer is None or answer.delivery in TRANSIENT:
+                    why = "after_no_answer"
+                else:
+                    seen.look(step, answer.delivery, answer.receipt)
+                    histories.remember(step, answer)
+    seen.check(allowed=changed_media, where=str(run))
+    if not past:
+        raise DataError(
+            "the run came to no step of the data",
+            where=f"{OPTION} {run}",
+            expected="a run of some steps",
+            remedy="name another run",
+        )
+    report = {"run": str(run), "model": model_name(info), "steps": len(past), **lacking}
+    return RunHistories(cast("Task", WithHistories(task, past)), past, report)

@@ -1,0 +1,204 @@
+"""`omnidata synth criticbench --run`: rows that ask whether a run's answers are right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.tasks import get_task
+from tests.adapters.servers import Asked, ChatCompletions, Fault, running
+from tests.cli.running import as_json, omnidata
+from tests.cli.test_samples import FAR, HOME, RIGHT, SAID, command, server
+from tests.export.small import BACK, SWIPE, TAP, tree
+from tests.trees import read_lines
+
+YES, NO = "I looked.\n**Answer:** Yes\nConfidence: 0.9", "Answer: No\nConfidence: 80%"
+STEPS, EPISODES = "step-critic", "trajectory-critic"
+
+
+class Critic(ChatCompletions):
+    """Knows one right answer."""
+
+    def reply(self, asked: Asked, text: str | None, fault: Fault) -> Any:
+        return super().reply(asked, YES if RIGHT in "\n".join(asked.seen) else NO, fault)
+
+
+@contextmanager
+def criticised(rows: Path, out: Path) -> Iterator[dict[str, Any]]:
+    """What a run of the critic says, while its server is there."""
+    with running(Critic()) as asked:
+        address = ["--model", "openai:tiny", "--base-url", f"{asked.url}/v1", "--json"]
+        yield as_json(omnidata("evaluate", STEPS, rows, *address, "--out", out))
+
+
+def made(data: Path, out: Path, *runs: Path) -> dict[str, Any]:
+    named = [word for run in runs for word in ("--run", run)]
+    found: dict[str, Any] = as_json(omnidata("synth", "criticbench", data, out, *named, "--json"))
+    return found
+
+
+def baseline(data: Path, name: str, run: Path, *more: str | Path) -> Path:
+    omnidata("evaluate", "omnigui", data, "--model", f"baseline:{name}", "--out", run, *more)
+    return run
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tree(tmp_path / "data", episodes=2, actions=[TAP])
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Path:
+    """Two episodes of three steps."""
+    return tree(tmp_path / "several", episodes=2, actions=[TAP, SWIPE, BACK])
+
+
+def test_a_critic_of_all_samples_is_their_verifier(data: Path, tmp_path: Path) -> None:
+    run, rows, critic = tmp_path / "run", tmp_path / "rows", tmp_path / "critic"
+    with server() as asked:
+        omnidata(*command(asked, data, run))
+        report = made(data, rows, run)
+        lines = {line["sample_id"]: line for line in read_lines(rows / "steps.jsonl")}
+        assert report["made"][STEPS] == {"rows": 6, "groups": 2, "right": 3, "wrong": 3}
+        said = {(line["of"]["sample_id"], line["of"]["sample"]): line for line in lines.values()}
+        assert {key: line["turns"][0]["answer"] for key, line in said.items()} == {
+            (f"App/E0{episode}/0", sample): SAID[episode][sample - 1]
+            for episode in SAID
+            for sample in (1, 2, 3)
+        }
+        assert [said["App/E01/0", n]["right"] for n in (1, 2, 3)] == [False, False, True]
+        with criticised(rows, critic) as found:
+            # 2 of 6 times it says yes (0.9), and is right; 3 of the 4 times it says no (0.8).
+            assert found["overall"]["accuracy"] == pytest.approx(5 / 6)
+            assert found["overall"]["recall"] == pytest.approx(2 / 3)
+            assert found["overall"]["precision"] == 1.0
+            assert found["overall"]["ece"] == pytest.approx((2 * 0.1 + 4 * 0.05) / 6)
+            assert [each["coverage"] for each in found["calibration"]["selective"]] == [
+                pytest.approx(1 / 3),
+                1.0,
+            ]
+            wrong = found["by"]["cause"]
+            assert sum(group["rows"] for group in wrong.values()) == 3
+        (rows / "steps.jsonl").unlink()  # the run says all that is needed
+        table = as_json(omnidata(*command(asked, data, run, "--verifier", critic)))["samples"]
+    assert (table["best"]["scored"], table["best"]["unscored"]) == (6, 0)
+    chosen = {line["sample_id"]: line["best"] for line in read_lines(run / "samples.jsonl")}
+    assert chosen == {"App/E00/0": 1, "App/E01/0": 3}
+    assert table["best"]["overall"]["EM"] == 1.0
+
+
+def test_answers_that_the_critic_did_not_judge_are_counted_and_not_paired_by_place(
+    data: Path, tmp_path: Path
+) -> None:
+    run, rows, critic = tmp_path / "run", tmp_path / "rows", tmp_path / "critic"
+    other = {0: [FAR, HOME, RIGHT], 1: [HOME, HOME, HOME]}
+    with server(lambda episode, sample: other[episode][sample]) as asked:
+        omnidata(*command(asked, data, tmp_path / "other"))
+    report = made(data, rows, tmp_path / "other")
+    assert report["made"][STEPS]["rows"] == 4
+    assert sum(each["steps"].get("repeated", 0) for each in report["answers"]) == 2
+    with criticised(rows, critic), server() as asked:
+        table = as_json(omnidata(*command(asked, data, run, "--verifier", critic)))["samples"]
+        assert (table["best"]["scored"], table["best"]["unscored"]) == (3, 3)
+        chosen = {line["sample_id"]: line["best"] for line in read_lines(run / "samples.jsonl")}
+        # Of the first step RIGHT and FAR are known, of the second HOME alone.
+        assert chosen == {"App/E00/0": 1, "App/E01/0": 1}
+        with server(lambda episode, sample: '{"action_type":8}') as third:
+            done = omnidata(*command(third, data, tmp_path / "third", "--verifier", critic), code=2)
+        assert "has a score for none of the answers" in " ".join(done.stderr.split())
+        done = omnidata(*command(asked, data, run, "--verifier", run), code=2)
+        assert "judges no answers" in " ".join(done.stderr.split())
+
+
+def test_an_episode_is_right_if_all_of_its_answers_are(several: Path, tmp_path: Path) -> None:
+    oracle = baseline(several, "oracle", tmp_path / "oracle")
+    center = baseline(several, "center", tmp_path / "center")
+    rows = tmp_path / "rows"
+    report = made(several, rows, oracle, center)
+    assert report["made"][EPISODES] == {"rows": 4, "groups": 2, "right": 2, "wrong": 2}
+    assert report["answers"][0]["steps"] == {"right": 6}
+    task = get_task(EPISODES)
+    source = task.load(rows)
+    assert not source.findings
+    assert {step.group for step in source.steps} == {"app/E00", "app/E01"}
+    for step in source.steps:
+        assert step.source["right"] == (not step.source["wrong_steps"])
+        (message,) = task.prompt(step)
+        shown = [part.role for part in message.parts if part.media]
+        assert shown.count("screenshot_0") == shown.count("screenshot_2") == 1
+        assert not [role for role in shown if role.startswith("history")]
+        texts = "\n".join(part.text for part in message.parts)
+        assert texts.count("The agent answered:") == 3
+        (action,) = [each for each in texts.split("\n") if each.startswith("Goal")][:1]
+        assert "Task number" in action
+    own = several / "App" / "media" / "E00" / "1.png"
+    linked = [path for path in (rows / "media").iterdir() if path.samefile(own)]
+    assert len(linked) == 1
+    audited = as_json(omnidata("audit", STEPS, rows / "steps.jsonl", "--json"))
+    blind = {rule["name"]: rule["metric"] for rule in audited["rules"]}
+    truths = [step.source["right"] for step in get_task(STEPS).load(rows).steps]
+    assert blind["baseline always-yes"] == pytest.approx(sum(truths) / len(truths))
+
+
+def test_what_is_no_verdict_on_an_answer_is_left_out_and_counted(
+    several: Path, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows"
+    oracle = baseline(several, "oracle", tmp_path / "oracle", "--limit", "4")
+    lines = read_lines(oracle / "predictions.jsonl")
+    cut = {**lines[1], "delivery": "truncated"}
+    (oracle / "predictions.jsonl").write_text(
+        "".join(json.dumps(each) + "\n" for each in (lines[0], cut, *lines[2:]))
+    )
+    report = made(several, rows, oracle)
+    (told,) = report["answers"]
+    assert told["steps"] == {"right": 3, "truncated": 1}
+    assert told["episodes"] == {"truncated": 1, "cut": 1}
+    assert list(report["files"]) == ["steps.jsonl"]
+
+
+def test_the_same_command_gives_the_report_and_other_answers_are_refused(
+    data: Path, tmp_path: Path
+) -> None:
+    oracle = baseline(data, "oracle", tmp_path / "oracle")
+    rows = tmp_path / "rows"
+    report = made(data, rows, oracle)
+    assert made(data, rows, oracle) == report
+    center = baseline(data, "center", tmp_path / "center")
+    done = omnidata("synth", "criticbench", data, rows, "--run", center, code=2)
+    assert "other settings" in " ".join(done.stderr.split())
+
+
+def test_what_cannot_be_meant_is_bad_usage(data: Path, tmp_path: Path) -> None:
+    oracle = baseline(data, "oracle", tmp_path / "oracle")
+    elsewhere = tree(tmp_path / "elsewhere", episodes=1, actions=[BACK])
+    for words, said in (
+        (("criticbench", elsewhere, tmp_path / "a", "--run", oracle), "other annotations"),
+        (("criticbench", data, tmp_path / "a", "--run", oracle, "--run", oracle), "named twice"),
+        (("idm", data, tmp_path / "a", "--run", oracle), "makes no rows of answers"),
+        (("criticbench", data, tmp_path / "a", "--profile", "x"), "no answers to judge"),
+        (
+            ("criticbench", data, tmp_path / "a", "--run", oracle, "-T", "history=none"),
+            "the run had other prompts",
+        ),
+    ):
+        done = omnidata("synth", *words, code=2)
+        assert said in " ".join(done.stderr.split()), words
+    assert not (tmp_path / "a").exists()
+
+
+def test_rows_that_name_no_medium_of_theirs_are_skipped(data: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows"
+    made(data, rows, baseline(data, "oracle", tmp_path / "oracle"))
+    (first, second) = read_lines(rows / "steps.jsonl")
+    first["turns"][0]["shown"].append({"medium": "other"})
+    second["media"]["screenshot"]["path"] = "../data/App/media/E00/1.png"
+    (rows / "steps.jsonl").write_text("\n".join(map(json.dumps, (first, second))))
+    source = get_task(STEPS).load(rows)
+    assert source.skipped == 1
+    assert {"medium-unknown", "path-unsafe"} <= {found.code for found in source.findings}
