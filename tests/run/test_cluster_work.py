@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 import os
 import signal
 import time
@@ -20,21 +19,14 @@ from omnidata.synth.compose import settings as composing
 from omnidata.synth.episodes import make_episodes
 from omnidata.synth.pool import make_pool
 from omnidata.tasks import get_task
+from omnidata.training.media_store import Sizing
 from tests.cli.running import omnidata
 from tests.data import calls
+from tests.export.small import written
 from tests.run.conftest import workers_of
 from tests.run.test_kill import make_data
 from tests.synth.making import TINY
-
-
-def same(one: Path, other: Path) -> bool:
-    """Whether two folders hold the same files, to the last byte."""
-    names = [
-        sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
-        for root in (one, other)
-    ]
-    found = filecmp.cmpfiles(one, other, names[0], shallow=False)
-    return bool(names[0]) and names[0] == names[1] == found[0]
+from tests.trees import same_files
 
 
 def test_answers_come_in_order_and_an_item_that_kills_or_hangs_costs_itself(
@@ -66,8 +58,25 @@ def test_a_repository_has_the_same_bytes_whoever_wrote_it(
     convert(source, made[0], embed=True)
     convert(source, made[1], embed=True, workers=2)
     convert(source, made[2], embed=True, cluster=cluster)
-    assert same(made[0], made[1])
-    assert same(made[0], made[2])
+    assert same_files(made[0], made[1])
+    assert same_files(made[0], made[2])
+
+
+def test_an_export_that_processes_began_ends_on_a_cluster_with_the_same_bytes(
+    tmp_path: Path, sample: Path, cluster: Cluster
+) -> None:
+    here, there = tmp_path / "here" / "out", tmp_path / "there" / "out"
+    options = {"video": "frames", "sizing": Sizing(factor=28), "limit": 4}
+    found = written(sample, here, **options)
+
+    def stop(done: int, total: int) -> None:
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        written(sample, there, workers=2, progress=stop, **options)
+    assert written(sample, there, cluster=cluster, **options).findings == found.findings
+    assert same_files(here, there)
 
 
 @pytest.mark.full("10 seconds of other verbs")
@@ -76,13 +85,13 @@ def test_episodes_and_tasks_have_the_same_bytes_whoever_made_them(
 ) -> None:
     make_episodes(tmp_path / "here", TINY, episodes=40)
     make_episodes(tmp_path / "there", TINY, episodes=40, cluster=cluster)
-    assert same(tmp_path / "here", tmp_path / "there")
+    assert same_files(tmp_path / "here", tmp_path / "there")
     make_pool(tmp_path / "pool", seed=0)
     for name, where in (("tasks", None), ("more", cluster)):
         compose(
             tmp_path / "pool", tmp_path / name, composing.Settings(seed=1), tasks=60, cluster=where
         )
-    assert same(tmp_path / "tasks", tmp_path / "more")
+    assert same_files(tmp_path / "tasks", tmp_path / "more")
 
 
 @pytest.mark.full("15 seconds of deaths")
@@ -100,7 +109,7 @@ def test_workers_that_are_killed_cost_their_parts_and_not_the_job(
     make_episodes(tmp_path / "there", TINY, episodes=400, cluster=cluster, progress=kill)
     assert len(killed) == 5
     make_episodes(tmp_path / "here", TINY, episodes=400)
-    assert same(tmp_path / "here", tmp_path / "there")
+    assert same_files(tmp_path / "here", tmp_path / "there")
 
 
 def test_findings_are_the_same_and_a_folder_that_a_machine_does_not_see_is_named(
