@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from omnidata.data.convert import convert
+from omnidata.data.segment.many import read_list, segment_all
 from omnidata.data.validate import validate
 from omnidata.errors import RunError
 from omnidata.run.engines import Cluster, Lost, each
@@ -22,6 +24,7 @@ from omnidata.tasks import get_task
 from omnidata.training.media_store import Sizing
 from tests.cli.running import omnidata
 from tests.data import calls
+from tests.data.segment.films import film, tap, write_log
 from tests.export.small import written
 from tests.run.conftest import workers_of
 from tests.run.test_kill import make_data
@@ -66,7 +69,7 @@ def test_an_export_that_processes_began_ends_on_a_cluster_with_the_same_bytes(
     tmp_path: Path, sample: Path, cluster: Cluster
 ) -> None:
     here, there = tmp_path / "here" / "out", tmp_path / "there" / "out"
-    options = {"video": "frames", "sizing": Sizing(factor=28), "limit": 4}
+    options: dict[str, Any] = {"video": "frames", "sizing": Sizing(factor=28), "limit": 4}
     found = written(sample, here, **options)
 
     def stop(done: int, total: int) -> None:
@@ -76,6 +79,30 @@ def test_an_export_that_processes_began_ends_on_a_cluster_with_the_same_bytes(
     with pytest.raises(KeyboardInterrupt):
         written(sample, there, workers=2, progress=stop, **options)
     assert written(sample, there, cluster=cluster, **options).findings == found.findings
+    assert same_files(here, there)
+
+
+def test_a_tree_of_recordings_has_the_same_bytes_whoever_cuts_them(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    """One is broken, and one has the name of another."""
+    lines = []
+    for number in range(4):
+        recording = film(tmp_path / f"R{number}.mkv", count=60)
+        if number == 1:
+            recording.write_bytes(b"no film")
+        write_log(tmp_path / f"{number}.jsonl", tap(1.0), tap(1.5))
+        line = {"recording": recording.name, "events": f"{number}.jsonl"}
+        lines.append(json.dumps(line | ({"episode": "R2"} if number == 3 else {})))
+    (tmp_path / "list.jsonl").write_text("\n".join(lines))
+    jobs = read_list(tmp_path / "list.jsonl")
+    here, there = tmp_path / "here" / "out", tmp_path / "there" / "out"
+    found = segment_all(jobs, here)
+    assert [done.labels.episode for _, done in found.episodes] == ["R0", "R2"]
+    assert [finding.where for finding in found.findings] == [
+        f"{tmp_path / 'list.jsonl'}:{line}" for line in (2, 4)
+    ]
+    assert segment_all(jobs, there, cluster=cluster) == found
     assert same_files(here, there)
 
 
