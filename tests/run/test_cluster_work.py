@@ -14,6 +14,8 @@ import pytest
 from omnidata.data.convert import convert
 from omnidata.data.segment.many import read_list, segment_all
 from omnidata.data.validate import validate
+from omnidata.data.voice import render
+from omnidata.data.voice_engines import Espeak
 from omnidata.errors import RunError
 from omnidata.run.engines import Cluster, Lost, each
 from omnidata.synth.compose import compose
@@ -104,6 +106,20 @@ def test_a_tree_of_recordings_has_the_same_bytes_whoever_cuts_them(
     ]
     assert segment_all(jobs, there, cluster=cluster) == found
     assert same_files(here, there)
+
+
+def test_instructions_sound_the_same_whoever_has_them_spoken(
+    tmp_path: Path, sample: Path, cluster: Cluster
+) -> None:
+    """By an engine that says a text as it said others before, unless a process begins anew."""
+    steps = get_task("omnigui").load(sample, check_media=False).steps[:12]
+    made = [tmp_path / name / "out" for name in ("here", "processes", "cluster")]
+    found = render(steps, made[0], Espeak())
+    assert found.rendered > 3
+    assert render(steps, made[1], Espeak(), workers=2) == found
+    assert render(steps, made[2], Espeak(), cluster=cluster) == found
+    assert same_files(made[0], made[1])
+    assert same_files(made[0], made[2])
 
 
 @pytest.mark.full("10 seconds of other verbs")
