@@ -24,6 +24,7 @@ from omnidata.synth.episodes import make_episodes
 from omnidata.synth.pool import make_pool
 from omnidata.tasks import get_task
 from omnidata.training.media_store import Sizing
+from tests.adapters.servers import ChatCompletions, Fault, Server, running
 from tests.cli.running import omnidata
 from tests.data import calls
 from tests.data.segment.films import film, tap, write_log
@@ -31,6 +32,9 @@ from tests.export.small import written
 from tests.run.conftest import workers_of
 from tests.run.test_kill import make_data
 from tests.synth.making import TINY
+from tests.synth.recordings import answering
+from tests.synth.recordings import ask as ask_verb
+from tests.synth.test_recaption import CAPTIONS, model, write_screens
 from tests.trees import same_files
 
 
@@ -120,6 +124,74 @@ def test_instructions_sound_the_same_whoever_has_them_spoken(
     assert render(steps, made[2], Espeak(), cluster=cluster) == found
     assert same_files(made[0], made[1])
     assert same_files(made[0], made[2])
+
+
+SUITE = """
+out = "OUT"
+[[tasks]]
+task = "omnigui"
+data = "DATA"
+limit = 3
+options = { modalities = "IA" }
+[[models]]
+model = "openai:m"
+base_url = "URL"
+"""
+
+
+WAITING = (Fault(text='{"action_type": -1}'),) * 100
+
+
+def asks_the_same(machines: Any, server: Server, *command: Any, out: Path) -> bool:
+    """Whether requests on a cluster are those of one machine, whatever their order."""
+    found = []
+    for number, more in enumerate(
+        ((), ("--engine", "ray", "--address", machines.address, "--workers", "2"))
+    ):
+        before = len(server.asked)
+        place = out.with_name(f"{out.name}-{number}")
+        omnidata(*(str(part).replace("OUT", str(place)) for part in command), *more)
+        found.append(sorted(json.dumps(item.payload) for item in server.asked[before:]))
+    return len(found[0]) > 0 and found[0] == found[1]
+
+
+def test_a_suite_asks_the_same_on_a_cluster(tmp_path: Path, sample: Path, machines: Any) -> None:
+    with running(ChatCompletions(), WAITING) as server:
+        text = SUITE.replace("URL", f"{server.url}/v1").replace("DATA", str(sample))
+        for number in (0, 1):
+            out = tmp_path / f"runs-{number}"
+            out.with_suffix(".toml").write_text(text.replace("OUT", out.name))
+        command = ("suite", "OUT.toml")
+        assert asks_the_same(machines, server, *command, out=tmp_path / "runs")
+        assert server.count == 2 * 3
+
+
+@pytest.mark.full("10 seconds: every control is a run of its own")
+def test_an_ablation_shows_the_same_altered_media_on_a_cluster(
+    tmp_path: Path, sample: Path, machines: Any
+) -> None:
+    with running(ChatCompletions(), WAITING) as server:
+        command = (
+            *("ablate", "omnigui", sample, "--model", "openai:m", "--out", "OUT"),
+            *("--base-url", f"{server.url}/v1", "--limit", "3"),
+            *("--modalities", "IA,I", "--controls", "silence,other-sound"),
+        )
+        assert asks_the_same(machines, server, *command, out=tmp_path / "ablation")
+        assert server.count == 2 * 4 * 3
+
+
+@pytest.mark.full("10 seconds: two runs")
+def test_recaptioned_rows_are_the_same_whoever_asked(tmp_path: Path, machines: Any) -> None:
+    """The question for an instruction is a task of no name, and its pictures are made for it."""
+    screens = write_screens(tmp_path)
+    made = [tmp_path / name / "out" for name in ("here", "there")]
+    ray = ("--engine", "ray", "--address", machines.address, "--workers", "2")
+    for out, more in zip(made, ((), ray), strict=True):
+        with answering(model(CAPTIONS, {"Open the mail.", "Close it.", "icon_2"})) as server:
+            told = ask_verb("recaption", server, screens, out, *more)
+            assert server.count == 4 + 3 + 3
+        assert told["elements"]["kept"] == 2
+    assert same_files(*made)
 
 
 @pytest.mark.full("10 seconds of other verbs")
