@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from omnidata.analysis.audit import audit
 from omnidata.data.convert import convert
 from omnidata.data.segment.many import read_list, segment_all
 from omnidata.data.validate import validate
@@ -178,6 +179,16 @@ def test_an_ablation_shows_the_same_altered_media_on_a_cluster(
         )
         assert asks_the_same(machines, server, *command, out=tmp_path / "ablation")
         assert server.count == 2 * 4 * 3
+
+
+@pytest.mark.full("10 seconds of shuffles")
+def test_an_audit_reports_the_same_whoever_learns(sample: Path, cluster: Cluster) -> None:
+    task = get_task("omnigui")
+    steps = task.load(sample, check_media=False).steps
+    profile = task.profiles[task.default_profile]
+    found = audit(task, steps, profile)
+    assert found.chance is not None
+    assert audit(task, steps, profile, cluster=cluster) == found
 
 
 @pytest.mark.full("10 seconds: two runs")
