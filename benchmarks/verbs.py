@@ -1,4 +1,4 @@
-"""What N processes make of one's time: `export`, `segment --list`, `voice`, and the shuffles of `audit`.
+"""What N processes make of one's time: `export`, `segment --list`, `voice`, shuffles of `audit`.
 
 In turns, so that what else the machine does weighs on both; the best of the turns counts.
 
@@ -17,8 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from omnidata.analysis.audit import groups
-from omnidata.analysis.audit_learning import CrossValidation, features, permutation_test
+from omnidata.analysis.audit_learning import (
+    CrossValidation,
+    features,
+    groups,
+    permutation_test,
+)
 from omnidata.data.segment.many import read_list, segment_all
 from omnidata.data.voice import render
 from omnidata.data.voice_engines import Espeak
