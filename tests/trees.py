@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -90,3 +91,13 @@ def codes(source: LoadedDataset) -> Counter[str]:
     found = Counter(finding.code for finding in source.findings)
     del found["media-absent"]
     return found
+
+
+def same_files(one: Path, other: Path) -> bool:
+    """Whether two folders hold the same files, to the last byte."""
+    names = [
+        sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+        for root in (one, other)
+    ]
+    found = filecmp.cmpfiles(one, other, names[0], shallow=False)
+    return bool(names[0]) and names[0] == names[1] == found[0]

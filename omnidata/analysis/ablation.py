@@ -21,9 +21,10 @@ from omnidata.jsontext import encode
 from omnidata.metrics.paired import Unit
 from omnidata.run.altered_media import CONTROLS, MEDIUM, Control, without
 from omnidata.run.cost import Limits
+from omnidata.run.engines import Cluster
 from omnidata.run.folder import file_name
 from omnidata.run.selection import read_exclude, select
-from omnidata.run.suite import ModelRow, Outcome, SuiteRun, TaskRow, adapter_of, run_suite
+from omnidata.run.suite import ModelRow, Outcome, SuiteRun, TaskRow, recipe_of, run_suite
 from omnidata.storage import atomic_write, wrap_os_error, write_json
 from omnidata.tasks.overview import Table as TextTable
 from omnidata.types import LoadedDataset, Modality, Progress, Task
@@ -380,6 +381,7 @@ def ablate(
     *,
     watch: Callable[[str], AbstractContextManager[Progress]],
     done: Callable[[Outcome], None] = lambda outcome: None,
+    cluster: Cluster | None = None,
 ) -> Ablation:
     """Run every setting, resuming what is there, and compare each with its reference.
 
@@ -393,6 +395,7 @@ def ablate(
         watch: makes the context in which a part of the work runs, given its name, and what is told
             how far it is.
         done: called after each run.
+        cluster: the machines that ask; None for this one.
 
     Raises:
         UsageError: the choice of steps is none of the data, or no model can be made of the SPEC.
@@ -401,7 +404,8 @@ def ablate(
     excluded = read_exclude(plan.exclude, source.steps) if plan.exclude else frozenset[str]()
     if is_light(plan.model.model):  # what no run could ask is refused before any control is made
         for setting in plan.settings:
-            adapter_of(plan.suite_run(setting, plan.exclude, plan.limit), task, source)
+            planned_run = plan.suite_run(setting, plan.exclude, plan.limit)
+            recipe_of(planned_run).make(task, source.steps)
     worlds = _worlds(plan, task, source, excluded, watch)
     findings = [finding for found in worlds.values() for finding in found.findings]
     impossible = [name for name, found in worlds.items() if not found.given]  # a finding says why
@@ -437,6 +441,7 @@ def ablate(
         loaded=lambda source: None,
         watch=lambda run: watch(run.varied["setting"]),
         load=load,
+        cluster=cluster,
     ):
         outcomes.append(outcome)
         done(outcome)
@@ -470,7 +475,7 @@ def _worlds(
     steps = frozenset(step.sample_id for step in chosen)
     found: dict[Control, Altered] = {}
     for control in plan.controls:
-        folder = plan.out / "controls" / control
+        folder = plan.out.absolute() / "controls" / control  # workers work in other folders
         with watch(control) as progress:
             found[control] = altered(
                 source, control, folder, steps=steps, seed=plan.seed, progress=progress

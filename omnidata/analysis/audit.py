@@ -28,6 +28,7 @@ from omnidata.analysis.audit_learning import (
 )
 from omnidata.errors import DataError
 from omnidata.predictions import Prediction
+from omnidata.run.engines import Cluster
 from omnidata.run.scoring import score
 from omnidata.types import Conversation, Profile, Progress, Step, Task
 
@@ -197,6 +198,8 @@ def audit(
     profile: Profile,
     *,
     seed: int = 0,
+    workers: int | None = 1,
+    cluster: Cluster | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Report:
     """Answer every step without looking at it, and judge the answers like a model's.
@@ -211,10 +214,14 @@ def audit(
         steps: at least one.
         profile: who judges; rules are compared by its first value.
         seed: of folds, shuffles and the sample of constant answers.
+        workers: processes that learn from shuffles, one per core if None; 1 = this one. The report
+            is the same.
+        cluster: whose workers do; None for this machine.
         progress: called with shuffles done and in all.
 
     Raises:
         DataError: the profile judges no step.
+        RunError: as `permutation_test`.
     """
     known = baselines(task, profile, steps)
     fixed = constants(task, profile, steps, seed=seed)
@@ -241,7 +248,15 @@ def audit(
     best = max(learned, key=lambda rule: rule.metric, default=None)
     luck = None
     if cv and best and best.metric > unlearned.metric:
-        luck = permutation_test(cv, group, best.metric, seed=seed, progress=progress)
+        luck = permutation_test(
+            cv,
+            group,
+            best.metric,
+            seed=seed,
+            workers=workers,
+            cluster=cluster,
+            progress=progress,
+        )
     leak = luck is not None and luck.p <= ALPHA
     rules += learned
     return Report(

@@ -9,13 +9,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from omnidata.errors import RunError
+from omnidata.run.engines import Cluster, Lost, each
 from omnidata.types import Conversation, Progress, Step
 
 Kind = Literal["text", "image", "video", "audio"]
@@ -445,6 +449,8 @@ def permutation_test(
     observed: float,
     *,
     seed: int,
+    workers: int | None = 1,
+    cluster: Cluster | None = None,
     progress: Progress = lambda done, total: None,
 ) -> PermutationTest:
     """The test of the best score: every learner and feature runs on every shuffle, the best counts.
@@ -458,23 +464,62 @@ def permutation_test(
         group: int64 (N,), near-duplicates.
         observed: the highest cross-validated score, of a learner or of a feature alone.
         seed: of the shuffles.
+        workers: processes, each with a shuffle at a time, one per core if None; 1 = this one.
+        cluster: whose workers learn; None for this machine.
         progress: called with shuffles done and in all.
-    """
-    from sklearn import config_context
 
-    rng = np.random.default_rng(seed)
+    Raises:
+        RunError: a process was lost.
+        OmnidataError: as `run.engines.each`.
+    """
     most = int(ALPHA * (SHUFFLES + 1)) - 1
     as_high, highest = 0, 0.0
-    # Many small matrices: threads would only wait for each other, and checks cost more than fits.
-    with threadpool_limits(1), config_context(assume_finite=True, skip_parameter_validation=True):
-        for done in range(1, SHUFFLES + 1):
-            found = _best(cv, shuffled(group, rng))
+    learn = partial(_of_shuffle, cv, group)
+    calls = each(learn, _Shuffles(group, seed), workers=workers, cluster=cluster)
+    with closing(calls) as answers:
+        for done, found in enumerate(answers, 1):
+            if isinstance(found, Lost):
+                raise RunError(
+                    f"a process was lost: {found.why}",
+                    expected="room in memory for the features of all prompts, in each process",
+                    remedy="fewer --workers",
+                )
             highest = max(highest, found)
             as_high += found >= observed
             progress(done, SHUFFLES)
             if as_high > most:
                 return PermutationTest(as_high / done, done, highest)
     return PermutationTest((1 + as_high) / (SHUFFLES + 1), SHUFFLES, highest)
+
+
+class _Shuffles(Sequence[Mapping[str, Any]]):
+    """The state of the random numbers before each shuffle, whoever draws it."""
+
+    def __init__(self, group: Ints, seed: int) -> None:
+        self._group, self._rng = group, np.random.default_rng(seed)
+        self._states: list[Mapping[str, Any]] = []
+
+    def __len__(self) -> int:
+        return SHUFFLES
+
+    def __getitem__(self, number: Any) -> Any:
+        if number >= SHUFFLES:
+            raise IndexError(number)
+        while len(self._states) <= number:
+            self._states.append(self._rng.bit_generator.state)
+            shuffled(self._group, self._rng)
+        return self._states[number]
+
+
+def _of_shuffle(cv: CrossValidation, group: Ints, state: Mapping[str, Any]) -> float:
+    """The best score on a shuffle, in any process."""
+    from sklearn import config_context
+
+    rng = np.random.default_rng()
+    rng.bit_generator.state = state
+    # Many small matrices: threads would only wait for each other, and checks cost more than fits.
+    with threadpool_limits(1), config_context(assume_finite=True, skip_parameter_validation=True):
+        return _best(cv, shuffled(group, rng))
 
 
 def _best(cv: CrossValidation, rows: Ints) -> float:

@@ -9,17 +9,19 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, asks, reading_data
+from omnidata.cli.arguments import Asking, asks, on_engine, reading_data
 from omnidata.errors import counted
 
 if TYPE_CHECKING:
     from omnidata.analysis.ablation import Ablation
+    from omnidata.run.engines import Cluster
 
 Format = Literal["terminal", "md", "csv", "json"]
 
 
 @reading_data
 @asks
+@on_engine
 def ablate(
     task: args.TaskName,
     data: args.Data,
@@ -66,6 +68,7 @@ def ablate(
     seed: Annotated[int, typer.Option(min=0, help="Of the choice of other episodes.")] = 0,
     *,
     asking: Asking,
+    cluster: Cluster | None,
     form: Annotated[Format, typer.Option("--format", help="How to print it.")] = "terminal",
     as_json: args.Json = False,
 ) -> None:
@@ -139,7 +142,14 @@ def ablate(
     terminal.print_doubts(doubts)
     terminal.note(f"{counted(len(chosen), 'run')}: {', '.join(setting.name for setting in chosen)}")
     with terminal.resumable():
-        found = run(plan, benchmark, source, watch=terminal.progress, done=runs.note_outcome)
+        found = run(
+            plan,
+            benchmark,
+            source,
+            watch=terminal.progress,
+            done=runs.note_outcome,
+            cluster=cluster,
+        )
     terminal.print_doubts(found.findings)
     _show(found, "json" if as_json else form)
     terminal.note(f"runs and table: {out}")

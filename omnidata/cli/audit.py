@@ -7,21 +7,43 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Json, Profile, TaskName, TaskOptions, reading_data
+from omnidata.cli.arguments import (
+    Data,
+    Json,
+    Profile,
+    TaskName,
+    TaskOptions,
+    on_engine,
+    reading_data,
+)
 from omnidata.errors import counted
 
 if TYPE_CHECKING:
     from omnidata.analysis.audit import Report, Rule
+    from omnidata.run.engines import Cluster
     from omnidata.tasks.published import BestScores
+
+_MANY = 5000
 
 
 @reading_data
+@on_engine
 def audit(
     task: TaskName,
     data: Data,
     task_options: TaskOptions,
     profile: Profile = None,
     seed: Annotated[int, typer.Option(min=0, help="Of folds, shuffles and sampled answers.")] = 0,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Processes that learn from shuffled prompts; 1, or one per core from 5,000 steps "
+            "on; with ray as many as have room.",
+        ),
+    ] = None,
+    *,
+    cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
     """Score answers that look at nothing, beside the best published score.
@@ -42,7 +64,16 @@ def audit(
     source = benchmark.load(data, check_media=False)
     terminal.print_findings(source)
     with terminal.progress("shuffles") as progress:
-        report = run(benchmark, source.steps, rules, seed=seed, progress=progress)
+        few = len(source.steps) < _MANY  # are done before processes have begun
+        report = run(
+            benchmark,
+            source.steps,
+            rules,
+            seed=seed,
+            workers=1 if workers is None and few else workers,
+            cluster=cluster,
+            progress=progress,
+        )
     best: BestScores | None = benchmark.published.best(benchmark.options)
     if as_json:
         terminal.print_json({**report.as_dict(), "published": best and _as_dict(best)})

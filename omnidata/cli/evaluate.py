@@ -171,8 +171,11 @@ def merge(
 
 
 @reading_data
+@on_engine
 def suite(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The suite, in TOML.")],
+    *,
+    cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
     """Run every model of a file on every task: one table.
@@ -193,7 +196,9 @@ def suite(
 
     outcomes: list[Outcome] = []
     with terminal.resumable():
-        for outcome in run_suite(planned_runs, loaded=terminal.print_findings, watch=watch):
+        for outcome in run_suite(
+            planned_runs, loaded=terminal.print_findings, watch=watch, cluster=cluster
+        ):
             outcomes.append(outcome)
             runs.note_outcome(outcome)
     if as_json:

@@ -11,14 +11,16 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import reading_data
+from omnidata.cli.arguments import on_engine, reading_data
 from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
+    from omnidata.run.engines import Cluster
     from omnidata.training.export import Exported
 
 
 @reading_data
+@on_engine
 def export(
     task: args.TaskName,
     data: args.Data,
@@ -129,6 +131,9 @@ def export(
         bool, typer.Option("--overwrite", help="Replace the export that is there.")
     ] = False,
     strict: args.Strict = False,
+    workers: args.Workers = None,
+    *,
+    cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
     """Write training data: prompts with right answers, or with a reward.
@@ -250,6 +255,8 @@ def export(
             preferences=preferences,
             histories=told,
             overwrite=overwrite,
+            workers=workers,
+            cluster=cluster,
             progress=progress,
         )
     _print(done, out, as_json)

@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json
+from omnidata.cli.arguments import Json, on_engine
 from omnidata.errors import UsageError, counted
 from omnidata.loaders.episode_tree import Dependency, Dimension
 from omnidata.loaders.instructions import Language
 
 if TYPE_CHECKING:
-    from omnidata.data.segment import Segmented
+    from omnidata.data.segment.many import Cuttings, Done
+    from omnidata.run.engines import Cluster
 
 
+@on_engine
 def segment(
-    recording: Annotated[
-        Path, typer.Argument(metavar="RECORDING", help="The screen recording, e.g. an MP4.")
-    ],
-    events: Annotated[
-        Path,
+    places: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="EVENTS",
-            help="The action log: JSON lines, or the folder of a recorder that a task reads.",
+            metavar="RECORDING EVENTS OUT",
+            help="The screen recording, e.g. an MP4; its action log: JSON lines, or the folder "
+            "of a recorder that a task reads; the dataset's folder, new. With --list OUT alone.",
         ),
     ],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The dataset's folder, new.")],
+    recordings: Annotated[
+        Path | None,
+        typer.Option(
+            "--list",
+            metavar="FILE",
+            help='Cut many: JSON lines of {"recording": FILE, "events": FILE} and these options by '
+            "their names, e.g. instruction_en.",
+        ),
+    ] = None,
     offset: Annotated[
         float, typer.Option(metavar="SECONDS", help="Add this to every time of the log.")
     ] = 0.0,
@@ -64,26 +72,32 @@ def segment(
     language: Annotated[
         Language | None, typer.Option(help="Of the app; else that of the only instruction.")
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="With --list: processes; one per core, with ray as many as have room."
+        ),
+    ] = None,
+    *,
+    cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
     """Cut a screen recording by its action log into an episode of steps.
 
     Each action gets the screenshot just before it, and the clip and the audio from the end of the
     last action to its own start, in OmniGUI's layout; docs/segment.md describes the log. Exit code
-    1 means that the episode is written without some of the actions; the findings say which.
+    1 means that some of the actions, or of the recordings of a list, are left out; the findings say
+    which. The same command goes on with an interrupted list.
 
     Example: omnidata segment recording.mp4 actions.jsonl data --app TED --instruction-en "Like it."
     """
     from omnidata.data.segment import segment as run
-    from omnidata.data.segment.plan import LEAD_S, LONGEST_S, Cut
+    from omnidata.data.segment.many import Done, read_list, segment_all
+    from omnidata.data.segment.plan import cut_of
     from omnidata.loaders.action_log import Labels
 
-    cut = Cut(
-        offset_s=_seconds("--offset", offset, low=-math.inf),
-        lead_s=_seconds("--lead", LEAD_S if lead is None else lead),
-        longest_s=_seconds("--max-clip", LONGEST_S if max_clip is None else max_clip, low=0.001),
-        trim=_trim(trim),
-    )
+    _check(places, recordings, episode, workers, cluster)
+    cut = cut_of("--".__add__, offset=offset, lead=lead, max_clip=max_clip, trim=trim)
     labels = Labels(
         app=app,
         episode=episode,
@@ -93,63 +107,95 @@ def segment(
         dependency=dependency,
         language=language,
     )
-    with terminal.progress("cutting") as progress:
-        made = run(recording, events, out, labels=labels, cut=cut, progress=progress)
-    _print(made, out, as_json)
-    if any(finding.severity == "error" for finding in made.findings):
+    out = places[-1]
+    if recordings is None:
+        with terminal.progress("cutting") as progress:
+            made = run(*places, labels=labels, cut=cut, progress=progress)
+        _print(Done.of(made), out, as_json)
+        findings = list(made.findings)
+    else:
+        jobs = read_list(recordings, labels=labels, cut=cut)
+        with terminal.resumable(), terminal.progress("recordings") as progress:
+            all_made = segment_all(jobs, out, workers=workers, cluster=cluster, progress=progress)
+        _print_all(all_made, out, as_json)
+        findings = [*all_made.findings]
+        findings += [finding for _, done in all_made.episodes for finding in done.findings]
+    if any(finding.severity == "error" for finding in findings):
         raise typer.Exit(1)
 
 
-def _seconds(option: str, value: float, *, low: float = 0.0) -> float:
-    if not (math.isfinite(value) and value >= low):
+def _check(
+    places: Sequence[Path],
+    recordings: Path | None,
+    episode: str | None,
+    workers: int | None,
+    cluster: Cluster | None,
+) -> None:
+    """Refuse what cannot be meant.
+
+    Raises:
+        UsageError: too many or too few places, or options of a list, or of one recording alone.
+    """
+    wanted = 3 if recordings is None else 1
+    if len(places) != wanted:
         raise UsageError(
-            "the number makes no sense",
-            where=f"{option} {value}",
-            expected="seconds" + (f", {low:g} or more" if low > -math.inf else ""),
+            f"{counted(len(places), 'place')} where {wanted} should be",
+            where=" ".join(map(str, places)),
+            expected="RECORDING EVENTS OUT, or --list FILE OUT",
         )
-    return value
-
-
-def _trim(text: str | None) -> tuple[float, float]:
-    """Where the used part begins and ends; either may be left out."""
-    if text is None:
-        return 0.0, math.inf
-    start, colon, end = text.partition(":")
-    try:
-        low, high = float(start or 0), float(end or math.inf)
-    except ValueError:
-        low, high = math.nan, math.nan
-    if not (colon and 0 <= low < high):
+    if recordings is not None and episode is not None:
         raise UsageError(
-            "the part is not clear",
-            where=f"--trim {text}",
-            expected="START:END in seconds of the recording, e.g. 5:60, 5: or :60",
+            "one name for many episodes",
+            where=f"--episode {episode}",
+            expected='names in the list: {"recording": FILE, "events": FILE, "episode": ID}',
         )
-    return low, high
+    if recordings is None and (workers or cluster):
+        raise UsageError(
+            "one recording is cut by one process",
+            where=f"--workers {workers}" if workers else "--engine ray",
+            expected="--list FILE with it",
+        )
 
 
-def _print(made: Segmented, out: Path, as_json: bool) -> None:
-    clips = sum(span.start_s - span.clip_s for span in made.spans if span.frames)
+def _print(done: Done, out: Path, as_json: bool) -> None:
+    if as_json:
+        terminal.print_json({"out": str(out), **done.as_dict()})
+        return
+    _say(done)
+    terminal.note(f"dataset: {out}")
+
+
+def _print_all(made: Cuttings, out: Path, as_json: bool) -> None:
     if as_json:
         terminal.print_json(
             {
                 "out": str(out),
-                "app": made.labels.app,
-                "episode": made.labels.episode,
-                "steps": len(made.spans),
-                "clips": sum(span.frames > 0 for span in made.spans),
-                "clip_seconds": round(clips, 3),
-                "recording_seconds": round(made.recording.seconds, 3),
-                "trimmed": made.trimmed,
+                "episodes": [
+                    {"recording": str(job.recording), **done.as_dict()}
+                    for job, done in made.episodes
+                ],
                 "findings": [finding.as_dict() for finding in made.findings],
             }
         )
         return
+    for _, done in made.episodes:
+        _say(done)
     for finding in made.findings:
         terminal.note(str(finding))
-    line = f"{made.labels.app}/{made.labels.episode}: {counted(len(made.spans), 'step')}, "
-    line += f"{clips:.1f} s of clips from a recording of {made.recording.seconds:.1f} s"
-    if made.trimmed:
-        line += f"; {counted(made.trimmed, 'action')} outside --trim"
-    terminal.say(line)
+    steps = sum(done.steps for _, done in made.episodes)
+    terminal.say(
+        f"{counted(len(made.episodes), 'episode')}, {counted(steps, 'step')}; "
+        f"{counted(len(made.findings), 'recording')} left out"
+    )
     terminal.note(f"dataset: {out}")
+
+
+def _say(done: Done) -> None:
+    for finding in done.findings:
+        terminal.note(str(finding))
+    line = f"{done.labels.app}/{done.labels.episode}: {counted(done.steps, 'step')}, "
+    line += f"{done.clip_seconds:.1f} s of clips "
+    line += f"from a recording of {done.recording_seconds:.1f} s"
+    if done.trimmed:
+        line += f"; {counted(done.trimmed, 'action')} outside --trim"
+    terminal.say(line)

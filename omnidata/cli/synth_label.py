@@ -16,6 +16,7 @@ from omnidata.cli.arguments import Asking, asks, on_engine, reading_data
 from omnidata.errors import Finding, UsageError, counted
 
 if TYPE_CHECKING:
+    from omnidata.run.cluster import Recipe
     from omnidata.run.engines import Cluster
     from omnidata.synth import annotate as synth
     from omnidata.synth.annotate import Asked, Done
@@ -122,6 +123,7 @@ def filter_(
 
 @reading_data
 @asks
+@on_engine
 def recaption(
     data: args.Data,
     out: Out,
@@ -136,6 +138,7 @@ def recaption(
     ] = None,
     *,
     asking: Asking,
+    cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
     """Let a model write the instruction of every element, and keep what leads back to it.
@@ -159,14 +162,15 @@ def recaption(
     benchmark = get_task(name, parse(task_options, "-T"))
     source = benchmark.load(data)
     terminal.print_findings(source)
-    author = Asked(model, partial(asking.adapter, model), asking.options)
+    made = partial(_made, asking, cluster)
+    author = Asked(model, partial(made, model), asking.options)
     finder = author
     if grounder is not None and grounder != model:
         plain = replace(asking, options={}, base_url=None, key_file=None)
 
-        def found_by(task: Task, steps: Sequence[Step]) -> Adapter:
+        def found_by(task: Task, steps: Sequence[Step]) -> Adapter | Recipe:
             try:
-                return plain.adapter(grounder, task, steps)
+                return _made(plain, cluster, grounder, task, steps)
             except UsageError as error:
                 where = (error.where or "").replace("--model", "--grounder")
                 raise UsageError(
@@ -183,6 +187,7 @@ def recaption(
             author=author,
             grounder=finder,
             limits=asking.limits,
+            cluster=cluster,
             progress=progress,
         )
     if as_json:
@@ -204,6 +209,14 @@ def recaption(
         terminal.note("no new instruction leads back to its element, and nothing is written")
         raise typer.Exit(1)
     terminal.note(f"rows: {out}")
+
+
+def _made(
+    asking: Asking, cluster: Cluster | None, spec: str, task: Task, steps: Sequence[Step]
+) -> Adapter | Recipe:
+    """The model; how to make it where others ask."""
+    # Made here, if this machine asks, what is wrong with it is said before anything is written.
+    return asking.recipe(spec) if cluster else asking.adapter(spec, task, steps)
 
 
 def _asked(
@@ -266,12 +279,7 @@ class _Model:
         """What came of asking."""
         from omnidata.synth import annotate as synth
 
-        # Made here, if this machine asks, what is wrong with it is said before anything is written.
-        model = (
-            self.asking.recipe(self.spec)
-            if self.cluster
-            else self.asking.adapter(self.spec, task, asked.source.steps)
-        )
+        model = _made(self.asking, self.cluster, self.spec, task, asked.source.steps)
         with terminal.resumable(), terminal.progress(self.spec) as progress:
             run = synth.Asking(
                 model,

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Json, Where, reading_data
+from omnidata.cli.arguments import Data, Json, Where, on_engine, reading_data
 from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
+    from omnidata.run.engines import Cluster
     from omnidata.types import Task
 
 
 @reading_data
+@on_engine
 def voice(
     data: Data,
     out: Annotated[
@@ -34,6 +36,16 @@ def voice(
         float | None,
         typer.Option(metavar="SECONDS", min=0.1, help="Of the program, per text (120)."),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Processes that speak; one per core, of a --command 1; with ray as many as have "
+            "room.",
+        ),
+    ] = None,
+    *,
+    cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
     """Render instructions as WAV files, to be spoken to a model.
@@ -60,7 +72,16 @@ def voice(
     terminal.print_findings(source)
     steps = select(source.steps, where=parse(where, "--where"), spelling=task.spelling)
     with terminal.resumable(), terminal.progress(engine.name) as progress:
-        done = render(steps, out, engine, texts=task.spoken, progress=progress)
+        done = render(
+            steps,
+            out,
+            engine,
+            texts=task.spoken,
+            # Nobody knows how much of the machine a program takes for itself.
+            workers=1 if workers is None and command is not None else workers,
+            cluster=cluster,
+            progress=progress,
+        )
     if as_json:
         terminal.print_json(
             {

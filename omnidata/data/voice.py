@@ -6,7 +6,9 @@ import hashlib
 import shutil
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
@@ -20,6 +22,7 @@ from omnidata.files import read_file
 from omnidata.jsontext import decode, encode
 from omnidata.loaders.instructions import MIN_BYTES, Language, has_chinese, voice_file
 from omnidata.media import AUDIO_RATE, SILENCE, Budget, encode_wav, samples
+from omnidata.run.engines import Cluster, Lost, each
 from omnidata.storage import atomic_write, open_own, take_lock
 from omnidata.types import Progress, Step
 
@@ -243,11 +246,12 @@ class VoiceFolder:
         """Remove a file that is not what it should be and could not be made again."""
         (self.path / utterance.file).unlink(missing_ok=True)
 
-    def scratch(self) -> TemporaryDirectory[str]:
-        """An empty folder inside this one, under a name that no other text had before."""
-        path = self.path / ".scratch"
+    @property
+    def scratch(self) -> Path:
+        """A folder inside this one for what engines write on the way; gone with the block."""
+        path = self.path.absolute() / ".scratch"
         path.mkdir(exist_ok=True)
-        return TemporaryDirectory(dir=path, ignore_cleanup_errors=True)
+        return path
 
     def __enter__(self) -> Self:
         return self
@@ -306,21 +310,26 @@ def render(
     engine: Voice,
     *,
     texts: Texts = instruction,
+    workers: int | None = 1,
+    cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Rendering:
     """Render what is missing or not what it should be; everything else stays as it is.
 
-    One text after the other, because engines are rarely safe to use from several threads.
+    A process says one text after the other, because engines are rarely safe to use from threads.
 
     Args:
         steps: whose texts are wanted.
         out: the folder, for `-T voice=`.
         engine: what speaks; the folder holds one engine's speech only.
         texts: of a step.
+        workers: processes, one per core if None; 1 = this one. What is said is the same.
+        cluster: whose workers speak; None for this machine.
         progress: called with the number of texts done and of all to be done.
 
     Raises:
         RunError: as `VoiceFolder`.
+        OmnidataError: as `run.engines.each`.
     """
     wanted, findings = utterances(steps, texts)
     count = len(wanted) + len(findings)
@@ -329,33 +338,42 @@ def render(
         report = progress or (lambda done, total: None)
         report(0, len(missing))
         rendered = failures = 0
-        for number, utterance in enumerate(missing, 1):
-            try:
-                with folder.scratch() as scratch:
-                    wav = _wav(utterance.spoken, utterance.language, engine, Path(scratch))
-                folder.put(utterance, wav)
-            except (VoiceError, MediaError) as error:
-                folder.drop(utterance)
-                findings.append(_failed(utterance, error))
-                failures += 1
-                if failures % _IN_A_ROW == 0 and not _works(engine, utterance, folder):
-                    findings += [_untried(other) for other in missing[number:]]
-                    break
-            else:
-                rendered += 1
-                failures = 0
-            report(number, len(missing))
+        say = partial(_said, engine, folder.scratch)
+        calls = each(say, missing, workers=workers, cluster=cluster, sees=[folder.path])
+        with closing(calls) as answers:
+            for number, (utterance, said) in enumerate(zip(missing, answers, strict=True), 1):
+                if isinstance(said, bytes):
+                    folder.put(utterance, said)
+                    rendered += 1
+                    failures = 0
+                elif isinstance(said, OSError):
+                    raise said
+                else:
+                    folder.drop(utterance)
+                    findings.append(_failed(utterance, said))
+                    failures += 1
+                    if failures % _IN_A_ROW == 0 and not _works(engine, utterance, folder):
+                        findings += [_untried(other) for other in missing[number:]]
+                        break
+                report(number, len(missing))
     return Rendering(count, rendered, len(wanted) - len(missing), tuple(findings))
 
 
 def _works(engine: Voice, failed: Utterance, folder: VoiceFolder) -> bool:
     """Whether it was the texts that the engine failed at, and not the engine."""
-    try:
-        with folder.scratch() as scratch:
-            _wav(_EASY[failed.language], failed.language, engine, Path(scratch))
-    except (VoiceError, MediaError):
-        return False
-    return True
+    easy = replace(failed, spoken=_EASY[failed.language])
+    return isinstance(_said(engine, folder.scratch, easy), bytes)
+
+
+def _said(
+    engine: Voice, scratch: Path, utterance: Utterance
+) -> bytes | VoiceError | MediaError | OSError:
+    """The file's content, made in any process; what goes wrong is told to whoever asked."""
+    try:  # in a folder under a name that no other text had before
+        with TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as folder:
+            return _wav(utterance.spoken, utterance.language, engine, Path(folder))
+    except (VoiceError, MediaError, OSError) as error:
+        return error
 
 
 def _wav(text: str, language: Language, engine: Voice, scratch: Path) -> bytes:
@@ -377,12 +395,13 @@ def _wav(text: str, language: Language, engine: Voice, scratch: Path) -> bytes:
     return wav
 
 
-def _failed(utterance: Utterance, error: VoiceError | MediaError) -> Finding:
+def _failed(utterance: Utterance, error: VoiceError | MediaError | Lost) -> Finding:
+    why = error.why if isinstance(error, Lost) else error.what
     return Finding(
         "voice-failed",
         "error",
         utterance.where,
-        f'"{utterance.spoken[:60]}" could not be spoken: {error.what}',
+        f'"{utterance.spoken[:60]}" could not be spoken: {why}',
         "a WAV file with audible sound, of more than 30 ms",
         "mend the text or the engine, then run the same command again",
     )

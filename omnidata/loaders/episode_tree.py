@@ -230,24 +230,32 @@ class TreeWriter:
                 unknown, if there is no step or no instruction, if an extra column has the name of
                 a column of the format, or if a target cannot be written.
         """
-        where = f"{episode.app}/{episode.id}"
-        self._claim(episode.app, episode.id)
-        meta = _episode_row(episode, where)
-        folder = self._root / episode.app / "media" / episode.id
-        folder.mkdir(parents=True)
-        rows = [
-            _write_step(folder, episode, index, step) for index, step in enumerate(episode.steps)
-        ]
-        if not rows:
-            raise DataError(
-                "the episode has no step",
-                where=where,
-                expected="at least one step",
-                remedy="leave the episode out",
-            )
-        for row in rows:
-            row["episode_length"] = len(rows)
-        _write(folder / f"{episode.id}.json", _array(rows))
+        meta = self._claim(episode)
+        self._list(episode, meta, write_episode(self._folder(episode), episode))
+
+    def take(self, episode: TreeEpisode, folder: Path) -> None:
+        """Move an episode into the tree that was written elsewhere.
+
+        Args:
+            episode: its labels; the steps are not looked at.
+            folder: that `write_episode` wrote, on the same disk.
+
+        Raises:
+            DataError: as `add`.
+            OSError: it cannot be read or moved.
+        """
+        meta = self._claim(episode)
+        rows = json.loads((folder / f"{episode.id}.json").read_bytes())
+        place = self._folder(episode)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        folder.rename(place)
+        self._list(episode, meta, rows)
+
+    def _folder(self, episode: TreeEpisode) -> Path:
+        return self._root / episode.app / "media" / episode.id
+
+    def _list(self, episode: TreeEpisode, meta: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+        """Remember the rows for the indexes."""
         self._steps.setdefault(episode.app, []).extend(rows)
         lists = self._episodes.setdefault(episode.app, {name: [] for name in DIMENSIONS})
         lists[episode.dimension].append(meta)
@@ -256,8 +264,9 @@ class TreeWriter:
                 {"app": episode.app, "ID": episode.id, "dependency": episode.dependency}
             )
 
-    def _claim(self, app: str, name: str) -> None:
-        """Reserve the folders of an episode; two apps may use the same id."""
+    def _claim(self, episode: TreeEpisode) -> dict[str, Any]:
+        """Reserve the folders of an episode, and make its row; two apps may use the same id."""
+        app, name = episode.app, episode.id
         where = f"{app}/{name}"
         check_name(app, "app name", where)
         check_name(name, "episode id", where)
@@ -272,6 +281,7 @@ class TreeWriter:
                 remedy="rename one of the two",
             )
         self._claimed[where.casefold()] = f"the episode {where}"
+        return _episode_row(episode, where)
 
     def _finish(self) -> None:
         for app, lists in self._episodes.items():
@@ -280,6 +290,35 @@ class TreeWriter:
             _write(self._root / app / f"dataset_{app}.json", _array(self._steps[app]))
         if self._dependencies:
             _write(self._root / SIDE_FILE, _lines(self._dependencies))
+
+
+def write_episode(folder: Path, episode: TreeEpisode) -> list[dict[str, Any]]:
+    """Write the media and the step rows of an episode.
+
+    Args:
+        folder: of the episode, new.
+        episode: with at least one step.
+
+    Returns:
+        The rows.
+
+    Raises:
+        DataError: there is no step, an extra column has the name of a column of the format, or a
+            target cannot be written.
+    """
+    folder.mkdir(parents=True)
+    rows = [_write_step(folder, episode, index, step) for index, step in enumerate(episode.steps)]
+    if not rows:
+        raise DataError(
+            "the episode has no step",
+            where=f"{episode.app}/{episode.id}",
+            expected="at least one step",
+            remedy="leave the episode out",
+        )
+    for row in rows:
+        row["episode_length"] = len(rows)
+    _write(folder / f"{episode.id}.json", _array(rows))
+    return rows
 
 
 def check_new(root: Path) -> None:

@@ -97,6 +97,8 @@ class Job:
         params: how to decode; the model's own if None.
         limits: of the run; rates and budget are kept by the gate of all workers.
         parts: the folder that lines go to.
+        media: where else media lie, on every machine.
+        unnamed: the task itself, where no name leads to it.
     """
 
     task: str
@@ -107,6 +109,8 @@ class Job:
     params: GenerationParams | None
     limits: Limits
     parts: Path
+    media: Sequence[Place] = ()
+    unnamed: Task | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +160,8 @@ class AskingWorker:
 
     def _open(self, samples: Sequence[Step]) -> About:
         job = self._job
-        check_seen([job.data])
-        self._task = get_task(job.task, job.options)
+        check_seen([job.data, *job.media])
+        self._task = job.unnamed or get_task(job.task, job.options)
         self._adapter = job.model.make(self._task, _AllSteps(self._task, job))
         about = accepted(self._task, self._adapter, job.params, samples, job.limits.concurrency)
         self._params = about.params
@@ -397,7 +401,7 @@ class OnCluster:
         self.slipped: AdapterError | None = None
         self.timings: dict[str, float] = {}
         self.facts: dict[str, Mapping[str, Any]] = {}
-        self._task = get_task(job.task, job.options)
+        self._task = job.unnamed or get_task(job.task, job.options)
         self._numbers = count(1)
         self._session = secrets.token_hex(4)
         self._waiting: deque[_Part] = deque()

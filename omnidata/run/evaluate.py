@@ -29,7 +29,7 @@ from omnidata.errors import (
 )
 from omnidata.loaders.stored_steps import ids_of
 from omnidata.mirror import shown
-from omnidata.registry import plugin_versions
+from omnidata.registry import names, plugin_versions
 from omnidata.run.adapter_contract import (
     About,
     accepted,
@@ -467,13 +467,10 @@ def _on_cluster(
             expected="a SPEC, or a Recipe",
             remedy="register the adapter as a plug-in (docs/add_model.md), and name it",
         )
-    if source.media_overrides:
-        raise UsageError(
-            "media that are taken away or swapped are so in this process alone",
-            where="--engine",
-            expected="the dataset as it is",
-            remedy="ablate on one machine, or vary options in runs of their own",
-        )
+    unnamed = None if task.name in names() else task
+    # Workers are sent steps as they are here; where media were made for them, they lie elsewhere.
+    replaced = source.steps if source.media_overrides or unnamed else ()
+    roots = {ref.root for step in replaced for ref in step.media.values() if ref}
     job = Job(
         task.name,
         dict(task.options),
@@ -483,6 +480,8 @@ def _on_cluster(
         params,
         limits,
         out.absolute() / "parts",
+        [Place.of(root) for root in sorted(roots) if root.exists()],
+        unnamed,
     )
     return OnCluster(job, cluster)
 

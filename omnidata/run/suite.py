@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import groupby, product
 from pathlib import Path
@@ -11,18 +11,20 @@ from typing import Any
 
 import msgspec
 
-from omnidata.adapters import get_adapter
 from omnidata.errors import OmnidataError, UsageError
 from omnidata.files import read_settings
 from omnidata.loaders.fetch import local_place
+from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
+from omnidata.run.engines import Cluster
+from omnidata.run.engines.ray import connected
 from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import file_name
 from omnidata.run.scoring import get_profile
 from omnidata.run.selection import read_exclude
 from omnidata.tasks import get_task, options_for
 from omnidata.tasks.common_options import load_to_ask
-from omnidata.types import Adapter, LoadedDataset, Progress, Task
+from omnidata.types import LoadedDataset, Progress, Task
 
 Value = str | bool | int | float
 Options = dict[str, Value | list[Value]]
@@ -246,6 +248,7 @@ def run_suite(
     loaded: Callable[[LoadedDataset], None],
     watch: Callable[[SuiteRun], AbstractContextManager[Progress]],
     load: Callable[[SuiteRun, Task], LoadedDataset] = _load,
+    cluster: Cluster | None = None,
 ) -> Iterator[Outcome]:
     """Make one run after the other; each resumes the run that its folder holds.
 
@@ -256,7 +259,23 @@ def run_suite(
         loaded: called with the data of each task, once for all models.
         watch: makes the context in which a run is made, and what is told how far it is.
         load: finds the data of neighbouring runs that have the same task and options.
+        cluster: the machines that ask, the same for all runs; None for this one.
+
+    Raises:
+        PlatformError: Ray is not installed.
+        UsageError: no cluster answers.
     """
+    with connected(cluster) if cluster else nullcontext():
+        yield from _runs(planned_runs, loaded, watch, load, cluster)
+
+
+def _runs(
+    planned_runs: Sequence[SuiteRun],
+    loaded: Callable[[LoadedDataset], None],
+    watch: Callable[[SuiteRun], AbstractContextManager[Progress]],
+    load: Callable[[SuiteRun, Task], LoadedDataset],
+    cluster: Cluster | None,
+) -> Iterator[Outcome]:
     for _, same in groupby(planned_runs, key=lambda planned: (planned.task, planned.task_options)):
         first, *others = same
         try:
@@ -267,24 +286,18 @@ def run_suite(
             continue
         loaded(source)
         for planned in (first, *others):
-            yield _run(planned, task, source, watch)
+            yield _run(planned, task, source, watch, cluster)
 
 
-def adapter_of(planned: SuiteRun, task: Task, source: LoadedDataset) -> Adapter:
-    """The model of a run of the suite.
-
-    Raises:
-        OmnidataError: as `omnidata.adapters.get_adapter`.
-    """
-    row = planned.model
-    return get_adapter(
+def recipe_of(planned: SuiteRun) -> Recipe:
+    """How the model of a run of the suite is made, on whichever machine."""
+    row, folder = planned.model, planned.folder.absolute()
+    return Recipe(
         row.model,
-        task,
-        source.steps,
-        options=planned.model_options,
-        base_url=row.base_url,
-        key_file=planned.folder / row.key_file if row.key_file else None,
-        models=planned.folder / row.models if row.models else None,
+        planned.model_options,
+        row.base_url,
+        folder / row.key_file if row.key_file else None,
+        folder / row.models if row.models else None,
     )
 
 
@@ -293,9 +306,9 @@ def _run(
     task: Task,
     source: LoadedDataset,
     watch: Callable[[SuiteRun], AbstractContextManager[Progress]],
+    cluster: Cluster | None,
 ) -> Outcome:
     try:
-        adapter = adapter_of(planned, task, source)
         excluded: frozenset[str] = frozenset()
         if planned.task.exclude:
             excluded = read_exclude(planned.folder / planned.task.exclude, source.steps)
@@ -303,7 +316,7 @@ def _run(
             results = evaluate(
                 task,
                 source,
-                adapter,
+                recipe_of(planned),
                 planned.out,
                 model_options=planned.model_options,
                 profile=planned.task.profile,
@@ -312,6 +325,7 @@ def _run(
                 limit=planned.task.limit,
                 limits=planned.limits,
                 progress=progress,
+                cluster=cluster,
             )
     except (OmnidataError, OSError) as error:
         return Outcome(planned, error=str(error))

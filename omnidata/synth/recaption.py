@@ -24,7 +24,9 @@ from omnidata.metrics.intervals import share
 from omnidata.mirror import shown
 from omnidata.predictions import Prediction
 from omnidata.registry import is_ours, working
+from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
+from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import TRANSIENT, file_name
 from omnidata.storage import atomic_write, wrap_os_error
@@ -221,12 +223,12 @@ class Asked:
 
     Attributes:
         name: its SPEC.
-        adapter: makes it.
+        made: makes it, or says how workers of a cluster do.
         options: as given with `-M key=value`.
     """
 
     name: str
-    adapter: Callable[[Task, Sequence[Step]], Adapter]
+    made: Callable[[Task, Sequence[Step]], Adapter | Recipe]
     options: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -251,6 +253,7 @@ def recaption(
     author: Asked,
     grounder: Asked,
     limits: Limits = UNLIMITED,
+    cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Mapping[str, Any]:
     """Write rows with new instructions, each of which leads the grounder back to its element.
@@ -267,6 +270,7 @@ def recaption(
         author: writes.
         grounder: is asked where the element is, by the old instruction and by the new one.
         limits: how fast, how long and how dearly to ask.
+        cluster: the machines that ask; None for this one.
         progress: called while a run goes on.
 
     Returns:
@@ -310,12 +314,25 @@ def recaption(
         )
 
     # A model that cannot be made leaves nothing behind.
-    writer = author.adapter(Captions(), [target.step for target in targets])
+    writer = author.made(Captions(), [target.step for target in targets])
 
-    def ask(task: Task, asked: LoadedDataset, who: Asked, adapter: Adapter) -> list[Prediction]:
+    def ask(
+        task: Task, asked: LoadedDataset, who: Asked, model: Adapter | Recipe
+    ) -> list[Prediction]:
         # Captions stay when another model grounds them.
-        name = "captions" if who is author and adapter is writer else f"by-{file_name(who.name)}"
-        return _ask(task, asked, adapter, run_folder(out) / name, who.options, limits, progress)
+        name = "captions" if who is author and model is writer else f"by-{file_name(who.name)}"
+        run = run_folder(out) / name
+        evaluate(
+            task,
+            asked,
+            model,
+            run,
+            model_options=who.options,
+            limits=limits,
+            progress=progress,
+            cluster=cluster,
+        )
+        return _answers(asked, run)
 
     with staging, wrap_os_error(staging.path):
         targets, questions = _questions(targets, left_out, source, staging.path)
@@ -331,7 +348,7 @@ def recaption(
             _write(file, map(derivation.row, elements))
             rows = rows_of.load(file)
             both = _with_old(rows, elements)
-            finder = grounder.adapter(rows_of, both.steps)
+            finder = grounder.made(rows_of, both.steps)
             found = _found(rows_of, both.steps, ask(rows_of, both, grounder, finder))
             before, after = ([f"{of}{row}" in found for row in rows.row_ids] for of in (_OLD, ""))
         pairs = list(zip(elements, after, strict=True))
@@ -398,29 +415,12 @@ def _questions(
     return kept, replace(source, steps=steps, roles={SCREENSHOT: "image"}, findings=[])
 
 
-def _ask(
-    task: Task,
-    asked: LoadedDataset,
-    adapter: Adapter,
-    run: Path,
-    model_options: Mapping[str, str],
-    limits: Limits,
-    progress: Progress | None,
-) -> list[Prediction]:
+def _answers(asked: LoadedDataset, run: Path) -> list[Prediction]:
     """The answers, in the order of the steps.
 
     Raises:
         UnansweredError: one is missing.
     """
-    evaluate(
-        task,
-        asked,
-        adapter,
-        run,
-        model_options=model_options,
-        limits=limits,
-        progress=progress,
-    )
     lines = {line.sample_id: line for line in predictions.read(run / PREDICTIONS, of_run=True)}
     found = [line for step in asked.steps if (line := lines.get(step.sample_id))]
     final = [line for line in found if line.delivery not in TRANSIENT]

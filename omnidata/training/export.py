@@ -21,6 +21,7 @@ from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
 from omnidata.jsontext import encode
 from omnidata.loaders.files import refuse_closed
 from omnidata.name_index import NameIndex
+from omnidata.run.engines import Cluster
 from omnidata.run.selection import SPLITS, Split, select, split_of, write_exclude
 from omnidata.storage import PLAN, StagedFolder, atomic_write, is_unfinished, write_json
 from omnidata.tasks import get_task
@@ -274,12 +275,14 @@ def export(
     preferences: Preferences | None = None,
     histories: RunHistories | None = None,
     overwrite: bool = False,
+    workers: int | None = 1,
+    cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Exported:
     """Write training data; they appear under their name only when they are whole.
 
     An interrupted export leaves a hidden folder beside `out`; the next call with the same settings
-    goes on with the media that are there.
+    goes on with the media that are there. The bytes are the same whoever writes the media.
 
     Args:
         task: writes the prompts, with its options; `coordinates` is the unit of the answers.
@@ -293,6 +296,8 @@ def export(
         preferences: of answers to each other, which the rows have in place of right answers.
         histories: of a run, which the prompts tell; there are rows of the steps that it came to.
         overwrite: replace an export that is there.
+        workers: processes that look at media and write them, one per core if None; 1 = this one.
+        cluster: whose workers do; None for this machine.
         progress: called with the media done and their number; then again for those of `against`.
 
     Raises:
@@ -303,6 +308,7 @@ def export(
         DataError: no step can be exported, a voice instruction is missing, media lie in folders
             that nobody named, another process is exporting to the same place, or it cannot be
             written.
+        OmnidataError: as `run.engines.each`.
     """
     if histories:
         task = histories.task
@@ -335,7 +341,7 @@ def export(
             frames=frames,
             copy=options.copy,
         )
-        stored = store.fill(needed, progress)
+        stored = store.fill(needed, progress, workers=workers, cluster=cluster)
         maker = Maker(task, options, stored, kinds, unstated(source), staging.out)
         made: Iterable[tuple[Step, Line | Finding]]
         made = ((step, maker.make(step)) for step in steps)
@@ -348,7 +354,10 @@ def export(
         seen = [step.sample_id for step in source.steps if split_of(step, options.shares) != "test"]
         lists = {SEEN: ("steps of episodes that are not for testing", seen)}
         if against is not None:
-            found, ids = _leaks(task, source, steps, options, stored, against, progress)
+            known = leaks.read(
+                get_task(against.task), against, progress, workers=workers, cluster=cluster
+            )
+            found, ids = _leaks(task, source, steps, options, stored, known)
             findings += found
             lists[LEAKS] = ("steps of episodes that are evaluated on", ids)
         for name, (head, ids) in lists.items():
@@ -526,8 +535,7 @@ def _leaks(
     steps: Sequence[Step],
     options: Options,
     stored: Media,
-    against: LoadedDataset,
-    progress: Progress | None,
+    known: leaks.Evaluation,
 ) -> tuple[list[Finding], list[str]]:
     """What training shares with an evaluation, and the ids of all steps of such episodes."""
     training: dict[str, list[leaks.Shown]] = defaultdict(list)
@@ -537,7 +545,6 @@ def _leaks(
             with suppress(MediaError):  # of a step that becomes no row
                 shown = [wanted for _, wanted in asked(task, step, options.capabilities)[1]]
             training[step.group].append((step, shown))
-    known = leaks.read(get_task(against.task), against, progress)
     found = list(leaks.findings(task, source, training, stored, known))
     groups = {name for _, name in found}
     ids = [step.sample_id for step in source.steps if step.group in groups]

@@ -12,7 +12,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from omnidata import media
-from omnidata.errors import Finding, MediaError
+from omnidata.errors import Finding, MediaError, StoreError
+from omnidata.run.engines import Cluster, Lost, each
 from omnidata.training.media_store import Kept, Media, Wanted
 from omnidata.types import LoadedDataset, MediaRef, Progress, Step, Task
 
@@ -41,13 +42,22 @@ class Evaluation:
     skipped: int = 0
 
 
-def read(task: Task, source: LoadedDataset, progress: Progress | None = None) -> Evaluation:
+def read(
+    task: Task,
+    source: LoadedDataset,
+    progress: Progress | None = None,
+    *,
+    workers: int | None = 1,
+    cluster: Cluster | None = None,
+) -> Evaluation:
     """Look at all steps, and decode all their pictures.
 
     Args:
         task: of the evaluation.
         source: its data.
         progress: called with the pictures done and their number.
+        workers: processes that decode, one per core if None; 1 = this one.
+        cluster: whose workers do; None for this machine.
     """
     found = Evaluation(skipped=source.skipped)
     refs: dict[Hashable, tuple[MediaRef, str]] = {}
@@ -59,10 +69,15 @@ def read(task: Task, source: LoadedDataset, progress: Progress | None = None) ->
         for ref in step.media.values():
             if ref is not None and ref.kind == "image":
                 refs.setdefault(Wanted(ref).key, (ref, step.sample_id))
-    with closing(media.in_threads(_pixels, [ref for ref, _ in refs.values()])) as looked:
+    pictures = [ref for ref, _ in refs.values()]
+    sees = [root for root in sorted({ref.root for ref in pictures}) if root.exists()]
+    calls = each(_pixels, pictures, workers=workers, cluster=cluster, sees=sees)
+    with closing(calls) as looked:
         for done, (pixels, (_, sample)) in enumerate(zip(looked, refs.values(), strict=True), 1):
-            if pixels is None:
+            if pixels is None or isinstance(pixels, Lost):
                 found.broken += 1
+            elif isinstance(pixels, StoreError):
+                raise pixels
             else:
                 found.pictures.setdefault(pixels, sample)
             if progress:
@@ -70,12 +85,14 @@ def read(task: Task, source: LoadedDataset, progress: Progress | None = None) ->
     return found
 
 
-def _pixels(ref: MediaRef) -> str | None:
+def _pixels(ref: MediaRef) -> str | StoreError | None:
     """The hash of a picture's size and pixels; None for what is no picture."""
     try:
         return media.examine(ref).pixels
     except MediaError:
         return None
+    except StoreError as error:
+        return error
 
 
 def normalised(text: str) -> str:

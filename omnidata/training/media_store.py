@@ -20,7 +20,9 @@ import msgspec
 
 from omnidata import media
 from omnidata.actions import Screen
-from omnidata.errors import MediaError, UsageError
+from omnidata.errors import MediaError, OmnidataError, UsageError
+from omnidata.run.engines import Cluster, Lost, each
+from omnidata.run.engines.ray import wait_until_seen
 from omnidata.storage import (
     atomic_write,
     drop_partial_line,
@@ -186,10 +188,13 @@ Media = Mapping[Hashable, Kept | Broken]
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A line of the journal: a medium, its size and time when it was read, what it has become."""
+    """A line of the journal: a medium, its size and time when it was read, what it has become.
+
+    One without size and time is in no journal: it may change unseen.
+    """
 
     place: str
-    stamp: tuple[int, int]
+    stamp: tuple[int, int] | None
     kept: Kept
 
 
@@ -211,6 +216,17 @@ class Wanted:
         """What two of one medium in one size have in common."""
         return id(self.ref) if self.ref.inline is not None else self
 
+    @property
+    def place(self) -> str:
+        """Where it lies and what is shown of it, in words."""
+        ref = self.ref
+        found = f"{ref.kind} {media.place(ref)} {ref.cell}{ref.marks or ''}"
+        if ref.until < 1:
+            found += f" until {ref.until}"
+        if self.size:
+            found += f" in {self.size}"
+        return found
+
 
 class Store:
     """Writes media into a folder, and remembers them for the next call if this one is interrupted.
@@ -226,64 +242,103 @@ class Store:
     def __init__(
         self, root: Path, journal: Path, *, sizing: Sizing, frames: int | None, copy: bool
     ) -> None:
-        self._root = root
+        self._writer = _Writer(root.absolute(), sizing, frames, copy)
         self._journal = journal
-        self._sizing = sizing
-        self._frames = frames
-        self._copy = copy
         (root / MEDIA).mkdir(exist_ok=True)
         if journal.exists():
             drop_partial_line(journal)
         self._before = {entry.place: entry for entry in _entries(journal)}
 
     def fill(
-        self, wanted: Sequence[Wanted], progress: Progress | None = None
+        self,
+        wanted: Sequence[Wanted],
+        progress: Progress | None = None,
+        *,
+        workers: int | None = 1,
+        cluster: Cluster | None = None,
     ) -> dict[Hashable, Kept | Broken]:
-        """Write all media, in threads: decoders and hashes release the interpreter.
+        """Write all media; files and results are the same whoever writes them.
 
         Args:
             wanted: every medium once in each size.
             progress: called with the media done and their number.
+            workers: processes, one per core if None; 1 = this one.
+            cluster: whose workers write; None for this machine.
 
         Returns:
-            By `Wanted.key`.
+            By `Wanted.key`, in the order of `wanted`. A medium that a process dies of is broken.
+
+        Raises:
+            OSError: the disk takes no more.
+            OmnidataError: as `run.engines.each`, or a store does not give a medium.
         """
+        kept = [*map(self._kept, wanted)]
+        missing = [one for one, found in zip(wanted, kept, strict=True) if found is None]
+        roots = sorted({one.ref.root for one in missing})
+        sees = [self._writer.root, *(root for root in roots if root.exists())]
+        calls = each(self._writer.add, missing, workers=workers, cluster=cluster, sees=sees)
         done: dict[Hashable, Kept | Broken] = {}
-        with (
-            open_own(self._journal, "ab") as journal,
-            closing(media.in_threads(self._add, wanted)) as added,
-        ):
-            for one, (found, line) in zip(wanted, added, strict=True):
+        with open_own(self._journal, "ab") as journal, closing(calls) as added:
+            for one, before in zip(wanted, kept, strict=True):
+                found = before or self._found(one, next(added))
+                if isinstance(found, _Entry):
+                    if cluster:
+                        self._wait_for(found.kept.files)
+                    if found.stamp:
+                        journal.write(msgspec.json.encode(found) + b"\n")
+                    found = found.kept
                 done[one.key] = found
-                journal.write(line)
                 if progress:
                     progress(len(done), len(wanted))
         return done
 
-    def _add(self, wanted: Wanted) -> tuple[Kept | Broken, bytes]:
-        """What a medium becomes, and its line of the journal if there is to be one."""
-        ref = wanted.ref
-        stamp = _stamp(ref)
-        place = f"{ref.kind} {media.place(ref)} {ref.cell}{ref.marks or ''}"
-        if ref.until < 1:
-            place += f" until {ref.until}"
-        if wanted.size:
-            place += f" in {wanted.size}"
-        before = self._before.get(place)
-        if before and before.stamp == stamp and all(map(self._is_whole, before.kept.files)):
-            return before.kept, b""
-        try:
-            found = self._written(ref, wanted.size)
-        except MediaError as error:
-            where = error.where or media.place(ref)
-            return Broken(f"{error.what}: {where}", error.expected), b""
-        if stamp is None:
-            return found, b""
-        return found, msgspec.json.encode(_Entry(place, stamp, found)) + b"\n"
+    def _kept(self, wanted: Wanted) -> Kept | None:
+        """What an interrupted call has made of a medium that has not changed since."""
+        before = self._before.get(wanted.place) if self._before else None
+        if before and before.stamp == _stamp(wanted.ref):
+            return before.kept if all(map(self._writer.is_whole, before.kept.files)) else None
+        return None
 
-    def _is_whole(self, file: File) -> bool:
+    def _found(self, wanted: Wanted, answer: _Entry | Broken | Exception | Lost) -> _Entry | Broken:
+        """What came of a call."""
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, Lost):
+            what = f"{answer.why}: {media.place(wanted.ref)}"
+            return Broken(what, "a medium that no decoder dies of")
+        return answer
+
+    def _wait_for(self, files: Sequence[File]) -> None:
+        """Wait until this machine sees what another has written."""
+        for file in files:
+            path = self._writer.root / file.name
+            wait_until_seen(path, path.exists)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes a medium, in any process; for the fields see `Store`."""
+
+    root: Path
+    sizing: Sizing
+    frames: int | None
+    copy: bool
+
+    def add(self, wanted: Wanted) -> _Entry | Broken | Exception:
+        """What a medium becomes; what goes wrong otherwise is told to whoever asked."""
+        stamp = _stamp(wanted.ref)  # before it is read: who changes it then is found out
+        try:
+            return _Entry(wanted.place, stamp, self._written(wanted.ref, wanted.size))
+        except MediaError as error:
+            where = error.where or media.place(wanted.ref)
+            return Broken(f"{error.what}: {where}", error.expected)
+        except (OmnidataError, OSError) as error:
+            return error
+
+    def is_whole(self, file: File) -> bool:
+        """Whether a file is there, as long as it should be."""
         with suppress(OSError):
-            return (self._root / file.name).stat().st_size == file.bytes
+            return (self.root / file.name).stat().st_size == file.bytes
         return False
 
     def _written(self, ref: MediaRef, wanted: Screen | None) -> Kept:
@@ -297,8 +352,8 @@ class Store:
             return self._picture(ref, held, None if seen.blank else seen.pixels, wanted)
         if ref.kind == "audio":
             return self._sound(ref, held)
-        if self._frames is not None:
-            return self._stills(held, self._frames)
+        if self.frames is not None:
+            return self._stills(held, self.frames)
         about = media.media_info(held)
         size = about.width or 0, about.height or 0
         file = self._same(ref, held, about.format, *size)
@@ -309,7 +364,7 @@ class Store:
     ) -> Kept:
         about = media.media_info(held)
         size = about.width or 0, about.height or 0
-        fitted = wanted or self._sizing.fit(size)
+        fitted = wanted or self.sizing.fit(size)
         line: dict[str, Any] = {"as": "file", "width": fitted[0], "height": fitted[1]}
         if fitted == size and not _misread(held.content):
             return Kept(
@@ -323,7 +378,7 @@ class Store:
     def _stills(self, held: media.InMemoryMedia, count: int) -> Kept:
         clip = media.frames(held, num_frames=count)
         height, width = clip.pixels.shape[1:3]
-        size = self._sizing.fit((width, height))
+        size = self.sizing.fit((width, height))
         files = tuple(
             self._new(media.png(media.resized(pixels, size)), "png", *size)
             for pixels in clip.pixels
@@ -353,18 +408,18 @@ class Store:
     ) -> File:
         """The medium's own bytes: a hard link to its file where there is one, else a copy."""
         file = _named(held.content, _SUFFIXES.get(form, form), width, height)
-        source = None if self._copy else media.linkable(ref)
-        if source is not None and not self._is_whole(file):
+        source = None if self.copy else media.linkable(ref)
+        if source is not None and not self.is_whole(file):
             with suppress(OSError):  # another disk, another owner, another file system: a copy then
-                os.link(source, self._root / file.name)
-        return file if self._is_whole(file) else self._write(file, held.content)
+                os.link(source, self.root / file.name)
+        return file if self.is_whole(file) else self._write(file, held.content)
 
     def _new(self, content: bytes, suffix: str, width: int = 0, height: int = 0) -> File:
         file = _named(content, suffix, width, height)
-        return file if self._is_whole(file) else self._write(file, content)
+        return file if self.is_whole(file) else self._write(file, content)
 
     def _write(self, file: File, content: bytes) -> File:
-        target = self._root / file.name
+        target = self.root / file.name
         with atomic_write(target, durable=False) as part:
             part.write(content)
         return file

@@ -46,6 +46,14 @@ def test_the_option_and_the_profile_are_those_asked_for(tmp_path: Path) -> None:
     assert found["published"]["metrics"]["accuracy"]["score"] == 0.714
 
 
+def test_the_report_is_the_same_whoever_learns_from_the_shuffles(tmp_path: Path) -> None:
+    data = write_lines(tmp_path / "leaky.jsonl", rows("last part", 1.0, count=60, seed=5))
+    command = ("audit", "criticbench", data, "--json")
+    alone = as_json(omnidata(*command, code=1))
+    assert alone["chance"]["shuffles"] > 100
+    assert as_json(omnidata(*command, "--workers", "2", code=1)) == alone
+
+
 def test_an_unknown_profile_is_bad_usage(tmp_path: Path) -> None:
     data = write_lines(tmp_path / "clean.jsonl", rows("none", 0.5, count=20, seed=5))
     assert (

@@ -94,7 +94,10 @@ def written(
     chosen = {"format": "llamafactory", "shares": {"train": 1.0}}
     own = {
         name: options.pop(name)
-        for name in ("where", "exclude", "limit", "against", "overwrite", "progress")
+        for name in (
+            *("where", "exclude", "limit", "against", "overwrite", "progress"),
+            *("workers", "cluster"),
+        )
         if name in options
     }
     return export(benchmark, source, out, Options(**{**chosen, **options}), **own)

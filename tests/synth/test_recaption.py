@@ -28,8 +28,7 @@ TARGET = Box(18, 40, 34, 76, "px")
 THERE, ELSEWHERE = "Answer: (0.4, 0.4)", "Answer: (0.9, 0.9)"
 
 
-@pytest.fixture
-def screens(tmp_path: Path) -> Path:
+def write_screens(folder: Path) -> Path:
     """Four rows of GroundUI; the instruction of the third is right, the others' say nothing."""
     told = ["NA", "icon_2", "the button", "icon_4"]
     rows = [
@@ -38,11 +37,16 @@ def screens(tmp_path: Path) -> Path:
         )
         for n, text in enumerate(told)
     ]
-    path = agentstudio.write(tmp_path / "data" / "metadata.jsonl", *rows)
+    path = agentstudio.write(folder / "data" / "metadata.jsonl", *rows)
     (path.parent / "images").mkdir()
     for n in range(4):
         (path.parent / "images" / f"{n}.png").write_bytes(png(n))
     return path.parent
+
+
+@pytest.fixture
+def screens(tmp_path: Path) -> Path:
+    return write_screens(tmp_path)
 
 
 def mark(number: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,15 +165,42 @@ def segment(
         MediaError: the recording cannot be decoded.
         RunError: the finished tree cannot be given its name.
     """
-    place = _checked(out)
+    place = checked(out)
+    made, found = cut_episode(recording, events, labels=labels, cut=cut, progress=progress)
+    with unfinished(place) as tree:
+        with TreeWriter(tree) as writer:
+            writer.add(found)
+        publish(tree, place)
+    return made
+
+
+def cut_episode(
+    recording: Path,
+    events: Path,
+    *,
+    labels: Labels = UNLABELLED,
+    cut: Cut = USUAL,
+    progress: Progress | None = None,
+) -> tuple[Segmented, TreeEpisode]:
+    """What a recording becomes, and the episode, whose steps are cut when they are asked for.
+
+    Args:
+        recording: as of `segment`, like the others.
+        events: the log.
+        labels: what the log does not state.
+        cut: how to cut.
+        progress: called with the steps cut and their number.
+
+    Raises:
+        DataError, MediaError: as `segment`, also when steps are asked for.
+    """
     log = _read_log(events)
     film = open_recording(recording)
     spans, trimmed, doubts = plan(log, film, cut)
     named, guesses = _named(labels.over(log.labels), recording, events)
     findings = (*_still_true(log, spans), *film.findings, *doubts, *guesses)
     made = _counted(steps(film, spans), len(spans), progress)
-    _write(place, _episode(named, made))
-    return Segmented(named, tuple(spans), film, trimmed, findings)
+    return Segmented(named, tuple(spans), film, trimmed, findings), episode(named, made)
 
 
 def _read_log(events: Path) -> Log:
@@ -231,7 +258,13 @@ def _check_language(labels: Labels, events: Path) -> None:
         )
 
 
-def _episode(labels: Labels, made: Iterator[TreeStep]) -> TreeEpisode:
+def episode(labels: Labels, made: Iterable[TreeStep]) -> TreeEpisode:
+    """An episode with all its labels.
+
+    Args:
+        labels: with at least app, episode and dimension.
+        made: its steps.
+    """
     assert labels.episode
     assert labels.app
     assert labels.dimension
@@ -254,7 +287,7 @@ def _counted(made: Iterator[TreeStep], total: int, progress: Progress | None) ->
             progress(done, total)
 
 
-def _checked(out: Path) -> Path:
+def checked(out: Path) -> Path:
     """The absolute path of the folder to be made; refused before the work, not after it."""
     try:
         real = out.resolve()
@@ -275,8 +308,14 @@ def _impossible(out: Path, error: OSError | RuntimeError) -> DataError:
 
 
 @contextmanager
-def _unfinished(out: Path) -> Iterator[Path]:
-    """A hidden folder beside `out` for one writer; a killed one's is taken over, and emptied."""
+def unfinished(out: Path, *, keeps: bool = False) -> Iterator[Path]:
+    """A place for a tree in a hidden folder beside `out`, for one writer.
+
+    Args:
+        out: where the tree belongs.
+        keeps: leave what else lies in the folder for the next call, which may go on with it, where
+            the work ends early; else what a killed call has left is removed.
+    """
     folder = out.with_name(f".{out.name}.unfinished")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -297,25 +336,27 @@ def _unfinished(out: Path) -> Iterator[Path]:
     except RunError:  # the tree is whole, and can still be moved by hand
         raise
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not (keeps and any(folder.glob("[!.]*/[!.]*"))):
+            shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
         lock.release()
 
 
-def _write(out: Path, episode: TreeEpisode) -> None:
-    """Write beside `out` under a hidden name, and give it the name when all is there."""
-    with _unfinished(out) as unfinished:
-        with TreeWriter(unfinished) as tree:
-            tree.add(episode)
-        try:
-            if out.exists():
-                out.rmdir()
-            unfinished.rename(out)
-        except OSError as error:
-            raise RunError(
-                f"the finished tree cannot be moved ({type(error).__name__})",
-                where=str(out),
-                expected="a new or empty folder, as at the start",
-                remedy=f"move {unfinished} there by hand",
-            ) from None
+def publish(tree: Path, out: Path) -> None:
+    """Give a whole tree its name.
+
+    Raises:
+        RunError: it cannot be moved there.
+    """
+    try:
+        if out.exists():
+            out.rmdir()
+        tree.rename(out)
+    except OSError as error:
+        raise RunError(
+            f"the finished tree cannot be moved ({type(error).__name__})",
+            where=str(out),
+            expected="a new or empty folder, as at the start",
+            remedy=f"move {tree} there by hand",
+        ) from None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -18,7 +19,7 @@ from omnidata.actions import (
     round_half_up,
 )
 from omnidata.data.segment.recording import Recording
-from omnidata.errors import DataError, Finding, counted
+from omnidata.errors import DataError, Finding, UsageError, counted
 from omnidata.loaders.action_log import Event, Log
 from omnidata.loaders.episode_tree import MAX_STEPS
 
@@ -50,6 +51,63 @@ class Cut:
 
 
 USUAL = Cut()
+
+
+def cut_of(
+    place: Callable[[str], str],
+    *,
+    offset: float | None = None,
+    lead: float | None = None,
+    max_clip: float | None = None,
+    trim: str | None = None,
+    usual: Cut = USUAL,
+) -> Cut:
+    """How to cut, as options say it.
+
+    Args:
+        place: where an option stands, of its name and value, for messages.
+        offset: as `Cut.offset_s`; None = as usual, like the others.
+        lead: as `Cut.lead_s`.
+        max_clip: as `Cut.longest_s`.
+        trim: START:END in seconds, either of which may be left out.
+        usual: what is not said.
+
+    Raises:
+        UsageError: a number makes no sense, or the part is not clear.
+    """
+    return Cut(
+        offset_s=_seconds(place, "offset", usual.offset_s if offset is None else offset, -math.inf),
+        lead_s=_seconds(place, "lead", usual.lead_s if lead is None else lead, 0),
+        longest_s=_seconds(
+            place, "max-clip", usual.longest_s if max_clip is None else max_clip, 0.001
+        ),
+        trim=usual.trim if trim is None else _part(place, trim),
+    )
+
+
+def _seconds(place: Callable[[str], str], name: str, value: float, low: float) -> float:
+    if not (math.isfinite(value) and value >= low):
+        raise UsageError(
+            "the number makes no sense",
+            where=place(f"{name} {value}"),
+            expected="seconds" + (f", {low:g} or more" if low > -math.inf else ""),
+        )
+    return value
+
+
+def _part(place: Callable[[str], str], text: str) -> tuple[float, float]:
+    start, colon, end = text.partition(":")
+    try:
+        low, high = float(start or 0), float(end or math.inf)
+    except ValueError:
+        low, high = math.nan, math.nan
+    if not (colon and 0 <= low < high):
+        raise UsageError(
+            "the part is not clear",
+            where=place(f"trim {text}"),
+            expected="START:END in seconds of the recording, e.g. 5:60, 5: or :60",
+        )
+    return low, high
 
 
 @dataclass(frozen=True, slots=True)

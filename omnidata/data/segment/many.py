@@ -1,0 +1,315 @@
+"""Many recordings and their logs -> one tree of episodes, each cut by itself, where there is room.
+
+A recording that cannot be cut is a finding. What an interrupted call has cut is kept beside the
+tree, and the same call goes on with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import msgspec
+
+from omnidata.data.segment import Segmented, checked, cut_episode, episode, publish, unfinished
+from omnidata.data.segment.plan import USUAL, Cut, cut_of
+from omnidata.errors import DataError, Finding, MediaError, OmnidataError, counted
+from omnidata.loaders.action_log import UNLABELLED, Labels, objects
+from omnidata.loaders.episode_tree import Dependency, Dimension, TreeWriter, write_episode
+from omnidata.loaders.instructions import Language
+from omnidata.run.engines import Cluster, Lost, each
+from omnidata.run.engines.ray import wait_until_seen
+from omnidata.storage import read_json, write_json
+from omnidata.types import Progress
+
+_REPORT = "report.json"
+_MEDIA = "media"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A recording that is to be cut.
+
+    Attributes:
+        recording, events, labels, cut: as of `segment`.
+        where: of the list, for messages.
+    """
+
+    recording: Path
+    events: Path
+    labels: Labels = UNLABELLED
+    cut: Cut = USUAL
+    where: str = ""
+
+
+def _stamp(job: Job) -> str:
+    """Changes with all that the episode depends on."""
+    files = [job.recording, job.events]
+    if job.events.is_dir():
+        files += sorted(path for path in job.events.rglob("*") if path.is_file())
+    known = [version("omnidata"), asdict(job.labels), asdict(job.cut), *map(_stat, files)]
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
+
+
+def _stat(path: Path) -> tuple[str, int, int]:
+    try:
+        found = path.stat()
+    except OSError:  # whoever cuts it says what is wrong
+        return str(path.absolute()), 0, 0
+    return str(path.absolute()), found.st_size, found.st_mtime_ns
+
+
+class _Row(msgspec.Struct, forbid_unknown_fields=True):
+    """A line of a list."""
+
+    recording: str
+    events: str
+    app: str | None = None
+    episode: str | None = None
+    instruction_en: str | None = None
+    instruction_zh: str | None = None
+    language: Language | None = None
+    dimension: Dimension | None = None
+    dependency: Dependency | None = None
+    offset: float | None = None
+    lead: float | None = None
+    max_clip: float | None = None
+    trim: str | None = None
+
+
+def read_list(path: Path, *, labels: Labels = UNLABELLED, cut: Cut = USUAL) -> list[Job]:
+    """Read which recordings are to be cut, and how.
+
+    Args:
+        path: JSON lines; `recording` and `events` are taken from the folder of the list, other keys
+            are called as the options of `omnidata segment`.
+        labels: what a line does not say; the log's own labels come last.
+        cut: likewise.
+
+    Raises:
+        DataError: the file is none, a line is not what a list allows, or there is no line.
+        UsageError: a line has a time that makes no sense.
+    """
+    jobs = []
+    for where, line in objects(path):
+        try:
+            row = msgspec.convert(line, _Row)
+        except msgspec.ValidationError as error:
+            raise DataError(
+                str(error),
+                where=where,
+                expected='{"recording": FILE, "events": FILE}, and options by their names',
+                remedy="mend the line; docs/segment.md shows a list",
+            ) from None
+        own = {name: getattr(row, name) for name in asdict(UNLABELLED)}
+        jobs.append(
+            Job(
+                path.parent / row.recording,
+                path.parent / row.events,
+                Labels(**own).over(labels),
+                cut_of(
+                    f"{where}, ".__add__,
+                    offset=row.offset,
+                    lead=row.lead,
+                    max_clip=row.max_clip,
+                    trim=row.trim,
+                    usual=cut,
+                ),
+                where,
+            )
+        )
+    if not jobs:
+        raise DataError(
+            "the list names no recording",
+            where=str(path),
+            expected='lines of {"recording": FILE, "events": FILE}',
+            remedy="docs/segment.md shows one",
+        )
+    return jobs
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a recording.
+
+    Attributes:
+        labels: of the episode, as written.
+        steps, clips: how many were written.
+        clip_seconds, recording_seconds: their length.
+        trimmed: actions that lie outside the part that was asked for.
+        findings: as of `Segmented`.
+    """
+
+    labels: Labels
+    steps: int
+    clips: int
+    clip_seconds: float
+    recording_seconds: float
+    trimmed: int
+    findings: tuple[Finding, ...]
+
+    @classmethod
+    def of(cls, made: Segmented) -> Done:
+        """What is told of an episode."""
+        clips = [span.start_s - span.clip_s for span in made.spans if span.frames]
+        return cls(
+            labels=made.labels,
+            steps=len(made.spans),
+            clips=len(clips),
+            clip_seconds=round(sum(clips), 3),
+            recording_seconds=round(made.recording.seconds, 3),
+            trimmed=made.trimmed,
+            findings=made.findings,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return {
+            "app": self.labels.app,
+            "episode": self.labels.episode,
+            "steps": self.steps,
+            "clips": self.clips,
+            "clip_seconds": self.clip_seconds,
+            "recording_seconds": self.recording_seconds,
+            "trimmed": self.trimmed,
+            "findings": [finding.as_dict() for finding in self.findings],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Cuttings:
+    """What was made of many recordings.
+
+    Attributes:
+        episodes: those that were written, in the order of the list.
+        findings: recordings of which there is none.
+    """
+
+    episodes: Sequence[tuple[Job, Done]]
+    findings: Sequence[Finding]
+
+
+def segment_all(
+    jobs: Sequence[Job],
+    out: Path,
+    *,
+    workers: int | None = 1,
+    cluster: Cluster | None = None,
+    progress: Progress | None = None,
+) -> Cuttings:
+    """Cut recordings into a tree of episodes; the bytes are the same whoever cuts them.
+
+    Args:
+        jobs: the recordings; of two episodes of one name the first is written.
+        out: as of `segment`.
+        workers: processes, one per core if None; 1 = this one.
+        cluster: whose workers cut; None for this machine.
+        progress: called with the number of recordings done and of all.
+
+    Raises:
+        DataError: no recording can be cut, or as of `segment` of `out`.
+        OmnidataError: as `run.engines.each`.
+    """
+    place = checked(out)
+    done: list[tuple[Job, Done]] = []
+    findings: list[Finding] = []
+    with unfinished(place, keeps=True) as tree:
+        parts = tree.with_name("parts")
+        parts.mkdir(exist_ok=True)
+        made: list[Path | OmnidataError] = []
+        with closing(_parts(jobs, parts, workers, cluster)) as coming:
+            for number, part in enumerate(coming, 1):
+                made.append(part)
+                if progress:
+                    progress(number, len(jobs))
+        with TreeWriter(tree) as writer:  # when all are there: what lies in a tree is not kept
+            for job, part in zip(jobs, made, strict=True):
+                try:
+                    if isinstance(part, OmnidataError):
+                        raise part
+                    found = msgspec.convert(read_json(part / _REPORT), Done)
+                    writer.take(episode(found.labels, ()), part / _MEDIA)
+                    done.append((job, found))
+                except OmnidataError as error:
+                    findings.append(_unusable(job, error))
+            if not done:
+                raise DataError(
+                    f"none of {counted(len(jobs), 'recording')} can be cut, the first: "
+                    f"{findings[0]}",
+                    expected="at least one recording with its log",
+                    remedy="mend the list",
+                )
+        publish(tree, place)
+    return Cuttings(done, findings)
+
+
+def _parts(
+    jobs: Sequence[Job], parts: Path, workers: int | None, cluster: Cluster | None
+) -> Generator[Path | OmnidataError]:
+    """The folder of each episode, or why there is none; those that are there are not cut again."""
+    places = [parts / _stamp(job) for job in jobs]
+    there = [*map(_is_cut, places)]
+    missing = [
+        one for one, cut in zip(zip(jobs, places, strict=True), there, strict=True) if not cut
+    ]
+    inputs = {path.parent for job, _ in missing for path in (job.recording, job.events)}
+    sees = [parts, *(folder for folder in sorted(inputs) if folder.exists())]
+    calls = each(_cut, missing, workers=workers, cluster=cluster, sees=sees)
+    with closing(calls) as answers:
+        for job, place, is_there in zip(jobs, places, there, strict=True):
+            answer = None if is_there else next(answers)
+            if isinstance(answer, OSError):
+                raise answer
+            if isinstance(answer, Lost):
+                yield MediaError(
+                    answer.why,
+                    where=str(job.recording),
+                    expected="a recording that no decoder dies of, and room in memory",
+                    remedy="`omnidata segment` it alone",
+                )
+            elif answer:
+                yield answer
+            else:
+                if cluster:
+                    wait_until_seen(place, partial(_is_cut, place))
+                yield place
+
+
+def _is_cut(place: Path) -> bool:
+    """Whether an episode is there, and in no tree yet."""
+    return (place / _REPORT).is_file() and (place / _MEDIA).is_dir()
+
+
+def _cut(item: tuple[Job, Path]) -> OmnidataError | OSError | None:
+    """Cut a recording into a folder of its own, in any process; what goes wrong is told."""
+    job, place = item
+    try:
+        made, found = cut_episode(job.recording, job.events, labels=job.labels, cut=job.cut)
+        scratch = Path(mkdtemp(dir=place.parent, prefix="."))
+        write_episode(scratch / _MEDIA, found)
+        write_json(scratch / _REPORT, msgspec.to_builtins(Done.of(made)))
+        if place.exists():  # the list has it twice
+            shutil.rmtree(place)
+        scratch.rename(place)
+    except (OmnidataError, OSError) as error:
+        return error
+    return None
+
+
+def _unusable(job: Job, error: OmnidataError) -> Finding:
+    return Finding(
+        "recording-unusable",
+        "error",
+        job.where or str(job.recording),
+        f"{error.what}: {error.where}" if error.where else error.what,
+        error.expected or "a recording that its log fits",
+        error.remedy or "mend it, or take it out of the list",
+    )
