@@ -27,7 +27,6 @@ from omnidata.media.paths import (
     linkable,
     place,
     resolve,
-    unsafe,
 )
 from omnidata.media.picture import Picture, Placement, image, image_size
 from omnidata.media.probing import (
@@ -43,6 +42,7 @@ from omnidata.media.probing import (
     stated_seconds,
 )
 from omnidata.media.storage import InMemoryMedia, read_bytes, stored
+from omnidata.zips import unsafe
 
 __all__ = [
     "AUDIO_RATE",

@@ -7,18 +7,17 @@ lies inside the dataset's folder; only regular files are opened, up to a budget.
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from omnidata import mirror
 from omnidata.errors import FileError, MediaError, MediaFault, MissingMediaError
 from omnidata.files import check_file, inside, naming, real
 from omnidata.types import ByteRange, MediaRef, Modality, ParquetLocation, VideoSegment
+from omnidata.zips import unsafe
 
 _DIGITS = (32, 64)
 """Of a hash that says which bytes are meant; fewer would fit many files."""
-_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +40,6 @@ class Budget:
 
 
 DEFAULT_BUDGET = Budget()
-
-
-def unsafe(path: str) -> str:
-    """Why a path from a dataset may not be followed; empty if it may.
-
-    Examples:
-        >>> unsafe("T0540/6.mp4")
-        ''
-        >>> unsafe("../../etc/passwd")
-        'the path leaves its folder through ".."'
-    """
-    if "\0" in path:
-        return "the path holds a NUL character"
-    forward = path.replace("\\", "/")
-    if _SCHEME.match(forward):
-        return "the path is a URL or has a drive letter"
-    if forward.startswith("/"):
-        return "the path is absolute"
-    if ".." in PurePosixPath(forward).parts:
-        return 'the path leaves its folder through ".."'
-    return ""
 
 
 def _sha256(path: Path) -> str:
