@@ -5,6 +5,10 @@ through the data, or asks how large a file is, asks no store. Content comes when
 through `omnidata.files` or `omnidata.media`: the whole file, or the blocks that are read of a large
 one. What was read stays, up to a number of bytes; what was used longest ago goes first.
 
+A zip is such a store too: its members are files where `omnidata fetch` would unpack it, and the zip
+itself is not to be seen. One of a folder of this disk makes a mirror of the folder, in which all
+else is a link to where it is.
+
 Several processes of a machine share the cache. A database in it knows which blocks of which version
 of an object are there; a lock is held while an object is fetched or given up. A file that was asked
 for stays for `_IN_USE_S` seconds at least, as its reader opens it by its path; afterwards an open
@@ -14,11 +18,13 @@ file outlives its name.
 from __future__ import annotations
 
 import io
+import json
 import os
 import sqlite3
+import stat
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -37,7 +43,9 @@ from omnidata.object_stores import (
     listing,
     local_path,
     read,
+    stamped,
 )
+from omnidata.zips import Member, content, directory, unpacked_as
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -59,6 +67,14 @@ _IN_USE_S: Final = 60.0
 _WRITTEN_S: Final = 300.0  # systems write to the disk within less
 _LOCKS: Final = 1024  # files; objects that share one wait for each other, no more
 _KEPT_PART: Final = 0.9  # of the limit, when room is made
+_FILE: Final = "file"
+"""The scheme of a mirror of a folder of this disk."""
+_ZIP: Final = ".zip"
+_PACKED: Final = ".zips/"
+"""Below it lie the zips whose members are files: nobody who walks through data looks there."""
+_DEEPEST: Final = 2  # folders between the data and a zip
+_SAMPLED: Final = 64  # members that are looked for on a disk
+_READERS: Final = 8
 _SCHEMA: Final = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS mirrors (
@@ -248,9 +264,9 @@ class _Cache:
         path = self._locks / f"{key % _LOCKS:04d}"
         return FileLock(path, timeout=-1 if wait else 0, poll_interval=0.02, thread_local=False)
 
-    def mirror_lock(self, folder: Path) -> FileLock:
+    def mirror_lock(self, folder: str) -> FileLock:
         """What is held while a mirror is made or brought up to date."""
-        return FileLock(self._locks / folder.parent.name)
+        return FileLock(self._locks / folder)
 
     def known(self, path: str) -> _Known:
         """The object that a file of a mirror stands for, marked as in use.
@@ -260,7 +276,7 @@ class _Cache:
                 shares the cache has listed since.
         """
         digest, _, rest = path[len(str(self.stores)) + 1 :].partition("/")
-        name = rest.partition("/")[2]
+        name = rest.removeprefix(_tail(_url(f"{self.stores}{os.sep}", digest)) + "/")
         query = (
             "SELECT o.id, url, base, name, size, version, mtime_ns, blocks, since, used "
             "FROM objects o JOIN mirrors m ON m.id = mirror WHERE folder = ? AND name = ?"
@@ -338,11 +354,12 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
         DataError: nothing is there, or names of objects cannot be files' (`check_names`).
         StoreError, PlatformError: as `omnidata.object_stores.listing`.
     """
-    if (path := local_path(data)) is not None:
-        return path
-    place = address(data)
+    path, place = local_path(data), None
+    if path is None:
+        place = address(data)
+        path = Path(data) if beside is None else beside / data
     if place is None:
-        return Path(data) if beside is None else beside / data
+        return _with_members(path)
     found = listing(place)
     if "" not in found.objects:
         return _brought_up_to_date(place, found)
@@ -353,10 +370,18 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
     return _brought_up_to_date(folder, listing(folder)) / place.path.rpartition("/")[2]
 
 
-def _brought_up_to_date(place: Address, found: Listing) -> Path:
-    """The folder of a mirror, whose files are those of the listing."""
+def _brought_up_to_date(
+    place: Address, found: Listing, links: Mapping[str, Path] | None = None
+) -> Path:
+    """The folder of a mirror, whose files are those of the listing.
+
+    Args:
+        place: of the data.
+        found: what lies there.
+        links: by names below the folder what else is to be seen there.
+    """
     with _remembered(place.url):
-        return _mirrored(_cache(_stores()), place, found)
+        return _mirrored(_cache(_stores()), place, found, links or {})
 
 
 @contextmanager
@@ -377,17 +402,23 @@ def _remembered(where: str) -> Iterator[None]:
         ) from None
 
 
-def _mirrored(cache: _Cache, place: Address, found: Listing) -> Path:
+def _tail(url: str) -> str:
+    """What a mirror's folder is called: as the data, and all above them where that says a thing."""
+    scheme, _, path = url.partition("://")
+    return path.strip("/") if scheme == _FILE else path.rpartition("/")[2] or "data"
+
+
+def _mirrored(cache: _Cache, place: Address, found: Listing, links: Mapping[str, Path]) -> Path:
     most_bytes()  # what is wrong with it is said before anything is fetched
-    digest = sha256(place.url.encode("utf-8", "surrogatepass")).hexdigest()[:20]
-    root = cache.stores / digest / (place.path.rpartition("/")[2] or "data")
-    with cache.mirror_lock(root):
+    folder = sha256(place.url.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+    root = cache.stores / folder / _tail(place.url)
+    with cache.mirror_lock(folder):
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         with cache.change():
             cache.base.execute(
                 "INSERT INTO mirrors (url, folder, base) VALUES (?, ?, ?) "
                 "ON CONFLICT (url) DO UPDATE SET base = excluded.base",
-                (place.url, digest, found.base),
+                (place.url, folder, found.base),
             )
             mirror, listed, number = cache.base.execute(
                 "SELECT id, listing, number FROM mirrors WHERE url = ?", (place.url,)
@@ -398,44 +429,66 @@ def _mirrored(cache: _Cache, place: Address, found: Listing) -> Path:
                     "UPDATE mirrors SET listing = ?, number = ? WHERE id = ?",
                     (found.digest, number, mirror),
                 )
+        _holds(_listing_key(cache.stores, folder), number)
         rows = cache.base.execute(
             "SELECT name, id, size, version, mtime_ns FROM objects WHERE mirror = ?", (mirror,)
         )
         before = {name: (key, StoredObject(*about)) for name, key, *about in rows}
-        for name in before.keys() - found.objects.keys():
-            _drop(cache, root / name, before[name][0])
-        new = {}
-        for name, about in found.objects.items():
-            key, then = before.get(name, (0, None))
-            if then is None:
-                _place_holder(cache, root / name, about)
-                new[name] = about
-            elif (then.size, then.version) != (about.size, about.version):
-                _renew(cache, root / name, key, about, number)
-            elif not _is_as_left(root / name, then):
-                _renew(cache, root / name, key, then)
-        with cache.change():
-            cache.base.executemany(
-                "INSERT INTO objects (mirror, name, size, version, mtime_ns, since) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
-                ((mirror, name, o.size, o.version, o.mtime_ns, number) for name, o in new.items()),
-            )
-    _holds(_listing_key(cache.stores, digest), number)
+
+        def bring(objects: Mapping[str, StoredObject]) -> None:
+            new = {}
+            for name, about in objects.items():
+                key, then = before.get(name, (0, None))
+                if then is None:
+                    _place_holder(cache, root / name, about)
+                    new[name] = about
+                elif (then.size, then.version) != (about.size, about.version):
+                    _renew(cache, root / name, key, about, number)
+                elif not _is_as_left(root / name, then):
+                    _renew(cache, root / name, key, then)
+            with cache.change():
+                cache.base.executemany(
+                    "INSERT INTO objects (mirror, name, size, version, mtime_ns, since) "
+                    "VALUES (?, ?, ?, ?, ?, ?)",
+                    (
+                        (mirror, one, o.size, o.version, o.mtime_ns, number)
+                        for one, o in new.items()
+                    ),
+                )
+
+        packed = {} if place.scheme == _FILE else _packed(found.objects)
+        plain = {name: about for name, about in found.objects.items() if name not in packed}
+        hidden = {_PACKED + name: about for name, about in packed.items()}
+        if not packed:
+            _forget(cache, root, before, plain)
+        bring(plain | hidden)
+        if packed:
+            members = _members(root, plain, packed)
+            _forget(cache, root, before, plain.keys() | hidden.keys() | members.keys())
+            bring(members)
+        _link(root, links)
     return root
 
 
-def _drop(cache: _Cache, path: Path, key: int) -> None:
-    with cache.lock(key):
-        with cache.change():
-            cache.base.execute("DELETE FROM objects WHERE id = ?", (key,))
-        path.unlink(missing_ok=True)
-    for folder in path.parents:  # those of a mirror that have nothing in them any more
-        if folder.parent.parent == cache.stores:
-            break
-        try:
-            folder.rmdir()
-        except OSError:
-            break
+def _forget(
+    cache: _Cache,
+    root: Path,
+    before: Mapping[str, tuple[int, StoredObject]],
+    objects: Iterable[str],
+) -> None:
+    """Remove the files of objects that are there no more."""
+    for name in before.keys() - objects:
+        with cache.lock(before[name][0]):
+            with cache.change():
+                cache.base.execute("DELETE FROM objects WHERE id = ?", (before[name][0],))
+            (root / name).unlink(missing_ok=True)
+        for folder in (root / name).parents:  # those of a mirror that have nothing in them any more
+            if folder == root:
+                break
+            try:
+                folder.rmdir()
+            except OSError:
+                break
 
 
 def _renew(
@@ -497,10 +550,13 @@ def _no_room(path: Path, error: OSError) -> StoreError:
 
 
 def is_mirrored(path: str | Path) -> bool:
-    """Whether a path lies in a folder that stands for data on a store."""
+    """Whether a path is that of a file that stands for an object on a store, or in a zip."""
     text = os.fspath(path)
     # Asked of each medium, often: a look at the text tells nearly all paths.
-    return _MARK in text and bool(_holder(text))
+    if _MARK not in text or not (stores := _holder(text)):
+        return False
+    linked = _url_at(text, stores).startswith(f"{_FILE}://")  # a mirror with links to this disk
+    return not linked or os.path.realpath(text).startswith(stores)
 
 
 def _holder(path: str) -> str:
@@ -520,15 +576,16 @@ def fill(path: Path, start: int = 0, end: int | None = None, *, ahead: int = 0) 
     Raises:
         StoreError: the store does not give them, or the cache cannot keep them.
     """
-    if not (stores := _holder(os.fspath(path))):
-        return
-    with _remembered(os.fspath(path)):
-        _fill(_cache(stores), path, start, end, ahead)
+    if is_mirrored(path):
+        with _remembered(os.fspath(path)):
+            _fill(_cache(_holder(os.fspath(path))), path, start, end, ahead)
 
 
 def _fill(cache: _Cache, path: Path, start: int, end: int | None, ahead: int) -> None:
     known = cache.known(os.fspath(path))
     stop = known.about.size if end is None else end
+    if packed := _where(known.about):
+        start, stop = 0, known.about.size
     if not known.missing(start, stop):
         return
     most = most_bytes()
@@ -545,10 +602,17 @@ def _fill(cache: _Cache, path: Path, start: int, end: int | None, ahead: int) ->
         known = cache.known(os.fspath(path))
         if known.blocks is None and not _is_as_left(path, known.about):
             _place_holder(cache, path, known.about)  # whoever began to was killed
+        if packed:
+            if known.missing(start, stop):
+                _make_room(cache, stop, most, known.id)
+                _unpack(cache, known, *packed)
+                _note(cache, known, start, stop)
+            return
         for begin, finish in known.missing(start, stop):
-            content = read(known.place, known.base, known.name, known.about, begin, finish)
-            _make_room(cache, len(content), most, known.id)
-            _write(known, begin, content)
+            name = known.name.removeprefix(_PACKED)
+            found = read(known.place, known.base, name, known.about, begin, finish)
+            _make_room(cache, len(found), most, known.id)
+            _write(known, begin, found)
             known = _note(cache, known, begin, finish)
 
 
@@ -608,7 +672,7 @@ def _make_room(cache: _Cache, needed: int, most: int, own: int) -> None:
                     (key, before),
                 ).rowcount
             if given_up:
-                root = cache.stores / folder / (url.rpartition("/")[2] or "data")
+                root = cache.stores / folder / _tail(url)
                 _place_holder(cache, root / name, StoredObject(size, version, mtime_ns))
                 held -= freed
 
@@ -668,32 +732,315 @@ class Ranged(io.RawIOBase):
         return count
 
 
+# Zips: their members are files.
+
+
+def _is_zip(name: str) -> bool:
+    return name.lower().endswith(_ZIP) and name.count("/") <= _DEEPEST
+
+
+def _packed(objects: Mapping[str, StoredObject]) -> dict[str, StoredObject]:
+    """The objects that may be zips whose members are read one by one."""
+    return {name: about for name, about in objects.items() if _is_zip(name) and about.size}
+
+
+def _members(
+    root: Path, plain: Mapping[str, StoredObject], packed: Mapping[str, StoredObject]
+) -> dict[str, StoredObject]:
+    """The files of the zips of a store; a zip that is not read is a file itself, as on a disk.
+
+    Args:
+        root: of the mirror.
+        plain: the other objects.
+        packed: the zips; their directories are fetched.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        found = pool.map(lambda name: read_directory(root / (_PACKED + name)), packed)
+        directories = dict(zip(packed, found, strict=True))
+    names = {name.casefold() for name in plain}
+    folders = {above for name in names for above in _above(name)}
+    members: dict[str, StoredObject] = {}
+    for name, listed in directories.items():
+        places = _places(name, listed) if isinstance(listed, Mapping) else {}
+        lying = {place.casefold() for place in places}
+        beside = {_beside(name, one).casefold() for one in listed} if places else set()
+        above = {folder for place in lying for folder in _above(place)}
+        if not places or names & (lying | beside | above) or folders & lying:
+            members[name] = packed[name]
+            continue
+        names |= lying
+        folders |= above
+        members |= {place: _stored(member, name, packed[name]) for place, member in places.items()}
+    return members
+
+
+def _above(name: str) -> Iterator[str]:
+    """The folders that a name lies in."""
+    while name := name.rpartition("/")[0]:
+        yield name
+
+
+def _beside(archive: str, name: str) -> str:
+    """A name that is told from a zip's folder on, from the root on."""
+    return f"{archive.rpartition('/')[0]}/{name}".lstrip("/")
+
+
+def _places(archive: str, members: Mapping[str, Member]) -> dict[str, Member]:
+    """The members by their names in the mirror: where `omnidata fetch` puts them."""
+    places = unpacked_as(members, archive.rpartition("/")[2][: -len(_ZIP)])
+    return {_beside(archive, places[name]): member for name, member in members.items()}
+
+
+def read_directory(path: Path) -> Mapping[str, Member] | str:
+    """The members of a zip by their names, or why it is not read.
+
+    Raises:
+        StoreError: a store does not give it.
+    """
+    try:
+        with Ranged(path) if is_mirrored(path) else path.open("rb") as file:
+            return directory(path, file, path.stat().st_size)  # type: ignore[arg-type]  # it reads
+    except (DataError, OSError) as error:
+        if isinstance(error, StoreError):
+            raise
+        return error.what if isinstance(error, DataError) else str(error.strerror)
+
+
+def _stored(member: Member, archive: str, about: StoredObject) -> StoredObject:
+    """A member as an object: what has to be known to read it is its version."""
+    known = member.at, member.span, member.packed, member.size, member.deflated, member.crc
+    version = f"{_ZIP}\n{json.dumps([archive, about.size, about.version, about.mtime_ns, *known])}"
+    return stamped(member.size, version, about.mtime_ns // 10**9)
+
+
+def _where(about: StoredObject) -> tuple[str, StoredObject, Member] | None:
+    """In which zip an object lies, and where; None for one that lies in none."""
+    kind, _, told = about.version.partition("\n")
+    if kind != _ZIP or not told:
+        return None
+    archive, size, version, mtime_ns, *known = json.loads(told)
+    return archive, StoredObject(size, version, mtime_ns), Member(*known)
+
+
+def _unpack(cache: _Cache, known: _Known, archive: str, about: StoredObject, it: Member) -> None:
+    """Write a member of a zip into its file.
+
+    Raises:
+        StoreError: it is broken, or the zip is another by now or is not given.
+    """
+    at = 0
+    try:
+        for piece in content(it, _reader(known, archive, about)):
+            _write(known, at, piece)
+            at += len(piece)
+    except ValueError as error:
+        raise StoreError(
+            f"the file in {archive} is broken ({error})",
+            where=shown(known.path),
+            expected="the bytes whose size and check sum the zip's directory has",
+            remedy="download the zip again; if it stays like that, tell its publisher",
+        ) from None
+
+
+def _reader(known: _Known, archive: str, about: StoredObject) -> Callable[[int, int], bytes]:
+    """Gives the bytes of a zip between two places."""
+    if known.place.scheme != _FILE:
+        return lambda start, end: read(known.place, known.base, archive, about, start, end)
+
+    def read_here(start: int, end: int) -> bytes:
+        where = os.path.join(known.base, archive)  # noqa: PTH118  asked of each medium
+        try:
+            with open(os.open(where, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # noqa: PTH123
+                if _of_disk(os.fstat(file.fileno())) != about:
+                    raise FileNotFoundError
+                file.seek(start)
+                return file.read(end - start)
+        except OSError as error:
+            raise StoreError(
+                error.strerror or "the zip has changed since it was looked into",
+                where=where,
+                expected="data that stay as they are while they are read",
+                remedy="give the same command again",
+            ) from None
+
+    return read_here
+
+
+def _of_disk(found: os.stat_result) -> StoredObject | None:
+    """A file of this disk as an object; None for what is no regular file."""
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return StoredObject(found.st_size, str(found.st_mtime_ns), found.st_mtime_ns)
+
+
+# Zips in a folder of this disk: a mirror of it, with links to all that lies in no zip.
+
+
+def blobs(folder: Path) -> list[str]:
+    """Where the Hub's cache keeps the files of a snapshot: `blobs`, beside `snapshots`."""
+    return [str(above.parent / "blobs") for above in folder.parents if above.name == "snapshots"]
+
+
+def origin(path: Path) -> Path | None:
+    """The folder of this disk whose mirror a path lies in; None for any other path."""
+    text = os.fspath(path)
+    if _MARK not in text or not (stores := _holder(text)):
+        return None
+    scheme, _, folder = _url_at(text, stores).partition("://")
+    return Path(folder) if scheme == _FILE else None
+
+
+def trees(data: Path) -> tuple[str, ...]:
+    """The real paths of a folder of data: its own, and that of the folder whose mirror it is."""
+    own = os.path.realpath(data)
+    return (own,) if origin(data) is None else (own, _on_disk(data))
+
+
+def _on_disk(path: Path) -> str:
+    """Where the file of a mirror of this disk's lies, if it lies in no zip."""
+    return "/" + os.fspath(path).removeprefix(_holder(os.fspath(path))).partition("/")[2]
+
+
+def is_link(path: Path) -> bool:
+    """Whether a path is a link that belongs to the data: none by which a mirror shows a file."""
+    if not path.is_symlink():
+        return False
+    own = origin(path) is not None and os.fspath(path.readlink()) == _on_disk(path)
+    return not own or os.path.islink(_on_disk(path))  # noqa: PTH114
+
+
+def _with_members(data: Path) -> Path:
+    """The data, or the same in a mirror of their folder if files of theirs lie in zips.
+
+    Of a file its folder is the data's, as media lie beside annotations.
+    """
+    try:
+        whole = data.is_dir()
+        folder = os.path.realpath(data if whole else data.parent)
+        archives = _archives(folder, 0 if whole else _DEEPEST)
+    except (OSError, ValueError):  # whoever reads the data says what is wrong with them
+        return data
+    if not archives or _holder(folder + os.sep) or not (whole or data.is_file()):
+        return data
+    names: set[str] = set()
+    members: dict[str, StoredObject] = {}
+    read_ones = set()
+    for name, about in archives.items():
+        listed = read_directory(Path(folder, name))
+        if isinstance(listed, str) or not listed or _lies_on_disk(folder, name, listed):
+            continue
+        places = _places(name, listed)
+        lying = {place.casefold() for place in places}
+        above = {one for place in lying for one in _above(place)}
+        if names & (lying | above):
+            continue
+        names |= lying
+        members |= {place: _stored(member, name, about) for place, member in places.items()}
+        read_ones.add(name)
+    if not members or not folder.isprintable():
+        return data
+    place = Address(_FILE, folder)
+    links = _links(folder, read_ones, members)
+    root = _brought_up_to_date(place, Listing(folder, members), links)
+    return root if whole else root / data.name
+
+
+def _archives(folder: str, depth: int, below: str = "") -> dict[str, StoredObject]:
+    """The zips in a folder and in those below it, by their names; no link leads elsewhere."""
+    found: dict[str, StoredObject] = {}
+    with os.scandir(os.path.join(folder, below)) as entries:  # noqa: PTH118
+        listed = sorted(entries, key=lambda entry: entry.name)
+    for entry in listed:
+        name = f"{below}{entry.name}"
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if depth < _DEEPEST:
+                found |= _archives(folder, depth + 1, f"{name}/")
+        elif _is_zip(name) and entry.is_file():
+            own = (folder, *blobs(Path(folder)))
+            leads = os.path.realpath(entry.path)
+            about = _of_disk(entry.stat())
+            if about and about.size and any(leads.startswith(one + os.sep) for one in own):
+                found[name] = about
+    return found
+
+
+def _lies_on_disk(folder: str, archive: str, members: Mapping[str, Member]) -> bool:
+    """Whether a zip has been unpacked, into a folder of its name or beside it.
+
+    Some of its members are looked for, from its beginning to its end.
+    """
+    places = unpacked_as(members, archive.rpartition("/")[2][: -len(_ZIP)])
+    names = list(places.items())[:: max(1, len(places) // _SAMPLED)]
+    looked = {_beside(archive, one) for pair in names for one in pair}
+    return any(os.path.lexists(os.path.join(folder, one)) for one in looked)  # noqa: PTH118
+
+
+def _links(folder: str, archives: set[str], members: Iterable[str]) -> dict[str, Path]:
+    """What a mirror of a folder of this disk shows of it, by names: all but the zips that are read.
+
+    Folders that members lie in, or zips, are folders of the mirror, and what is in them is linked.
+    """
+    inner = {above for name in {*archives, *members} for above in _above(name)}
+    shared = {one for one in inner if os.path.isdir(os.path.join(folder, one))}  # noqa: PTH112, PTH118
+    return {
+        name: Path(entry.path)
+        for one in {"", *shared}
+        for entry in os.scandir(os.path.join(folder, one))  # noqa: PTH118
+        if (name := f"{one}/{entry.name}".lstrip("/")) not in shared | archives
+    }
+
+
+def _link(root: Path, links: Mapping[str, Path]) -> None:
+    """Make the links of a mirror, and remove those that are none any more."""
+    for above, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = Path(above, name)
+            known = links.get(path.relative_to(root).as_posix())
+            if path.is_symlink() and (known is None or path.readlink() != known):
+                path.unlink()
+    for name, target in links.items():
+        path = root / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.is_symlink():
+            with suppress(FileExistsError):  # a member of that name is what is read
+                path.symlink_to(target)
+
+
 # What people are told.
 
 
 def shown(path: str | Path) -> str:
     """A path for messages and records: of a file of a mirror the URL that it stands for."""
-    text = os.fspath(path)
-    return told(text) if is_mirrored(text) else text
+    return told(os.fspath(path))
 
 
 def listing_of(path: str | Path) -> str:
     """A hash of what was listed for a path's mirror last; empty for a path that lies in none."""
-    if not is_mirrored(path):
+    if not (stores := _holder(os.fspath(path))):
         return ""
-    stores = _holder(os.fspath(path))
     folder = os.fspath(path).removeprefix(stores).partition("/")[0]
     rows = _cache(stores).base.execute("SELECT listing FROM mirrors WHERE folder = ?", (folder,))
     return next((listing for (listing,) in rows), "")
 
 
 def source(path: str | Path) -> str:
-    """The URL of the data that a path's mirror stands for; empty for a path that lies in none."""
-    if not is_mirrored(path):
-        return ""
+    """What a path's mirror stands for, a URL or a path; empty for a path that lies in none."""
     text = os.fspath(path)
-    stores = _holder(text)
-    return _url(stores, text.removeprefix(stores).partition("/")[0])
+    return _said(_url_at(text, stores)) if (stores := _holder(text)) else ""
+
+
+def _said(url: str) -> str:
+    """A URL of a mirror as the user named it."""
+    return url.removeprefix(f"{_FILE}://")
+
+
+def _url_at(path: str, stores: str) -> str:
+    """The URL of the mirror that a path lies in."""
+    return _url(stores, path.removeprefix(stores).partition("/")[0])
 
 
 def told(text: str) -> str:
@@ -707,8 +1054,8 @@ def told(text: str) -> str:
 
 def _url_of(part: str, stores: str) -> str:
     url = _url(stores, part.partition("/")[0])
-    head = f"{part.partition('/')[0]}/{url.rpartition('/')[2]}"
-    return url + part[len(head) :] if url and part.startswith(head) else stores + part
+    head = f"{part.partition('/')[0]}/{_tail(url)}"
+    return _said(url) + part[len(head) :] if url and part.startswith(head) else stores + part
 
 
 @lru_cache(maxsize=256)

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from omnidata import mirror
 from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
@@ -39,7 +40,7 @@ def walk(data: Path) -> Iterator[Path]:
     """
     if data.is_dir():
         far: list[Path] = []
-        yield from _below(data, (real(data),), far, 0)
+        yield from _below(data, mirror.trees(data), far, 0)
         refuse_far(far, data)
     elif data.exists():
         yield data
@@ -56,7 +57,7 @@ def _below(folder: Path, trees: tuple[str, ...], far: list[Path], depth: int) ->
         if not path.is_dir():
             if path.exists():
                 yield path
-        elif not entry.is_symlink():
+        elif not mirror.is_link(path):
             yield from _below(path, trees, far, depth + 1)
         elif not is_walked(leads := real(path), trees):
             if inside(leads, bounds() or trees):
