@@ -22,6 +22,7 @@ from typing import IO, Final, cast
 
 from omnidata import mirror
 from omnidata.errors import FileError, UsageError
+from omnidata.packed import blobs
 
 SETTINGS: Final = 1024**2
 """Bytes of a file of settings, which a person writes: models, prices, suites."""
@@ -106,7 +107,7 @@ def staying_in(data: Path, *beside: Path) -> Iterator[None]:
     own = [real(data)] if folder else [real(data.parent), real(data)]
     if packed := mirror.origin(data):
         own.append(str(packed))
-    own += mirror.blobs(packed or Path(own[0]))
+    own += blobs(packed or Path(own[0]))
     for path in beside:
         own.append(real(path) if path.is_dir() else f"{real(path.parent)}{os.sep}{path.name}")
     token = _bounds.set(tuple(dict.fromkeys((*_bounds.get(), *own, *_followed.get()))))

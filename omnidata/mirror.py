@@ -18,10 +18,8 @@ file outlives its name.
 from __future__ import annotations
 
 import io
-import json
 import os
 import sqlite3
-import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +28,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from filelock import FileLock, Timeout
 
@@ -43,9 +41,19 @@ from omnidata.object_stores import (
     listing,
     local_path,
     read,
-    stamped,
 )
-from omnidata.zips import Member, content, directory, unpacked_as
+from omnidata.packed import (
+    Directory,
+    is_zip,
+    links,
+    looking,
+    looking_on_disk,
+    of_disk,
+    place_of,
+    placed,
+    zips_below,
+)
+from omnidata.zips import Member, content, directory
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -69,11 +77,8 @@ _LOCKS: Final = 1024  # files; objects that share one wait for each other, no mo
 _KEPT_PART: Final = 0.9  # of the limit, when room is made
 _FILE: Final = "file"
 """The scheme of a mirror of a folder of this disk."""
-_ZIP: Final = ".zip"
 _PACKED: Final = ".zips/"
 """Below it lie the zips whose members are files: nobody who walks through data looks there."""
-_DEEPEST: Final = 2  # folders between the data and a zip
-_SAMPLED: Final = 64  # members that are looked for on a disk
 _READERS: Final = 8
 _SCHEMA: Final = """
 BEGIN IMMEDIATE;
@@ -371,17 +376,17 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
 
 
 def _brought_up_to_date(
-    place: Address, found: Listing, links: Mapping[str, Path] | None = None
+    place: Address, found: Listing, others: Mapping[str, Path] | None = None
 ) -> Path:
     """The folder of a mirror, whose files are those of the listing.
 
     Args:
         place: of the data.
         found: what lies there.
-        links: by names below the folder what else is to be seen there.
+        others: by names below the folder what is linked there.
     """
     with _remembered(place.url):
-        return _mirrored(_cache(_stores()), place, found, links or {})
+        return _mirrored(_cache(_stores()), place, found, others or {})
 
 
 @contextmanager
@@ -408,7 +413,7 @@ def _tail(url: str) -> str:
     return path.strip("/") if scheme == _FILE else path.rpartition("/")[2] or "data"
 
 
-def _mirrored(cache: _Cache, place: Address, found: Listing, links: Mapping[str, Path]) -> Path:
+def _mirrored(cache: _Cache, place: Address, found: Listing, others: Mapping[str, Path]) -> Path:
     most_bytes()  # what is wrong with it is said before anything is fetched
     folder = sha256(place.url.encode("utf-8", "surrogatepass")).hexdigest()[:20]
     root = cache.stores / folder / _tail(place.url)
@@ -456,17 +461,18 @@ def _mirrored(cache: _Cache, place: Address, found: Listing, links: Mapping[str,
                     ),
                 )
 
-        packed = {} if place.scheme == _FILE else _packed(found.objects)
-        plain = {name: about for name, about in found.objects.items() if name not in packed}
-        hidden = {_PACKED + name: about for name, about in packed.items()}
-        if not packed:
+        plain = dict(found.objects)
+        packed = [name for name, about in plain.items() if is_zip(name) and about.size]
+        zips = {name: plain.pop(name) for name in packed if place.scheme != _FILE}
+        hidden = {_PACKED + name: about for name, about in zips.items()}
+        if not zips:
             _forget(cache, root, before, plain)
         bring(plain | hidden)
-        if packed:
-            members = _members(root, plain, packed)
+        if zips:
+            members = _members(root, plain, zips)
             _forget(cache, root, before, plain.keys() | hidden.keys() | members.keys())
             bring(members)
-        _link(root, links)
+        _link(root, others)
     return root
 
 
@@ -584,7 +590,7 @@ def fill(path: Path, start: int = 0, end: int | None = None, *, ahead: int = 0) 
 def _fill(cache: _Cache, path: Path, start: int, end: int | None, ahead: int) -> None:
     known = cache.known(os.fspath(path))
     stop = known.about.size if end is None else end
-    if packed := _where(known.about):
+    if packed := place_of(known.about):
         start, stop = 0, known.about.size
     if not known.missing(start, stop):
         return
@@ -735,93 +741,40 @@ class Ranged(io.RawIOBase):
 # Zips: their members are files.
 
 
-def _is_zip(name: str) -> bool:
-    return name.lower().endswith(_ZIP) and name.count("/") <= _DEEPEST
-
-
-def _packed(objects: Mapping[str, StoredObject]) -> dict[str, StoredObject]:
-    """The objects that may be zips whose members are read one by one."""
-    return {name: about for name, about in objects.items() if _is_zip(name) and about.size}
-
-
 def _members(
-    root: Path, plain: Mapping[str, StoredObject], packed: Mapping[str, StoredObject]
+    root: Path, plain: Mapping[str, StoredObject], zips: Mapping[str, StoredObject]
 ) -> dict[str, StoredObject]:
     """The files of the zips of a store; a zip that is not read is a file itself, as on a disk.
 
     Args:
         root: of the mirror.
         plain: the other objects.
-        packed: the zips; their directories are fetched.
+        zips: their directories are fetched.
     """
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(_READERS) as pool:
-        found = pool.map(lambda name: read_directory(root / (_PACKED + name)), packed)
-        directories = dict(zip(packed, found, strict=True))
-    names = {name.casefold() for name in plain}
-    folders = {above for name in names for above in _above(name)}
-    members: dict[str, StoredObject] = {}
-    for name, listed in directories.items():
-        places = _places(name, listed) if isinstance(listed, Mapping) else {}
-        lying = {place.casefold() for place in places}
-        beside = {_beside(name, one).casefold() for one in listed} if places else set()
-        above = {folder for place in lying for folder in _above(place)}
-        if not places or names & (lying | beside | above) or folders & lying:
-            members[name] = packed[name]
-            continue
-        names |= lying
-        folders |= above
-        members |= {place: _stored(member, name, packed[name]) for place, member in places.items()}
-    return members
+        directories = pool.map(lambda name: read_directory(root / (_PACKED + name)), zips)
+        found = placed(zips, directories, looking(plain))
+    unread = {name: about for name, about in zips.items() if name not in found}
+    return {name: about for each in (*found.values(), unread) for name, about in each.items()}
 
 
-def _above(name: str) -> Iterator[str]:
-    """The folders that a name lies in."""
-    while name := name.rpartition("/")[0]:
-        yield name
-
-
-def _beside(archive: str, name: str) -> str:
-    """A name that is told from a zip's folder on, from the root on."""
-    return f"{archive.rpartition('/')[0]}/{name}".lstrip("/")
-
-
-def _places(archive: str, members: Mapping[str, Member]) -> dict[str, Member]:
-    """The members by their names in the mirror: where `omnidata fetch` puts them."""
-    places = unpacked_as(members, archive.rpartition("/")[2][: -len(_ZIP)])
-    return {_beside(archive, places[name]): member for name, member in members.items()}
-
-
-def read_directory(path: Path) -> Mapping[str, Member] | str:
+def read_directory(path: Path) -> Directory:
     """The members of a zip by their names, or why it is not read.
 
     Raises:
         StoreError: a store does not give it.
     """
     try:
-        with Ranged(path) if is_mirrored(path) else path.open("rb") as file:
-            return directory(path, file, path.stat().st_size)  # type: ignore[arg-type]  # it reads
-    except (DataError, OSError) as error:
-        if isinstance(error, StoreError):
-            raise
-        return error.what if isinstance(error, DataError) else str(error.strerror)
-
-
-def _stored(member: Member, archive: str, about: StoredObject) -> StoredObject:
-    """A member as an object: what has to be known to read it is its version."""
-    known = member.at, member.span, member.packed, member.size, member.deflated, member.crc
-    version = f"{_ZIP}\n{json.dumps([archive, about.size, about.version, about.mtime_ns, *known])}"
-    return stamped(member.size, version, about.mtime_ns // 10**9)
-
-
-def _where(about: StoredObject) -> tuple[str, StoredObject, Member] | None:
-    """In which zip an object lies, and where; None for one that lies in none."""
-    kind, _, told = about.version.partition("\n")
-    if kind != _ZIP or not told:
-        return None
-    archive, size, version, mtime_ns, *known = json.loads(told)
-    return archive, StoredObject(size, version, mtime_ns), Member(*known)
+        with cast("IO[bytes]", Ranged(path)) if is_mirrored(path) else path.open("rb") as file:
+            return directory(path, file, path.stat().st_size)
+    except StoreError:
+        raise
+    except DataError as error:
+        return error.what
+    except OSError as error:
+        return str(error.strerror)
 
 
 def _unpack(cache: _Cache, known: _Known, archive: str, about: StoredObject, it: Member) -> None:
@@ -853,7 +806,7 @@ def _reader(known: _Known, archive: str, about: StoredObject) -> Callable[[int, 
         where = os.path.join(known.base, archive)  # noqa: PTH118  asked of each medium
         try:
             with open(os.open(where, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # noqa: PTH123
-                if _of_disk(os.fstat(file.fileno())) != about:
+                if of_disk(os.fstat(file.fileno())) != about:
                     raise FileNotFoundError
                 file.seek(start)
                 return file.read(end - start)
@@ -868,19 +821,7 @@ def _reader(known: _Known, archive: str, about: StoredObject) -> Callable[[int, 
     return read_here
 
 
-def _of_disk(found: os.stat_result) -> StoredObject | None:
-    """A file of this disk as an object; None for what is no regular file."""
-    if not stat.S_ISREG(found.st_mode):
-        return None
-    return StoredObject(found.st_size, str(found.st_mtime_ns), found.st_mtime_ns)
-
-
 # Zips in a folder of this disk: a mirror of it, with links to all that lies in no zip.
-
-
-def blobs(folder: Path) -> list[str]:
-    """Where the Hub's cache keeps the files of a snapshot: `blobs`, beside `snapshots`."""
-    return [str(above.parent / "blobs") for above in folder.parents if above.name == "snapshots"]
 
 
 def origin(path: Path) -> Path | None:
@@ -919,90 +860,30 @@ def _with_members(data: Path) -> Path:
     try:
         whole = data.is_dir()
         folder = os.path.realpath(data if whole else data.parent)
-        archives = _archives(folder, 0 if whole else _DEEPEST)
+        if not (whole or data.is_file()) or _holder(f"{folder}{os.sep}"):
+            return data
+        zips = zips_below(folder, nested=whole)
+        directories = (read_directory(Path(folder, name)) for name in zips)
+        found = placed(zips, directories, looking_on_disk(folder))
+        members = {name: about for each in found.values() for name, about in each.items()}
+        others = links(folder, found, members) if found else {}
     except (OSError, ValueError):  # whoever reads the data says what is wrong with them
         return data
-    if not archives or _holder(folder + os.sep) or not (whole or data.is_file()):
-        return data
-    names: set[str] = set()
-    members: dict[str, StoredObject] = {}
-    read_ones = set()
-    for name, about in archives.items():
-        listed = read_directory(Path(folder, name))
-        if isinstance(listed, str) or not listed or _lies_on_disk(folder, name, listed):
-            continue
-        places = _places(name, listed)
-        lying = {place.casefold() for place in places}
-        above = {one for place in lying for one in _above(place)}
-        if names & (lying | above):
-            continue
-        names |= lying
-        members |= {place: _stored(member, name, about) for place, member in places.items()}
-        read_ones.add(name)
     if not members or not folder.isprintable():
         return data
-    place = Address(_FILE, folder)
-    links = _links(folder, read_ones, members)
-    root = _brought_up_to_date(place, Listing(folder, members), links)
+    root = _brought_up_to_date(Address(_FILE, folder), Listing(folder, members), others)
     return root if whole else root / data.name
 
 
-def _archives(folder: str, depth: int, below: str = "") -> dict[str, StoredObject]:
-    """The zips in a folder and in those below it, by their names; no link leads elsewhere."""
-    found: dict[str, StoredObject] = {}
-    with os.scandir(os.path.join(folder, below)) as entries:  # noqa: PTH118
-        listed = sorted(entries, key=lambda entry: entry.name)
-    for entry in listed:
-        name = f"{below}{entry.name}"
-        if entry.name.startswith("."):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            if depth < _DEEPEST:
-                found |= _archives(folder, depth + 1, f"{name}/")
-        elif _is_zip(name) and entry.is_file():
-            own = (folder, *blobs(Path(folder)))
-            leads = os.path.realpath(entry.path)
-            about = _of_disk(entry.stat())
-            if about and about.size and any(leads.startswith(one + os.sep) for one in own):
-                found[name] = about
-    return found
-
-
-def _lies_on_disk(folder: str, archive: str, members: Mapping[str, Member]) -> bool:
-    """Whether a zip has been unpacked, into a folder of its name or beside it.
-
-    Some of its members are looked for, from its beginning to its end.
-    """
-    places = unpacked_as(members, archive.rpartition("/")[2][: -len(_ZIP)])
-    names = list(places.items())[:: max(1, len(places) // _SAMPLED)]
-    looked = {_beside(archive, one) for pair in names for one in pair}
-    return any(os.path.lexists(os.path.join(folder, one)) for one in looked)  # noqa: PTH118
-
-
-def _links(folder: str, archives: set[str], members: Iterable[str]) -> dict[str, Path]:
-    """What a mirror of a folder of this disk shows of it, by names: all but the zips that are read.
-
-    Folders that members lie in, or zips, are folders of the mirror, and what is in them is linked.
-    """
-    inner = {above for name in {*archives, *members} for above in _above(name)}
-    shared = {one for one in inner if os.path.isdir(os.path.join(folder, one))}  # noqa: PTH112, PTH118
-    return {
-        name: Path(entry.path)
-        for one in {"", *shared}
-        for entry in os.scandir(os.path.join(folder, one))  # noqa: PTH118
-        if (name := f"{one}/{entry.name}".lstrip("/")) not in shared | archives
-    }
-
-
-def _link(root: Path, links: Mapping[str, Path]) -> None:
+def _link(root: Path, others: Mapping[str, Path]) -> None:
     """Make the links of a mirror, and remove those that are none any more."""
     for above, folders, files in os.walk(root):
         for name in (*folders, *files):
             path = Path(above, name)
-            known = links.get(path.relative_to(root).as_posix())
+            known = others.get(path.relative_to(root).as_posix())
             if path.is_symlink() and (known is None or path.readlink() != known):
                 path.unlink()
-    for name, target in links.items():
+    for name, target in others.items():
         path = root / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.is_symlink():
@@ -1058,8 +939,12 @@ def _url_of(part: str, stores: str) -> str:
     return _said(url) + part[len(head) :] if url and part.startswith(head) else stores + part
 
 
-@lru_cache(maxsize=256)
+_urls: dict[tuple[str, str], str] = {}
+
+
 def _url(stores: str, folder: str) -> str:
-    """The URL of a mirror, of which the folder's name is a hash; empty where there is none."""
-    rows = _cache(stores).base.execute("SELECT url FROM mirrors WHERE folder = ?", (folder,))
-    return next((url for (url,) in rows), "")
+    """The URL of a mirror, of which the folder's name is a hash; empty where there is none yet."""
+    if (stores, folder) not in _urls:
+        rows = _cache(stores).base.execute("SELECT url FROM mirrors WHERE folder = ?", (folder,))
+        _urls.update(((stores, folder), url) for (url,) in rows)
+    return _urls.get((stores, folder), "")

@@ -31,24 +31,14 @@ if TYPE_CHECKING:
 
 TASK = get_task("omnigui")
 DATA = "s3://bucket/omnigui"
-_ENVIRONMENT = {
-    "AWS_ACCESS_KEY_ID": "key",
-    "AWS_SECRET_ACCESS_KEY": "geheim",
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[S3Server]:
-    from tests.s3_server import S3Server
+    from tests.s3_server import serving
 
-    server = S3Server()
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in (_ENVIRONMENT | {"AWS_ENDPOINT_URL": server.url}).items():
-            patch.setenv(name, value)
+    with serving() as server:
         yield server
-    server.close()
 
 
 @pytest.fixture

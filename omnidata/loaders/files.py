@@ -16,7 +16,7 @@ from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
 from omnidata.jsontext import json_file, json_lines
-from omnidata.media import around, closed, image_size, is_mirrored, resolve, unsafe
+from omnidata.media import around, closed, image_size, is_mirrored, resolve, unread_zip, unsafe
 from omnidata.types import MediaRef, Step, VideoSegment
 
 Look = Literal["known", "broken", "other"]
@@ -374,13 +374,14 @@ def media_absent(steps: Sequence[Step]) -> Finding:
     refs = [ref for step in steps for ref in step.media.values() if ref]
     roots = Counter(ref.root for ref in refs)
     pictures = bool(refs) and all(ref.kind == "image" for ref in refs)
+    unpack = unread_zip(refs[0]) if refs else ""
     return Finding(
         "media-absent",
         "warning",
         str(roots.most_common(1)[0][0]) if roots else "media",
         "none of the media that the rows name exists",
         "screenshots" if pictures else "screenshots, clips and audio",
-        "fine for scoring; a model needs the media below that folder",
+        f"{unpack or 'fine for scoring'}; a model needs the media below that folder",
     )
 
 

@@ -27,6 +27,7 @@ from omnidata.media.paths import (
     linkable,
     place,
     resolve,
+    unread_zip,
 )
 from omnidata.media.picture import Picture, Placement, image, image_size
 from omnidata.media.probing import (
@@ -81,6 +82,7 @@ __all__ = [
     "samples",
     "stated_seconds",
     "stored",
+    "unread_zip",
     "unsafe",
     "wav",
     "within",
