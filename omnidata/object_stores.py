@@ -26,9 +26,9 @@ _STORES: Final[Mapping[str, tuple[str, str]]] = {
     "s3a": ("s3fs", "omnidata[s3]"),
     "gs": ("gcsfs", "omnidata[gcs]"),
     "gcs": ("gcsfs", "omnidata[gcs]"),
-    "az": ("adlfs", "adlfs"),
-    "abfs": ("adlfs", "adlfs"),
-    "abfss": ("adlfs", "adlfs"),
+    "az": ("adlfs", "omnidata[azure]"),
+    "abfs": ("adlfs", "omnidata[azure]"),
+    "abfss": ("adlfs", "omnidata[azure]"),
     "hf": ("huggingface_hub", "huggingface_hub"),
     "memory": ("fsspec", "fsspec"),
 }

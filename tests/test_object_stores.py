@@ -214,7 +214,7 @@ def test_what_is_no_store_and_what_is_not_there_is_said(
         mirror.local("http://host/data")
     with pytest.raises(DataError, match="s3://lacking/data: nothing is there"):
         mirror.local("s3://lacking/data")
-    with pytest.raises(PlatformError, match=r"pip install .*adlfs"):
+    with pytest.raises(PlatformError, match=r"pip install .*azure"):
         mirror.local("abfs://container/data")
     assert mirror.local(few.as_uri()) == few
     assert address(Path("s3://bucket/omnigui")) == address(DATA)
