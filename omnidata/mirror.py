@@ -878,10 +878,8 @@ def _with_members(data: Path) -> Path:
 def _link(root: Path, others: Mapping[str, Path]) -> None:
     """Make the links of a mirror, and remove those that are none any more."""
     for above, folders, files in os.walk(root):
-        for name in (*folders, *files):
-            path = Path(above, name)
-            known = others.get(path.relative_to(root).as_posix())
-            if path.is_symlink() and (known is None or path.readlink() != known):
+        for path in (Path(above, name) for name in (*folders, *files) if _is_link(above, name)):
+            if path.readlink() != others.get(path.relative_to(root).as_posix()):
                 path.unlink()
     for name, target in others.items():
         path = root / name
@@ -889,6 +887,10 @@ def _link(root: Path, others: Mapping[str, Path]) -> None:
         if not path.is_symlink():
             with suppress(FileExistsError):  # a member of that name is what is read
                 path.symlink_to(target)
+
+
+def _is_link(folder: str, name: str) -> bool:
+    return os.path.islink(os.path.join(folder, name))  # noqa: PTH114, PTH118  asked of each member
 
 
 # What people are told.

@@ -125,7 +125,7 @@ def unpacked_as(names: Iterable[str], stem: str) -> dict[str, str]:
     return {name: name if inside else f"{stem}/{name}" for name in names}
 
 
-def checked(archive: Path, name: str, names: dict[str, str], folders: dict[str, str]) -> Path:
+def checked(archive: Path, name: str, names: dict[str, str], folders: dict[str, str]) -> str:
     """The path of a member, safe to be joined to a folder.
 
     Args:
@@ -149,21 +149,20 @@ def checked(archive: Path, name: str, names: dict[str, str], folders: dict[str, 
         why = "the path lies in a folder of git"
     if why:
         raise refused(archive, f"{name!r:.100}: {why}")
-    path = PurePosixPath(*parts)
-    key = str(path).casefold()
+    key = "/".join(parts).casefold()
+    above = [key[:at] for at, letter in enumerate(key) if letter == "/"]
     if key in names:
         raise refused(archive, f"{name!r:.100} and {names[key]!r:.100} would be one file")
     if key in folders:
         raise refused(archive, f"{name!r:.100} is a file, and a folder of {folders[key]!r:.100}")
-    above = next((str(one).casefold() for one in path.parents if str(one).casefold() in names), "")
-    if above:
-        raise refused(archive, f"{names[above]!r:.100} is a file, and a folder of {name!r:.100}")
+    for one in above:
+        if one in names:
+            raise refused(archive, f"{names[one]!r:.100} is a file, and a folder of {name!r:.100}")
+        folders.setdefault(one, name)
     names[key] = name
-    for one in path.parents:
-        folders.setdefault(str(one).casefold(), name)
     if len(names) > MOST_MEMBERS:
         raise refused(archive, f"it has more than {MOST_MEMBERS:,} files")
-    return Path(path)
+    return "/".join(parts)
 
 
 def files_in(archive: Path, packed: zipfile.ZipFile, room: int) -> Iterator[zipfile.ZipInfo]:
@@ -225,7 +224,7 @@ def directory(archive: Path, file: IO[bytes], size: int) -> Mapping[str, Member]
                 span = min(following[at] - at, _MOST_HEADER + info.compress_size)
                 if at < 0 or span < _HEADER.size + info.compress_size:
                     raise refused(archive, f"{info.filename!r:.100} lies where another one does")
-                found[checked(archive, info.filename, names, folders).as_posix()] = Member(
+                found[checked(archive, info.filename, names, folders)] = Member(
                     at,
                     span,
                     info.compress_size,
