@@ -372,7 +372,7 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
     folder = place.above
     if not folder.path:
         raise DataError("this is no object of a bucket", where=place.url, expected="bucket/name")
-    return _brought_up_to_date(folder, listing(folder)) / place.path.rpartition("/")[2]
+    return _named(_brought_up_to_date(folder, listing(folder)), place.path.rpartition("/")[2])
 
 
 def _brought_up_to_date(
@@ -855,24 +855,40 @@ def is_link(path: Path) -> bool:
 def _with_members(data: Path) -> Path:
     """The data, or the same in a mirror of their folder if files of theirs lie in zips.
 
-    Of a file its folder is the data's, as media lie beside annotations.
+    Of a file its folder is the data's, as media lie beside annotations; of what is there only in a
+    zip of that name the folder which holds the zip.
     """
     try:
         whole = data.is_dir()
-        folder = os.path.realpath(data if whole else data.parent)
-        if not (whole or data.is_file()) or _holder(f"{folder}{os.sep}"):
+        above = next(one for one in (data, *data.parents) if one.is_dir())
+        folder = os.path.realpath(above)
+        if _holder(f"{folder}{os.sep}"):
             return data
         zips = zips_below(folder, nested=whole)
+        if not data.exists():
+            first = data.relative_to(above).parts[0]
+            zips = {name: about for name, about in zips.items() if Path(name).stem == first}
         directories = (read_directory(Path(folder, name)) for name in zips)
         found = placed(zips, directories, looking_on_disk(folder))
         members = {name: about for each in found.values() for name, about in each.items()}
         others = links(folder, found, members) if found else {}
-    except (OSError, ValueError):  # whoever reads the data says what is wrong with them
+    except (
+        OSError,
+        ValueError,
+        StopIteration,
+    ):  # whoever reads the data says what is wrong with them
         return data
     if not members or not folder.isprintable():
         return data
     root = _brought_up_to_date(Address(_FILE, folder), Listing(folder, members), others)
-    return root if whole else root / data.name
+    path = _named(root, data.relative_to(above))
+    return path if path.exists() else data
+
+
+def _named(root: Path, name: str | Path) -> Path:
+    """A file or folder of a mirror; of a zip that is read the folder that it stands for."""
+    path = root / name
+    return path.with_suffix("") if is_zip(path.name) and not path.exists() else path
 
 
 def _link(root: Path, others: Mapping[str, Path]) -> None:

@@ -150,6 +150,19 @@ def test_a_named_file_has_media_in_the_zips_beside_it(screens: Path) -> None:
     assert mirror.told(str(path)) == str(screens / "rows.json")
 
 
+def test_a_zip_or_a_folder_in_it_may_be_the_data(tmp_path: Path) -> None:
+    osworld.plain(tmp_path / "plain")
+    zips = pack(tmp_path / "plain", tmp_path / "packed")
+    task = get_task("osworld")
+    here, there = task.load(tmp_path / "plain" / "pyautogui"), task.load(zips / "pyautogui.zip")
+    assert told(there) == told(here)
+    assert told(task.load(zips / "pyautogui" / "screenshot")) == told(
+        task.load(tmp_path / "plain" / "pyautogui" / "screenshot")
+    )
+    missing = zips / "pyautogui" / "nothing"
+    assert mirror.local(missing) == missing
+
+
 def test_a_zip_that_has_changed_is_read_anew_and_versions_are_never_mixed(screens: Path) -> None:
     ref = MediaRef("image", mirror.local(screens), "images/a.png")
     gone = MediaRef("image", ref.root, "images/b/c.png")
