@@ -75,8 +75,10 @@ _IN_USE_S: Final = 60.0
 _WRITTEN_S: Final = 300.0  # systems write to the disk within less
 _LOCKS: Final = 1024  # files; objects that share one wait for each other, no more
 _KEPT_PART: Final = 0.9  # of the limit, when room is made
-_FILE: Final = "file"
-"""The scheme of a mirror of a folder of this disk."""
+_WHOLE, _BESIDE = "file", "beside"
+"""The schemes of mirrors of a folder of this disk: with the zips in all its folders, and with those
+that lie in it itself, beside a file that was named."""
+_DISK: Final = (_WHOLE, _BESIDE)
 _PACKED: Final = ".zips/"
 """Below it lie the zips whose members are files: nobody who walks through data looks there."""
 _READERS: Final = 8
@@ -410,7 +412,7 @@ def _remembered(where: str) -> Iterator[None]:
 def _tail(url: str) -> str:
     """What a mirror's folder is called: as the data, and all above them where that says a thing."""
     scheme, _, path = url.partition("://")
-    return path.strip("/") if scheme == _FILE else path.rpartition("/")[2] or "data"
+    return path.strip("/") if scheme in _DISK else path.rpartition("/")[2] or "data"
 
 
 def _mirrored(cache: _Cache, place: Address, found: Listing, others: Mapping[str, Path]) -> Path:
@@ -463,7 +465,7 @@ def _mirrored(cache: _Cache, place: Address, found: Listing, others: Mapping[str
 
         plain = dict(found.objects)
         packed = [name for name, about in plain.items() if is_zip(name) and about.size]
-        zips = {name: plain.pop(name) for name in packed if place.scheme != _FILE}
+        zips = {name: plain.pop(name) for name in packed if place.scheme not in _DISK}
         hidden = {_PACKED + name: about for name, about in zips.items()}
         if not zips:
             _forget(cache, root, before, plain)
@@ -561,7 +563,7 @@ def is_mirrored(path: str | Path) -> bool:
     # Asked of each medium, often: a look at the text tells nearly all paths.
     if _MARK not in text or not (stores := _holder(text)):
         return False
-    linked = _url_at(text, stores).startswith(f"{_FILE}://")  # a mirror with links to this disk
+    linked = _url_at(text, stores).partition("://")[0] in _DISK  # there are links in it
     return not linked or os.path.realpath(text).startswith(stores)
 
 
@@ -799,7 +801,7 @@ def _unpack(cache: _Cache, known: _Known, archive: str, about: StoredObject, it:
 
 def _reader(known: _Known, archive: str, about: StoredObject) -> Callable[[int, int], bytes]:
     """Gives the bytes of a zip between two places."""
-    if known.place.scheme != _FILE:
+    if known.place.scheme not in _DISK:
         return lambda start, end: read(known.place, known.base, archive, about, start, end)
 
     def read_here(start: int, end: int) -> bytes:
@@ -830,7 +832,7 @@ def origin(path: Path) -> Path | None:
     if _MARK not in text or not (stores := _holder(text)):
         return None
     scheme, _, folder = _url_at(text, stores).partition("://")
-    return Path(folder) if scheme == _FILE else None
+    return Path(folder) if scheme in _DISK else None
 
 
 def trees(data: Path) -> tuple[str, ...]:
@@ -859,30 +861,46 @@ def _with_members(data: Path) -> Path:
     zip of that name the folder which holds the zip.
     """
     try:
-        whole = data.is_dir()
         above = next(one for one in (data, *data.parents) if one.is_dir())
-        folder = os.path.realpath(above)
-        if _holder(f"{folder}{os.sep}"):
-            return data
-        zips = zips_below(folder, nested=whole)
         if not data.exists():
             first = data.relative_to(above).parts[0]
-            zips = {name: about for name, about in zips.items() if Path(name).stem == first}
+            if not (above / f"{first}.zip").is_file():
+                return data
+        place = Address(_WHOLE if above == data else _BESIDE, os.path.realpath(above))
+    except (OSError, ValueError, StopIteration):  # whoever reads them says what is wrong
+        return data
+    if (root := _of_folder(place)) is None:
+        return data
+    path = _named(root, data.relative_to(above))
+    return path if path.exists() else data
+
+
+def _of_folder(place: Address) -> Path | None:
+    """The mirror of a folder of this disk; None where no file lies in a zip that is read."""
+    folder = place.path
+    if _holder(f"{folder}{os.sep}") or not folder.isprintable():
+        return None
+    try:
+        zips = zips_below(folder, nested=place.scheme == _WHOLE)
         directories = (read_directory(Path(folder, name)) for name in zips)
         found = placed(zips, directories, looking_on_disk(folder))
         members = {name: about for each in found.values() for name, about in each.items()}
         others = links(folder, found, members) if found else {}
-    except (
-        OSError,
-        ValueError,
-        StopIteration,
-    ):  # whoever reads the data says what is wrong with them
-        return data
-    if not members or not folder.isprintable():
-        return data
-    root = _brought_up_to_date(Address(_FILE, folder), Listing(folder, members), others)
-    path = _named(root, data.relative_to(above))
-    return path if path.exists() else data
+    except OSError:  # a folder that cannot be read: whoever reads the data says so
+        return None
+    return _brought_up_to_date(place, Listing(folder, members), others) if members else None
+
+
+def again(url: str) -> Path:
+    """The mirror that `source` has named, made here and now.
+
+    Raises:
+        DataError, StoreError, PlatformError: as `local`.
+    """
+    scheme, _, folder = url.partition("://")
+    if scheme not in _DISK:
+        return local(url)
+    return _of_folder(Address(scheme, folder)) or Path(folder)
 
 
 def _named(root: Path, name: str | Path) -> Path:
@@ -927,14 +945,15 @@ def listing_of(path: str | Path) -> str:
 
 
 def source(path: str | Path) -> str:
-    """What a path's mirror stands for, a URL or a path; empty for a path that lies in none."""
+    """The URL of the mirror that a path lies in, for `again`; empty for one that lies in none."""
     text = os.fspath(path)
-    return _said(_url_at(text, stores)) if (stores := _holder(text)) else ""
+    return _url_at(text, stores) if (stores := _holder(text)) else ""
 
 
 def _said(url: str) -> str:
-    """A URL of a mirror as the user named it."""
-    return url.removeprefix(f"{_FILE}://")
+    """A URL of a mirror as the user named it, or the path of its folder."""
+    scheme, _, path = url.partition("://")
+    return path if scheme in _DISK else url
 
 
 def _url_at(path: str, stores: str) -> str:

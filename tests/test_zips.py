@@ -148,6 +148,14 @@ def test_a_named_file_has_media_in_the_zips_beside_it(screens: Path) -> None:
     assert path.read_text() == "[]"
     assert media.read_bytes(MediaRef("image", path.parent, "images/a.png")) == b"A" * 5000
     assert mirror.told(str(path)) == str(screens / "rows.json")
+    # The folder as a whole is another mirror: neither takes away what the other shows.
+    (screens / "deep").mkdir()
+    zip_of(("d.png", b"D"))(screens / "deep" / "more.zip")
+    whole = mirror.local(screens)
+    assert mirror.again(mirror.source(path)) == mirror.local(screens / "rows.json").parent != whole
+    assert media.read_bytes(MediaRef("image", whole, "deep/more/d.png")) == b"D"
+    assert media.read_bytes(MediaRef("image", path.parent, "images/a.png")) == b"A" * 5000
+    assert mirror.again(mirror.source(whole)) == whole
 
 
 def test_a_zip_or_a_folder_in_it_may_be_the_data(tmp_path: Path) -> None:
