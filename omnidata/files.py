@@ -22,6 +22,7 @@ from typing import IO, Final, cast
 
 from omnidata import mirror
 from omnidata.errors import FileError, UsageError
+from omnidata.packed import blobs
 
 SETTINGS: Final = 1024**2
 """Bytes of a file of settings, which a person writes: models, prices, suites."""
@@ -104,7 +105,9 @@ def staying_in(data: Path, *beside: Path) -> Iterator[None]:
     if not folder and data.exists():
         check_file(data, ANY)
     own = [real(data)] if folder else [real(data.parent), real(data)]
-    own += _blobs(Path(own[0]))
+    if packed := mirror.origin(data):
+        own.append(str(packed))
+    own += blobs(packed or Path(own[0]))
     for path in beside:
         own.append(real(path) if path.is_dir() else f"{real(path.parent)}{os.sep}{path.name}")
     token = _bounds.set(tuple(dict.fromkeys((*_bounds.get(), *own, *_followed.get()))))
@@ -112,11 +115,6 @@ def staying_in(data: Path, *beside: Path) -> Iterator[None]:
         yield
     finally:
         _bounds.reset(token)
-
-
-def _blobs(folder: Path) -> list[str]:
-    """Where the Hub's cache keeps the files of a snapshot: `blobs`, beside `snapshots`."""
-    return [str(above.parent / "blobs") for above in folder.parents if above.name == "snapshots"]
 
 
 def bounds() -> tuple[str, ...]:

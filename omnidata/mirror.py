@@ -5,6 +5,10 @@ through the data, or asks how large a file is, asks no store. Content comes when
 through `omnidata.files` or `omnidata.media`: the whole file, or the blocks that are read of a large
 one. What was read stays, up to a number of bytes; what was used longest ago goes first.
 
+A zip is such a store too: its members are files where `omnidata fetch` would unpack it, and the zip
+itself is not to be seen. One of a folder of this disk makes a mirror of the folder, in which all
+else is a link to where it is.
+
 Several processes of a machine share the cache. A database in it knows which blocks of which version
 of an object are there; a lock is held while an object is fetched or given up. A file that was asked
 for stays for `_IN_USE_S` seconds at least, as its reader opens it by its path; afterwards an open
@@ -18,13 +22,13 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from filelock import FileLock, Timeout
 
@@ -38,6 +42,18 @@ from omnidata.object_stores import (
     local_path,
     read,
 )
+from omnidata.packed import (
+    Directory,
+    is_zip,
+    links,
+    looking,
+    looking_on_disk,
+    of_disk,
+    place_of,
+    placed,
+    zips_below,
+)
+from omnidata.zips import Member, content, directory
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -59,6 +75,13 @@ _IN_USE_S: Final = 60.0
 _WRITTEN_S: Final = 300.0  # systems write to the disk within less
 _LOCKS: Final = 1024  # files; objects that share one wait for each other, no more
 _KEPT_PART: Final = 0.9  # of the limit, when room is made
+_WHOLE, _BESIDE = "file", "beside"
+"""The schemes of mirrors of a folder of this disk: with the zips in all its folders, and with those
+that lie in it itself, beside a file that was named."""
+_DISK: Final = (_WHOLE, _BESIDE)
+_PACKED: Final = ".zips/"
+"""Below it lie the zips whose members are files: nobody who walks through data looks there."""
+_READERS: Final = 8
 _SCHEMA: Final = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS mirrors (
@@ -248,9 +271,9 @@ class _Cache:
         path = self._locks / f"{key % _LOCKS:04d}"
         return FileLock(path, timeout=-1 if wait else 0, poll_interval=0.02, thread_local=False)
 
-    def mirror_lock(self, folder: Path) -> FileLock:
+    def mirror_lock(self, folder: str) -> FileLock:
         """What is held while a mirror is made or brought up to date."""
-        return FileLock(self._locks / folder.parent.name)
+        return FileLock(self._locks / folder)
 
     def known(self, path: str) -> _Known:
         """The object that a file of a mirror stands for, marked as in use.
@@ -260,7 +283,7 @@ class _Cache:
                 shares the cache has listed since.
         """
         digest, _, rest = path[len(str(self.stores)) + 1 :].partition("/")
-        name = rest.partition("/")[2]
+        name = rest.removeprefix(_tail(_url(f"{self.stores}{os.sep}", digest)) + "/")
         query = (
             "SELECT o.id, url, base, name, size, version, mtime_ns, blocks, since, used "
             "FROM objects o JOIN mirrors m ON m.id = mirror WHERE folder = ? AND name = ?"
@@ -338,11 +361,12 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
         DataError: nothing is there, or names of objects cannot be files' (`check_names`).
         StoreError, PlatformError: as `omnidata.object_stores.listing`.
     """
-    if (path := local_path(data)) is not None:
-        return path
-    place = address(data)
+    path, place = local_path(data), None
+    if path is None:
+        place = address(data)
+        path = Path(data) if beside is None else beside / data
     if place is None:
-        return Path(data) if beside is None else beside / data
+        return _with_members(path)
     found = listing(place)
     if "" not in found.objects:
         return _brought_up_to_date(place, found)
@@ -350,13 +374,21 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
     folder = place.above
     if not folder.path:
         raise DataError("this is no object of a bucket", where=place.url, expected="bucket/name")
-    return _brought_up_to_date(folder, listing(folder)) / place.path.rpartition("/")[2]
+    return _named(_brought_up_to_date(folder, listing(folder)), place.path.rpartition("/")[2])
 
 
-def _brought_up_to_date(place: Address, found: Listing) -> Path:
-    """The folder of a mirror, whose files are those of the listing."""
+def _brought_up_to_date(
+    place: Address, found: Listing, others: Mapping[str, Path] | None = None
+) -> Path:
+    """The folder of a mirror, whose files are those of the listing.
+
+    Args:
+        place: of the data.
+        found: what lies there.
+        others: by names below the folder what is linked there.
+    """
     with _remembered(place.url):
-        return _mirrored(_cache(_stores()), place, found)
+        return _mirrored(_cache(_stores()), place, found, others or {})
 
 
 @contextmanager
@@ -377,17 +409,23 @@ def _remembered(where: str) -> Iterator[None]:
         ) from None
 
 
-def _mirrored(cache: _Cache, place: Address, found: Listing) -> Path:
+def _tail(url: str) -> str:
+    """What a mirror's folder is called: as the data, and all above them where that says a thing."""
+    scheme, _, path = url.partition("://")
+    return path.strip("/") if scheme in _DISK else path.rpartition("/")[2] or "data"
+
+
+def _mirrored(cache: _Cache, place: Address, found: Listing, others: Mapping[str, Path]) -> Path:
     most_bytes()  # what is wrong with it is said before anything is fetched
-    digest = sha256(place.url.encode("utf-8", "surrogatepass")).hexdigest()[:20]
-    root = cache.stores / digest / (place.path.rpartition("/")[2] or "data")
-    with cache.mirror_lock(root):
+    folder = sha256(place.url.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+    root = cache.stores / folder / _tail(place.url)
+    with cache.mirror_lock(folder):
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         with cache.change():
             cache.base.execute(
                 "INSERT INTO mirrors (url, folder, base) VALUES (?, ?, ?) "
                 "ON CONFLICT (url) DO UPDATE SET base = excluded.base",
-                (place.url, digest, found.base),
+                (place.url, folder, found.base),
             )
             mirror, listed, number = cache.base.execute(
                 "SELECT id, listing, number FROM mirrors WHERE url = ?", (place.url,)
@@ -398,44 +436,67 @@ def _mirrored(cache: _Cache, place: Address, found: Listing) -> Path:
                     "UPDATE mirrors SET listing = ?, number = ? WHERE id = ?",
                     (found.digest, number, mirror),
                 )
+        _holds(_listing_key(cache.stores, folder), number)
         rows = cache.base.execute(
             "SELECT name, id, size, version, mtime_ns FROM objects WHERE mirror = ?", (mirror,)
         )
         before = {name: (key, StoredObject(*about)) for name, key, *about in rows}
-        for name in before.keys() - found.objects.keys():
-            _drop(cache, root / name, before[name][0])
-        new = {}
-        for name, about in found.objects.items():
-            key, then = before.get(name, (0, None))
-            if then is None:
-                _place_holder(cache, root / name, about)
-                new[name] = about
-            elif (then.size, then.version) != (about.size, about.version):
-                _renew(cache, root / name, key, about, number)
-            elif not _is_as_left(root / name, then):
-                _renew(cache, root / name, key, then)
-        with cache.change():
-            cache.base.executemany(
-                "INSERT INTO objects (mirror, name, size, version, mtime_ns, since) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
-                ((mirror, name, o.size, o.version, o.mtime_ns, number) for name, o in new.items()),
-            )
-    _holds(_listing_key(cache.stores, digest), number)
+
+        def bring(objects: Mapping[str, StoredObject]) -> None:
+            new = {}
+            for name, about in objects.items():
+                key, then = before.get(name, (0, None))
+                if then is None:
+                    _place_holder(cache, root / name, about)
+                    new[name] = about
+                elif (then.size, then.version) != (about.size, about.version):
+                    _renew(cache, root / name, key, about, number)
+                elif not _is_as_left(root / name, then):
+                    _renew(cache, root / name, key, then)
+            with cache.change():
+                cache.base.executemany(
+                    "INSERT INTO objects (mirror, name, size, version, mtime_ns, since) "
+                    "VALUES (?, ?, ?, ?, ?, ?)",
+                    (
+                        (mirror, one, o.size, o.version, o.mtime_ns, number)
+                        for one, o in new.items()
+                    ),
+                )
+
+        plain = dict(found.objects)
+        packed = [name for name, about in plain.items() if is_zip(name) and about.size]
+        zips = {name: plain.pop(name) for name in packed if place.scheme not in _DISK}
+        hidden = {_PACKED + name: about for name, about in zips.items()}
+        if not zips:
+            _forget(cache, root, before, plain)
+        bring(plain | hidden)
+        if zips:
+            members = _members(root, plain, zips)
+            _forget(cache, root, before, plain.keys() | hidden.keys() | members.keys())
+            bring(members)
+        _link(root, others)
     return root
 
 
-def _drop(cache: _Cache, path: Path, key: int) -> None:
-    with cache.lock(key):
-        with cache.change():
-            cache.base.execute("DELETE FROM objects WHERE id = ?", (key,))
-        path.unlink(missing_ok=True)
-    for folder in path.parents:  # those of a mirror that have nothing in them any more
-        if folder.parent.parent == cache.stores:
-            break
-        try:
-            folder.rmdir()
-        except OSError:
-            break
+def _forget(
+    cache: _Cache,
+    root: Path,
+    before: Mapping[str, tuple[int, StoredObject]],
+    objects: Iterable[str],
+) -> None:
+    """Remove the files of objects that are there no more."""
+    for name in before.keys() - objects:
+        with cache.lock(before[name][0]):
+            with cache.change():
+                cache.base.execute("DELETE FROM objects WHERE id = ?", (before[name][0],))
+            (root / name).unlink(missing_ok=True)
+        for folder in (root / name).parents:  # those of a mirror that have nothing in them any more
+            if folder == root:
+                break
+            try:
+                folder.rmdir()
+            except OSError:
+                break
 
 
 def _renew(
@@ -497,10 +558,13 @@ def _no_room(path: Path, error: OSError) -> StoreError:
 
 
 def is_mirrored(path: str | Path) -> bool:
-    """Whether a path lies in a folder that stands for data on a store."""
+    """Whether a path is that of a file that stands for an object on a store, or in a zip."""
     text = os.fspath(path)
     # Asked of each medium, often: a look at the text tells nearly all paths.
-    return _MARK in text and bool(_holder(text))
+    if _MARK not in text or not (stores := _holder(text)):
+        return False
+    linked = _url_at(text, stores).partition("://")[0] in _DISK  # there are links in it
+    return not linked or os.path.realpath(text).startswith(stores)
 
 
 def _holder(path: str) -> str:
@@ -520,15 +584,16 @@ def fill(path: Path, start: int = 0, end: int | None = None, *, ahead: int = 0) 
     Raises:
         StoreError: the store does not give them, or the cache cannot keep them.
     """
-    if not (stores := _holder(os.fspath(path))):
-        return
-    with _remembered(os.fspath(path)):
-        _fill(_cache(stores), path, start, end, ahead)
+    if is_mirrored(path):
+        with _remembered(os.fspath(path)):
+            _fill(_cache(_holder(os.fspath(path))), path, start, end, ahead)
 
 
 def _fill(cache: _Cache, path: Path, start: int, end: int | None, ahead: int) -> None:
     known = cache.known(os.fspath(path))
     stop = known.about.size if end is None else end
+    if packed := place_of(known.about):
+        start, stop = 0, known.about.size
     if not known.missing(start, stop):
         return
     most = most_bytes()
@@ -545,10 +610,17 @@ def _fill(cache: _Cache, path: Path, start: int, end: int | None, ahead: int) ->
         known = cache.known(os.fspath(path))
         if known.blocks is None and not _is_as_left(path, known.about):
             _place_holder(cache, path, known.about)  # whoever began to was killed
+        if packed:
+            if known.missing(start, stop):
+                _make_room(cache, stop, most, known.id)
+                _unpack(cache, known, *packed)
+                _note(cache, known, start, stop)
+            return
         for begin, finish in known.missing(start, stop):
-            content = read(known.place, known.base, known.name, known.about, begin, finish)
-            _make_room(cache, len(content), most, known.id)
-            _write(known, begin, content)
+            name = known.name.removeprefix(_PACKED)
+            found = read(known.place, known.base, name, known.about, begin, finish)
+            _make_room(cache, len(found), most, known.id)
+            _write(known, begin, found)
             known = _note(cache, known, begin, finish)
 
 
@@ -608,7 +680,7 @@ def _make_room(cache: _Cache, needed: int, most: int, own: int) -> None:
                     (key, before),
                 ).rowcount
             if given_up:
-                root = cache.stores / folder / (url.rpartition("/")[2] or "data")
+                root = cache.stores / folder / _tail(url)
                 _place_holder(cache, root / name, StoredObject(size, version, mtime_ns))
                 held -= freed
 
@@ -668,32 +740,225 @@ class Ranged(io.RawIOBase):
         return count
 
 
+# Zips: their members are files.
+
+
+def _members(
+    root: Path, plain: Mapping[str, StoredObject], zips: Mapping[str, StoredObject]
+) -> dict[str, StoredObject]:
+    """The files of the zips of a store; a zip that is not read is a file itself, as on a disk.
+
+    Args:
+        root: of the mirror.
+        plain: the other objects.
+        zips: their directories are fetched.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        directories = pool.map(lambda name: read_directory(root / (_PACKED + name)), zips)
+        found = placed(zips, directories, looking(plain))
+    unread = {name: about for name, about in zips.items() if name not in found}
+    return {name: about for each in (*found.values(), unread) for name, about in each.items()}
+
+
+def read_directory(path: Path) -> Directory:
+    """The members of a zip by their names, or why it is not read.
+
+    Raises:
+        StoreError: a store does not give it.
+    """
+    try:
+        with cast("IO[bytes]", Ranged(path)) if is_mirrored(path) else path.open("rb") as file:
+            return directory(path, file, path.stat().st_size)
+    except StoreError:
+        raise
+    except DataError as error:
+        return error.what
+    except OSError as error:
+        return str(error.strerror)
+
+
+def _unpack(cache: _Cache, known: _Known, archive: str, about: StoredObject, it: Member) -> None:
+    """Write a member of a zip into its file.
+
+    Raises:
+        StoreError: it is broken, or the zip is another by now or is not given.
+    """
+    at = 0
+    try:
+        for piece in content(it, _reader(known, archive, about)):
+            _write(known, at, piece)
+            at += len(piece)
+    except ValueError as error:
+        raise StoreError(
+            f"the file in {archive} is broken ({error})",
+            where=shown(known.path),
+            expected="the bytes whose size and check sum the zip's directory has",
+            remedy="download the zip again; if it stays like that, tell its publisher",
+        ) from None
+
+
+def _reader(known: _Known, archive: str, about: StoredObject) -> Callable[[int, int], bytes]:
+    """Gives the bytes of a zip between two places."""
+    if known.place.scheme not in _DISK:
+        return lambda start, end: read(known.place, known.base, archive, about, start, end)
+
+    def read_here(start: int, end: int) -> bytes:
+        where = os.path.join(known.base, archive)  # noqa: PTH118  asked of each medium
+        try:
+            with open(os.open(where, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # noqa: PTH123
+                if of_disk(os.fstat(file.fileno())) != about:
+                    raise FileNotFoundError
+                file.seek(start)
+                return file.read(end - start)
+        except OSError as error:
+            raise StoreError(
+                error.strerror or "the zip has changed since it was looked into",
+                where=where,
+                expected="data that stay as they are while they are read",
+                remedy="give the same command again",
+            ) from None
+
+    return read_here
+
+
+# Zips in a folder of this disk: a mirror of it, with links to all that lies in no zip.
+
+
+def origin(path: Path) -> Path | None:
+    """The folder of this disk whose mirror a path lies in; None for any other path."""
+    text = os.fspath(path)
+    if _MARK not in text or not (stores := _holder(text)):
+        return None
+    scheme, _, folder = _url_at(text, stores).partition("://")
+    return Path(folder) if scheme in _DISK else None
+
+
+def trees(data: Path) -> tuple[str, ...]:
+    """The real paths of a folder of data: its own, and that of the folder whose mirror it is."""
+    own = os.path.realpath(data)
+    return (own,) if origin(data) is None else (own, _on_disk(data))
+
+
+def _on_disk(path: Path) -> str:
+    """Where the file of a mirror of this disk's lies, if it lies in no zip."""
+    return "/" + os.fspath(path).removeprefix(_holder(os.fspath(path))).partition("/")[2]
+
+
+def is_link(path: Path) -> bool:
+    """Whether a path is a link that belongs to the data: none by which a mirror shows a file."""
+    if not path.is_symlink():
+        return False
+    own = origin(path) is not None and os.fspath(path.readlink()) == _on_disk(path)
+    return not own or os.path.islink(_on_disk(path))  # noqa: PTH114
+
+
+def _with_members(data: Path) -> Path:
+    """The data, or the same in a mirror of their folder if files of theirs lie in zips.
+
+    Of a file its folder is the data's, as media lie beside annotations; of what is there only in a
+    zip of that name the folder which holds the zip.
+    """
+    try:
+        above = next(one for one in (data, *data.parents) if one.is_dir())
+        if not data.exists():
+            first = data.relative_to(above).parts[0]
+            if not (above / f"{first}.zip").is_file():
+                return data
+        place = Address(_WHOLE if above == data else _BESIDE, os.path.realpath(above))
+    except (OSError, ValueError, StopIteration):  # whoever reads them says what is wrong
+        return data
+    if (root := _of_folder(place)) is None:
+        return data
+    path = _named(root, data.relative_to(above))
+    return path if path.exists() else data
+
+
+def _of_folder(place: Address) -> Path | None:
+    """The mirror of a folder of this disk; None where no file lies in a zip that is read."""
+    folder = place.path
+    if _holder(f"{folder}{os.sep}") or not folder.isprintable():
+        return None
+    try:
+        zips = zips_below(folder, nested=place.scheme == _WHOLE)
+        directories = (read_directory(Path(folder, name)) for name in zips)
+        found = placed(zips, directories, looking_on_disk(folder))
+        members = {name: about for each in found.values() for name, about in each.items()}
+        others = links(folder, found, members) if found else {}
+    except OSError:  # a folder that cannot be read: whoever reads the data says so
+        return None
+    return _brought_up_to_date(place, Listing(folder, members), others) if members else None
+
+
+def again(url: str) -> Path:
+    """The mirror that `source` has named, made here and now.
+
+    Raises:
+        DataError, StoreError, PlatformError: as `local`.
+    """
+    scheme, _, folder = url.partition("://")
+    if scheme not in _DISK:
+        return local(url)
+    return _of_folder(Address(scheme, folder)) or Path(folder)
+
+
+def _named(root: Path, name: str | Path) -> Path:
+    """A file or folder of a mirror; of a zip that is read the folder that it stands for."""
+    path = root / name
+    return path.with_suffix("") if is_zip(path.name) and not path.exists() else path
+
+
+def _link(root: Path, others: Mapping[str, Path]) -> None:
+    """Make the links of a mirror, and remove those that are none any more."""
+    for above, folders, files in os.walk(root):
+        for path in (Path(above, name) for name in (*folders, *files) if _is_link(above, name)):
+            if path.readlink() != others.get(path.relative_to(root).as_posix()):
+                path.unlink()
+    for name, target in others.items():
+        path = root / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.is_symlink():
+            with suppress(FileExistsError):  # a member of that name is what is read
+                path.symlink_to(target)
+
+
+def _is_link(folder: str, name: str) -> bool:
+    return os.path.islink(os.path.join(folder, name))  # noqa: PTH114, PTH118  asked of each member
+
+
 # What people are told.
 
 
 def shown(path: str | Path) -> str:
     """A path for messages and records: of a file of a mirror the URL that it stands for."""
-    text = os.fspath(path)
-    return told(text) if is_mirrored(text) else text
+    return told(os.fspath(path))
 
 
 def listing_of(path: str | Path) -> str:
     """A hash of what was listed for a path's mirror last; empty for a path that lies in none."""
-    if not is_mirrored(path):
+    if not (stores := _holder(os.fspath(path))):
         return ""
-    stores = _holder(os.fspath(path))
     folder = os.fspath(path).removeprefix(stores).partition("/")[0]
     rows = _cache(stores).base.execute("SELECT listing FROM mirrors WHERE folder = ?", (folder,))
     return next((listing for (listing,) in rows), "")
 
 
 def source(path: str | Path) -> str:
-    """The URL of the data that a path's mirror stands for; empty for a path that lies in none."""
-    if not is_mirrored(path):
-        return ""
+    """The URL of the mirror that a path lies in, for `again`; empty for one that lies in none."""
     text = os.fspath(path)
-    stores = _holder(text)
-    return _url(stores, text.removeprefix(stores).partition("/")[0])
+    return _url_at(text, stores) if (stores := _holder(text)) else ""
+
+
+def _said(url: str) -> str:
+    """A URL of a mirror as the user named it, or the path of its folder."""
+    scheme, _, path = url.partition("://")
+    return path if scheme in _DISK else url
+
+
+def _url_at(path: str, stores: str) -> str:
+    """The URL of the mirror that a path lies in."""
+    return _url(stores, path.removeprefix(stores).partition("/")[0])
 
 
 def told(text: str) -> str:
@@ -707,12 +972,16 @@ def told(text: str) -> str:
 
 def _url_of(part: str, stores: str) -> str:
     url = _url(stores, part.partition("/")[0])
-    head = f"{part.partition('/')[0]}/{url.rpartition('/')[2]}"
-    return url + part[len(head) :] if url and part.startswith(head) else stores + part
+    head = f"{part.partition('/')[0]}/{_tail(url)}"
+    return _said(url) + part[len(head) :] if url and part.startswith(head) else stores + part
 
 
-@lru_cache(maxsize=256)
+_urls: dict[tuple[str, str], str] = {}
+
+
 def _url(stores: str, folder: str) -> str:
-    """The URL of a mirror, of which the folder's name is a hash; empty where there is none."""
-    rows = _cache(stores).base.execute("SELECT url FROM mirrors WHERE folder = ?", (folder,))
-    return next((url for (url,) in rows), "")
+    """The URL of a mirror, of which the folder's name is a hash; empty where there is none yet."""
+    if (stores, folder) not in _urls:
+        rows = _cache(stores).base.execute("SELECT url FROM mirrors WHERE folder = ?", (folder,))
+        _urls.update(((stores, folder), url) for (url,) in rows)
+    return _urls.get((stores, folder), "")

@@ -26,9 +26,9 @@ _STORES: Final[Mapping[str, tuple[str, str]]] = {
     "s3a": ("s3fs", "omnidata[s3]"),
     "gs": ("gcsfs", "omnidata[gcs]"),
     "gcs": ("gcsfs", "omnidata[gcs]"),
-    "az": ("adlfs", "adlfs"),
-    "abfs": ("adlfs", "adlfs"),
-    "abfss": ("adlfs", "adlfs"),
+    "az": ("adlfs", "omnidata[azure]"),
+    "abfs": ("adlfs", "omnidata[azure]"),
+    "abfss": ("adlfs", "omnidata[azure]"),
     "hf": ("huggingface_hub", "huggingface_hub"),
     "memory": ("fsspec", "fsspec"),
 }
@@ -273,9 +273,20 @@ def _object(about: Mapping[str, Any], place: Address, name: str) -> StoredObject
         )
     stated = next((about[key] for key in _VERSIONS if about.get(key)), "")
     moment = _seconds(next((about[key] for key in _TIMES if about.get(key)), None))
-    version = str(stated or f"{moment:.6f}")
+    version = str(stated or f"{moment:.6f}").replace("\n", " ")  # no line break: no member of a zip
+    return stamped(size, version, int(moment))
+
+
+def stamped(size: int, version: str, second: int) -> StoredObject:
+    """An object with the time that its file has.
+
+    Args:
+        size: in bytes.
+        version: changes with the content.
+        second: when it was written, since 1970.
+    """
     fine = int.from_bytes(sha256(f"{version} {size}".encode()).digest()[:8], "big")
-    return StoredObject(size, version, int(moment) * 10**9 + fine % 10**9)
+    return StoredObject(size, version, second * 10**9 + fine % 10**9)
 
 
 def _seconds(moment: object) -> float:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import pytest
 from moto.backends import get_backend
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
 BUCKET = "bucket"
+_ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "key",
+    "AWS_SECRET_ACCESS_KEY": "geheim",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
 _ACCOUNT = "123456789012"  # moto's own
 
 
@@ -37,7 +45,8 @@ class S3Server:
         self._thread.start()
         self.url = f"http://127.0.0.1:{self._server.port}"
         self._store = get_backend("s3")[_ACCOUNT]["aws"]
-        self._store.create_bucket(BUCKET, "us-east-1")
+        if BUCKET not in self._store.buckets:  # it is one for all servers of a process
+            self._store.create_bucket(BUCKET, "us-east-1")
 
     def put(self, key: str, content: bytes) -> None:
         """An object of the bucket, as if it had been sent."""
@@ -74,3 +83,17 @@ class S3Server:
         content = b"".join(answered)
         self.gets.append((key, len(content)))
         return [content]
+
+
+@contextmanager
+def serving() -> Iterator[S3Server]:
+    """A server to which s3:// leads in this process and in those that it starts."""
+    from s3fs import S3FileSystem
+
+    S3FileSystem.clear_instance_cache()  # of another server
+    server = S3Server()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (_ENVIRONMENT | {"AWS_ENDPOINT_URL": server.url}).items():
+            patch.setenv(name, value)
+        yield server
+    server.close()

@@ -31,24 +31,14 @@ if TYPE_CHECKING:
 
 TASK = get_task("omnigui")
 DATA = "s3://bucket/omnigui"
-_ENVIRONMENT = {
-    "AWS_ACCESS_KEY_ID": "key",
-    "AWS_SECRET_ACCESS_KEY": "geheim",
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[S3Server]:
-    from tests.s3_server import S3Server
+    from tests.s3_server import serving
 
-    server = S3Server()
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in (_ENVIRONMENT | {"AWS_ENDPOINT_URL": server.url}).items():
-            patch.setenv(name, value)
+    with serving() as server:
         yield server
-    server.close()
 
 
 @pytest.fixture
@@ -224,7 +214,7 @@ def test_what_is_no_store_and_what_is_not_there_is_said(
         mirror.local("http://host/data")
     with pytest.raises(DataError, match="s3://lacking/data: nothing is there"):
         mirror.local("s3://lacking/data")
-    with pytest.raises(PlatformError, match=r"pip install .*adlfs"):
+    with pytest.raises(PlatformError, match=r"pip install .*azure"):
         mirror.local("abfs://container/data")
     assert mirror.local(few.as_uri()) == few
     assert address(Path("s3://bucket/omnigui")) == address(DATA)

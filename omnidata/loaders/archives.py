@@ -15,7 +15,6 @@ import lzma
 import os
 import re
 import shutil
-import stat
 import struct
 import tarfile
 import zipfile
@@ -27,23 +26,28 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, Self
 
-from omnidata.errors import DataError
 from omnidata.files import ANY, open_file
-from omnidata.media import unsafe
+from omnidata.zips import (
+    END,
+    END64,
+    END64_FORM,
+    END_FORM,
+    FREE,
+    LOCATOR,
+    LOCATOR_FORM,
+    MOST_DIRECTORY,
+    MOST_MEMBERS,
+    RATIO,
+    checked,
+    files_in,
+    is_left_out,
+    refused,
+)
 
-MOST_MEMBERS: Final = 5_000_000
-RATIO: Final = 100
-"""Bytes that may come of each byte of an archive, once `FREE` bytes have come."""
-FREE: Final = 64 * 1024**2
 RESERVE: Final = 256 * 1024**2
 """Bytes of the disk that are left free."""
 
-_APPLES: Final = "__MACOSX"
-"""A folder of what macOS knows of the files, which its zips have beside them; it is left out."""
 _CHUNK: Final = 1024**2
-_LONGEST_NAME: Final = 1024
-_LONGEST_PART: Final = 255
-"""Bytes of a file's own name that file systems take."""
 _PLAIN: Final = (*tarfile.REGULAR_TYPES, tarfile.DIRTYPE)
 _MOST_HEADER: Final = 1024**2
 _NO_HEADER: Final = tarfile.HeaderError
@@ -101,7 +105,7 @@ def parts_of(path: Path) -> list[Path]:
                 found[int(match[1])] = each
     lacking = [number for number in range(1, max(found, default=0)) if number not in found]
     if lacking:
-        raise _refused(path, f"part {lacking[0]} of the archive is missing")
+        raise refused(path, f"part {lacking[0]} of the archive is missing")
     return [*(found[number] for number in sorted(found)), path]
 
 
@@ -130,11 +134,11 @@ def unpack(archive: Path, folder: Path, progress: Callable[[int], None] = lambda
     try:
         with _members(archive) as members:
             for member in members:
-                if PurePosixPath(member.name).parts[:1] == (_APPLES,):
+                if is_left_out(member.name):
                     continue
-                target = folder / _checked(archive, member, names, folders)
+                target = folder / checked(archive, member.name, names, folders)
                 if written + member.size > most:
-                    raise _refused(
+                    raise refused(
                         archive,
                         f"more than {RATIO} times as much would come of its {packed:,} bytes",
                     )
@@ -144,15 +148,15 @@ def unpack(archive: Path, folder: Path, progress: Callable[[int], None] = lambda
                 _write(archive, member, target, progress)
                 written += member.size
     except _BROKEN as error:
-        raise _refused(archive, f"it is broken ({type(error).__name__}: {error})") from None
+        raise refused(archive, f"it is broken ({type(error).__name__}: {error})") from None
     except OSError as error:
         if error.errno == errno.EINVAL:  # a place before the archive's beginning
-            raise _refused(archive, "it is broken: it names a place that it has not") from None
+            raise refused(archive, "it is broken: it names a place that it has not") from None
         if error.errno is None:  # not of the system's: what `bz2` says of broken data
-            raise _refused(archive, f"it is broken ({error})") from None
+            raise refused(archive, f"it is broken ({error})") from None
         raise
     except RuntimeError as error:  # what `zipfile` says of encrypted members
-        raise _refused(archive, str(error)) from None
+        raise refused(archive, str(error)) from None
     return len(names)
 
 
@@ -178,48 +182,6 @@ def stem_of(name: str) -> str:
     return inner.stem if inner.suffix.lower() == ".tar" else path.stem
 
 
-def _checked(archive: Path, member: Member, names: dict[str, str], folders: dict[str, str]) -> Path:
-    """The member's path, safe to be joined to a folder.
-
-    Args:
-        archive: for messages.
-        member: of it.
-        names: of the files before it, by their paths as a file system may compare them; it joins
-            them.
-        folders: the same of their folders, each with a file in it.
-
-    Raises:
-        DataError: it is not.
-    """
-    name = member.name
-    parts = PurePosixPath(name).parts
-    why = unsafe(name)
-    if not why and (not parts or "\\" in name or not name.isprintable()):
-        why = "the path is no plain name"
-    longest = max((len(os.fsencode(part)) for part in parts), default=0)
-    if not why and (len(os.fsencode(name)) > _LONGEST_NAME or longest > _LONGEST_PART):
-        why = "the path is too long"
-    if not why and ".git" in (part.casefold() for part in parts):
-        why = "the path lies in a folder of git"
-    if why:
-        raise _refused(archive, f"{name!r:.100}: {why}")
-    path = PurePosixPath(*parts)
-    key = str(path).casefold()
-    if key in names:
-        raise _refused(archive, f"{name!r:.100} and {names[key]!r:.100} would be one file")
-    if key in folders:
-        raise _refused(archive, f"{name!r:.100} is a file, and a folder of {folders[key]!r:.100}")
-    above = next((str(one).casefold() for one in path.parents if str(one).casefold() in names), "")
-    if above:
-        raise _refused(archive, f"{names[above]!r:.100} is a file, and a folder of {name!r:.100}")
-    names[key] = name
-    for one in path.parents:
-        folders.setdefault(str(one).casefold(), name)
-    if len(names) > MOST_MEMBERS:
-        raise _refused(archive, f"it has more than {MOST_MEMBERS:,} files")
-    return Path(path)
-
-
 def _write(archive: Path, member: Member, target: Path, progress: Callable[[int], None]) -> None:
     """Write one member, and not a byte more than it is said to have.
 
@@ -235,7 +197,7 @@ def _write(archive: Path, member: Member, target: Path, progress: Callable[[int]
             file.write(block)
             progress(len(block))
     if size != member.size:
-        raise _refused(archive, f"{member.name!r:.100} has not the {member.size:,} bytes it says")
+        raise refused(archive, f"{member.name!r:.100} has not the {member.size:,} bytes it says")
 
 
 @contextmanager
@@ -255,28 +217,8 @@ def _tar(file: IO[bytes]) -> tarfile.TarFile:
 
 
 def _of_zip(archive: Path, packed: zipfile.ZipFile) -> Iterator[Member]:
-    """The files of a zip.
-
-    Raises:
-        DataError: a member is what is never unpacked, or members share their bytes.
-    """
-    infos = packed.infolist()
-    inside = sum(info.compress_size for info in infos)
     room = sum(part.stat().st_size for part in parts_of(archive))
-    if inside > room:  # members that overlap: a few kilobytes become petabytes
-        raise _refused(archive, f"its members have {inside:,} bytes, and it has {room:,}")
-    for info in infos:
-        mode = info.external_attr >> 16
-        if info.flag_bits & 0x1:
-            raise _refused(archive, f"{info.filename!r:.100} is encrypted")
-        if info.is_dir() and not info.file_size:
-            continue
-        if info.is_dir():
-            raise _refused(archive, f"{info.filename!r:.100} is a folder, and has content")
-        if info.orig_filename != info.filename:  # `zipfile` cuts names at a NUL
-            raise _refused(archive, f"{info.orig_filename!r:.100}: the path is no plain name")
-        if mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-            raise _refused(archive, f"{info.filename!r:.100} is a link or a device")
+    for info in files_in(archive, packed, room):
         yield Member(info.filename, info.file_size, partial(packed.open, info))
 
 
@@ -291,11 +233,11 @@ def _of_tar(archive: Path, packed: tarfile.TarFile) -> Iterator[Member]:
     for number, info in enumerate(packed):
         vars(packed)["members"].clear()  # else all headers of a large archive stay in memory
         if number > MOST_MEMBERS:
-            raise _refused(archive, f"it has more than {MOST_MEMBERS:,} members")
+            raise refused(archive, f"it has more than {MOST_MEMBERS:,} members")
         if info.isdir():
             continue
         if not info.isreg() or info.issparse():
-            raise _refused(archive, f"{info.name!r:.100} is a link, a device or sparse")
+            raise refused(archive, f"{info.name!r:.100} is a link, a device or sparse")
 
         def opened(info: tarfile.TarInfo = info) -> IO[bytes]:
             found = packed.extractfile(info)
@@ -308,7 +250,7 @@ def _of_tar(archive: Path, packed: tarfile.TarFile) -> Iterator[Member]:
     while block := packed.fileobj.read(_CHUNK):
         behind += len(block)
         if behind > FREE:
-            raise _refused(archive, f"more than {FREE:,} bytes follow its end")
+            raise refused(archive, f"more than {FREE:,} bytes follow its end")
 
 
 class _Header(tarfile.TarInfo):
@@ -334,24 +276,11 @@ class _Header(tarfile.TarInfo):
         return super()._proc_member(tarfile)  # type: ignore[misc]  # the stubs do not have it
 
 
-def _refused(archive: Path, what: str) -> DataError:
-    return DataError(
-        what,
-        where=str(archive),
-        expected="an archive of regular files with plain, relative names",
-        remedy="download it again; if it stays like that, tell its publisher",
-    )
-
-
 # A zip in several parts, which `zip -s` writes and Python does not read: the parts are read as one
 # file, behind which stands a directory that counts from the beginning of the first.
 
-_END, _END64, _LOCATOR, _ENTRY = b"PK\5\6", b"PK\6\6", b"PK\6\7", b"PK\1\2"
-_END_FORM = struct.Struct("<4s4H2LH")
-_END64_FORM = struct.Struct("<4sQ2H2L4Q")
-_LOCATOR_FORM = struct.Struct("<4sLQL")
+_ENTRY = b"PK\1\2"
 _ENTRY_FORM = struct.Struct("<4s6H3L5H2L")
-_MOST_DIRECTORY = 2 * 1024**3
 
 
 class _Joined(io.RawIOBase):
@@ -402,25 +331,25 @@ def _joined(archive: Path, files: Sequence[IO[bytes]]) -> IO[bytes]:
     parts = _Joined(files)
     whole = io.BufferedReader(parts)
     starts, size = parts.starts, parts.starts[len(files)]
-    tail_at = max(0, size - (1 << 16) - _END_FORM.size)
+    tail_at = max(0, size - (1 << 16) - END_FORM.size)
     whole.seek(tail_at)
     tail = whole.read(size - tail_at)
-    at = tail.rfind(_END)
+    at = tail.rfind(END)
     if at < 0:
-        raise _refused(archive, "the last part has no end of a zip")
-    _, disk, first_disk, _, count, length, offset, _ = _END_FORM.unpack_from(tail, at)
-    if tail[at - _LOCATOR_FORM.size : at].startswith(_LOCATOR):
-        _, on_disk, place, disks = _LOCATOR_FORM.unpack_from(tail, at - _LOCATOR_FORM.size)
+        raise refused(archive, "the last part has no end of a zip")
+    _, disk, first_disk, _, count, length, offset, _ = END_FORM.unpack_from(tail, at)
+    if tail[at - LOCATOR_FORM.size : at].startswith(LOCATOR):
+        _, on_disk, place, disks = LOCATOR_FORM.unpack_from(tail, at - LOCATOR_FORM.size)
         whole.seek(_start(archive, starts, files, on_disk) + place)
-        found = _END64_FORM.unpack(whole.read(_END64_FORM.size))
-        if found[0] != _END64:
-            raise _refused(archive, "the end of its directory is not where it says")
+        found = END64_FORM.unpack(whole.read(END64_FORM.size))
+        if found[0] != END64:
+            raise refused(archive, "the end of its directory is not where it says")
         disk, first_disk, count, length, offset = *found[4:6], *found[7:10]
         disk = max(disk, disks - 1)
     if disk + 1 != len(files):
-        raise _refused(archive, f"it was packed in {disk + 1} parts, and there are {len(files)}")
-    if length > _MOST_DIRECTORY:
-        raise _refused(archive, f"its directory has {length:,} bytes")
+        raise refused(archive, f"it was packed in {disk + 1} parts, and there are {len(files)}")
+    if length > MOST_DIRECTORY:
+        raise refused(archive, f"its directory has {length:,} bytes")
     whole.seek(_start(archive, starts, files, first_disk) + offset)
     directory = whole.read(length)
     rebuilt = io.BytesIO()
@@ -429,15 +358,15 @@ def _joined(archive: Path, files: Sequence[IO[bytes]]) -> IO[bytes]:
         at = _entry(archive, directory, at, rebuilt, lambda n: _start(archive, starts, files, n))
     content = rebuilt.getvalue()
     end = size + len(content)
-    content += _END64_FORM.pack(_END64, 44, 45, 45, 0, 0, count, count, len(content), size)
-    content += _LOCATOR_FORM.pack(_LOCATOR, 0, end, 1)
-    content += _END_FORM.pack(_END, 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    content += END64_FORM.pack(END64, 44, 45, 45, 0, 0, count, count, len(content), size)
+    content += LOCATOR_FORM.pack(LOCATOR, 0, end, 1)
+    content += END_FORM.pack(END, 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
     return io.BufferedReader(_Joined([*files], content))
 
 
 def _start(archive: Path, starts: Sequence[int], files: Sequence[object], disk: int) -> int:
     if not 0 <= disk < len(files):
-        raise _refused(archive, f"it names part {disk + 1}, and there are {len(files)}")
+        raise refused(archive, f"it names part {disk + 1}, and there are {len(files)}")
     return starts[disk]
 
 
@@ -447,7 +376,7 @@ def _entry(
     """Write an entry of the directory with a place from the beginning; where the next one is."""
     fields = [*_ENTRY_FORM.unpack_from(directory, at)]
     if fields[0] != _ENTRY:
-        raise _refused(archive, "its directory is broken")
+        raise refused(archive, "its directory is broken")
     names, extras, notes = fields[10:13]
     at += _ENTRY_FORM.size
     name, extra = directory[at : at + names], directory[at + names : at + names + extras]

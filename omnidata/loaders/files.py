@@ -11,11 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from omnidata import mirror
 from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
 from omnidata.jsontext import is_json_array, json_file, json_items, json_lines
-from omnidata.media import around, closed, image_size, is_mirrored, resolve, unsafe
+from omnidata.media import around, closed, image_size, is_mirrored, resolve, unread_zip, unsafe
 from omnidata.name_index import NameIndex
 from omnidata.types import MediaRef, Step, VideoSegment
 
@@ -40,7 +41,7 @@ def walk(data: Path) -> Iterator[Path]:
     """
     if data.is_dir():
         far: list[Path] = []
-        yield from _below(data, (real(data),), far, 0)
+        yield from _below(data, mirror.trees(data), far, 0)
         refuse_far(far, data)
     elif data.exists():
         yield data
@@ -57,7 +58,7 @@ def _below(folder: Path, trees: tuple[str, ...], far: list[Path], depth: int) ->
         if not path.is_dir():
             if path.exists():
                 yield path
-        elif not entry.is_symlink():
+        elif not mirror.is_link(path):
             yield from _below(path, trees, far, depth + 1)
         elif not is_walked(leads := real(path), trees):
             if inside(leads, bounds() or trees):
@@ -393,13 +394,15 @@ def media_absent(steps: Sequence[Step]) -> Finding:
     for (root, _), count in found.items():
         roots[root] += count
     pictures = {kind for _, kind in found} == {"image"}
+    first = next((ref for step in steps for ref in step.media.values() if ref), None)
+    unpack = unread_zip(first) if first else ""
     return Finding(
         "media-absent",
         "warning",
         str(roots.most_common(1)[0][0]) if roots else "media",
         "none of the media that the rows name exists",
         "screenshots" if pictures else "screenshots, clips and audio",
-        "fine for scoring; a model needs the media below that folder",
+        f"{unpack or 'fine for scoring'}; a model needs the media below that folder",
     )
 
 

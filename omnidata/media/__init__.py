@@ -27,7 +27,7 @@ from omnidata.media.paths import (
     linkable,
     place,
     resolve,
-    unsafe,
+    unread_zip,
 )
 from omnidata.media.picture import Picture, Placement, image, image_size
 from omnidata.media.probing import (
@@ -43,6 +43,7 @@ from omnidata.media.probing import (
     stated_seconds,
 )
 from omnidata.media.storage import InMemoryMedia, read_bytes, stored
+from omnidata.zips import unsafe
 
 __all__ = [
     "AUDIO_RATE",
@@ -81,6 +82,7 @@ __all__ = [
     "samples",
     "stated_seconds",
     "stored",
+    "unread_zip",
     "unsafe",
     "wav",
     "within",

@@ -7,18 +7,19 @@ lies inside the dataset's folder; only regular files are opened, up to a budget.
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from functools import lru_cache
+from pathlib import Path
 
 from omnidata import mirror
 from omnidata.errors import FileError, MediaError, MediaFault, MissingMediaError
 from omnidata.files import check_file, inside, naming, real
 from omnidata.types import ByteRange, MediaRef, Modality, ParquetLocation, VideoSegment
+from omnidata.zips import unsafe
 
+_ABOVE = 4  # folders that are asked for a zip of their name
 _DIGITS = (32, 64)
 """Of a hash that says which bytes are meant; fewer would fit many files."""
-_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +42,6 @@ class Budget:
 
 
 DEFAULT_BUDGET = Budget()
-
-
-def unsafe(path: str) -> str:
-    """Why a path from a dataset may not be followed; empty if it may.
-
-    Examples:
-        >>> unsafe("T0540/6.mp4")
-        ''
-        >>> unsafe("../../etc/passwd")
-        'the path leaves its folder through ".."'
-    """
-    if "\0" in path:
-        return "the path holds a NUL character"
-    forward = path.replace("\\", "/")
-    if _SCHEME.match(forward):
-        return "the path is a URL or has a drive letter"
-    if forward.startswith("/"):
-        return "the path is absolute"
-    if ".." in PurePosixPath(forward).parts:
-        return 'the path leaves its folder through ".."'
-    return ""
 
 
 def _sha256(path: Path) -> str:
@@ -163,7 +143,7 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
             f"{ref.kind} is missing",
             where=mirror.shown(path),
             expected=f"a file at {ref.path} below {mirror.shown(ref.root)}",
-            remedy="restore the file, or leave the step out with --exclude",
+            remedy=f"{unread_zip(ref) or 'restore the file'}, or leave the step out with --exclude",
         ) from None
     if found.st_size == 0:
         raise _refused("the file is empty", path, budget, fault="empty")
@@ -173,6 +153,25 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
     if ref.sha256 and not (meant and _sha256(path).startswith(ref.sha256)):
         raise _refused("the file has changed since it was linked", path, budget, fault="changed")
     return path
+
+
+def unread_zip(ref: MediaRef) -> str:
+    """What to do where a missing medium may lie in a zip that is not read; empty where none is.
+
+    Such a zip has the name of a folder that the medium would lie in.
+    """
+    for folder in list((ref.root / ref.path).parents)[:_ABOVE]:
+        path = folder.parent / f"{folder.name}.zip"
+        if path.is_file() and inside(real(path), _within(ref)):
+            why = _unread(path, path.stat().st_mtime_ns)
+            return f"unpack {path.name}, which is not read here: {why} (`omnidata fetch` unpacks)"
+    return ""
+
+
+@lru_cache(maxsize=64)
+def _unread(path: Path, time: int) -> str:
+    found = mirror.read_directory(path)
+    return found if isinstance(found, str) else "some of its files lie there already"
 
 
 def _refused(

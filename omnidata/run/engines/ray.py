@@ -640,11 +640,11 @@ def check_seen(places: Iterable[Place]) -> None:
 
     Raises:
         RunError: nothing is there; it names this machine.
-        OmnidataError: as `omnidata.mirror.local`.
+        OmnidataError: as `omnidata.mirror.again`.
     """
     places = tuple(places)
     for url, listing in dict.fromkeys((place.url, place.listing) for place in places if place.url):
-        if mirror.listing_of(mirror.local(url)) != listing:
+        if mirror.listing_of(mirror.again(url)) != listing:
             raise RunError(
                 f"{machine()} finds other objects than the driver has listed",
                 where=url,

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from omnidata import mirror
 from omnidata.errors import Finding, MediaError, MissingMediaError
 from omnidata.files import bounds, inside, real
 from omnidata.jsontext import decode_utf8, is_integer, json_lines
@@ -165,7 +166,7 @@ def find(data: Path, note: Note) -> list[Rollout]:
     root = data if data.is_dir() else data.parent
     namer = _Namer(root)
     far: list[Path] = []
-    found = list(_walk(root, (), (real(root),), far, note)) if data.is_dir() else [()]
+    found = list(_walk(root, (), mirror.trees(root), far, note)) if data.is_dir() else [()]
     refuse_far(far, data)
     return sorted(map(namer.named, found), key=lambda rollout: rollout.path)
 
@@ -182,7 +183,7 @@ def _walk(
         path, inner = Path(entry.path), (*parts, entry.name)
         if entry.name.startswith(".") or entry.name == _SKIPPED or not path.is_dir():
             continue
-        if not entry.is_symlink():
+        if not mirror.is_link(path):
             below += _walk(root, inner, trees, far, note)
         elif is_walked(leads := real(path), trees):
             note(_link(entry.path))
@@ -323,9 +324,9 @@ def _files(data: Path, depth: int = 0) -> Iterator[Path]:
     """Trajectories and results, the first ones of the tree first; no link is followed."""
     below = []
     for path in sorted(data.iterdir()):
-        if path.name in (TRAJECTORY, RESULT) and path.is_file() and not path.is_symlink():
+        if path.name in (TRAJECTORY, RESULT) and path.is_file() and not mirror.is_link(path):
             yield path
-        elif path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
+        elif path.is_dir() and not mirror.is_link(path) and not path.name.startswith("."):
             below.append(path)
     for path in below if depth < _DEEPEST_LOOK else ():
         yield from _files(path, depth + 1)

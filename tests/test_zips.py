@@ -1,0 +1,322 @@
+"""Data in zips: the same as unpacked, on a disk and on a store."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata import media, mirror
+from omnidata.cli import main
+from omnidata.errors import MediaError, MissingMediaError, StoreError
+from omnidata.tasks import get_task
+from omnidata.types import LoadedDataset, MediaRef
+from tests.loaders import desk, osworld, published_forms
+from tests.loaders.test_archives import HOSTILE, mode_of, zip_of
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OMNIDATA_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def pack(folder: Path, out: Path) -> Path:
+    """The data with each of their folders in a zip.
+
+    By turns it is compressed, and holds the folder itself or what is in it.
+    """
+    out.mkdir()
+    for number, path in enumerate(sorted(folder.iterdir())):
+        if not path.is_dir():
+            shutil.copy2(path, out)
+            continue
+        method = zipfile.ZIP_STORED if number % 3 else zipfile.ZIP_DEFLATED
+        with zipfile.ZipFile(out / f"{path.name}.zip", "w", method) as archive:
+            for file in sorted(path.rglob("*")):
+                archive.write(file, file.relative_to(folder if number % 2 else path))
+    return out
+
+
+def screenspot(folder: Path) -> None:
+    desk.screenspot(folder, desk.spot(), desk.spot(data_type="icon"))
+
+
+DATA: dict[str, Callable[[Path], object]] = {
+    "osworld": osworld.plain,
+    "screenspot": screenspot,
+    "gui-odyssey": published_forms.odyssey,
+}
+
+
+@pytest.fixture(params=["omnigui", *DATA])
+def packed(request: pytest.FixtureRequest, few: Path, tmp_path: Path) -> tuple[str, Path, Path]:
+    """A task, data of it, and the same in zips."""
+    data = few
+    if request.param in DATA:
+        data = tmp_path / "data"
+        DATA[request.param](data)
+    return request.param, data, pack(data, tmp_path / "packed")
+
+
+def told(source: LoadedDataset) -> list[Any]:
+    """What is told of data, with the hashes of their media; no path that is a machine's."""
+    steps = [
+        (
+            step.sample_id, step.episode, step.action, step.screen, step.tags, step.instruction,
+            {role: ref and (ref.path, digest(ref)) for role, ref in step.media.items()},
+        )
+        for step in source.steps
+    ]  # fmt: skip
+    codes = [(found.code, found.sample_ids) for found in source.findings]
+    return [source.fingerprint, steps, source.roles, codes]
+
+
+def digest(ref: MediaRef) -> str:
+    if ref.cell:  # a part of a recording, for which decoders open the file themselves
+        return str(media.probe(ref))
+    try:
+        return hashlib.sha256(media.read_bytes(ref)).hexdigest()
+    except MissingMediaError:
+        return "missing"
+
+
+def test_data_in_zips_are_the_same_steps_as_unpacked(
+    packed: tuple[str, Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, data, zips = packed
+    task = get_task(name)
+    there = task.load(zips)
+    assert there.root != zips, "nothing was read out of a zip"
+    assert told(there) == told(task.load(data))
+    assert any(ref for step in there.steps for ref in step.media.values())
+
+
+def test_validate_decodes_clips_and_sounds_of_zips_and_names_the_users_folder(
+    few: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    zips = pack(few, tmp_path / "packed")
+    before = sorted(zips.iterdir())
+    out = tmp_path / "bad.txt"
+    with pytest.raises(SystemExit) as done:
+        main(["validate", "omnigui", str(zips), "--quarantine", str(out), "--workers", "2"])
+    said = capsys.readouterr()
+    assert done.value.code == 0, said.err
+    assert str(tmp_path / "cache") not in said.out + said.err + out.read_text()
+    assert sorted(zips.iterdir()) == before, "the user's folder was written to"
+
+
+@pytest.fixture
+def screens(tmp_path: Path) -> Path:
+    """A folder with a zip of two pictures, and a file beside it."""
+    data = tmp_path / "data"
+    data.mkdir()
+    zip_of(("a.png", b"A" * 5000), ("b/c.png", os.urandom(5000)), method=8)(data / "images.zip")
+    (data / "rows.json").write_text("[]")
+    return data
+
+
+def test_what_lies_on_the_disk_is_not_taken_from_a_zip(screens: Path) -> None:
+    """A zip that has been unpacked, into its folder or beside it, is left alone."""
+    assert (mirror.local(screens) / "images/b/c.png").is_file()
+    for place in ("images/a.png", "b/c.png"):
+        path = screens / place
+        path.parent.mkdir()
+        path.write_bytes(b"own")
+        assert mirror.local(screens) == screens
+        shutil.rmtree(path.parent)
+    (screens / "images").mkdir()
+    (screens / "images" / "own.png").write_bytes(b"own")
+    root = mirror.local(screens)
+    mirror.fill(root / "images/own.png")
+    assert (root / "images/own.png").read_bytes() == b"own"
+    assert media.read_bytes(MediaRef("image", root, "images/a.png")) == b"A" * 5000
+    assert media.linkable(MediaRef("image", root, "images/a.png")) is None
+
+
+def test_a_named_file_has_media_in_the_zips_beside_it(screens: Path) -> None:
+    path = mirror.local(screens / "rows.json")
+    assert path.read_text() == "[]"
+    assert media.read_bytes(MediaRef("image", path.parent, "images/a.png")) == b"A" * 5000
+    assert mirror.told(str(path)) == str(screens / "rows.json")
+    # The folder as a whole is another mirror: neither takes away what the other shows.
+    (screens / "deep").mkdir()
+    zip_of(("d.png", b"D"))(screens / "deep" / "more.zip")
+    whole = mirror.local(screens)
+    assert mirror.again(mirror.source(path)) == mirror.local(screens / "rows.json").parent != whole
+    assert media.read_bytes(MediaRef("image", whole, "deep/more/d.png")) == b"D"
+    assert media.read_bytes(MediaRef("image", path.parent, "images/a.png")) == b"A" * 5000
+    assert mirror.again(mirror.source(whole)) == whole
+
+
+def test_a_zip_or_a_folder_in_it_may_be_the_data(tmp_path: Path) -> None:
+    osworld.plain(tmp_path / "plain")
+    zips = pack(tmp_path / "plain", tmp_path / "packed")
+    task = get_task("osworld")
+    here, there = task.load(tmp_path / "plain" / "pyautogui"), task.load(zips / "pyautogui.zip")
+    assert told(there) == told(here)
+    assert told(task.load(zips / "pyautogui" / "screenshot")) == told(
+        task.load(tmp_path / "plain" / "pyautogui" / "screenshot")
+    )
+    missing = zips / "pyautogui" / "nothing"
+    assert mirror.local(missing) == missing
+
+
+def test_a_zip_that_has_changed_is_read_anew_and_versions_are_never_mixed(screens: Path) -> None:
+    ref = MediaRef("image", mirror.local(screens), "images/a.png")
+    gone = MediaRef("image", ref.root, "images/b/c.png")
+    assert media.read_bytes(ref) == b"A" * 5000
+    zip_of(("a.png", b"B" * 5000))(screens / "images.zip")
+    with pytest.raises(StoreError, match="changed since it was looked into"):
+        media.read_bytes(gone)
+    assert mirror.local(screens) == ref.root
+    assert media.read_bytes(ref) == b"B" * 5000
+    with pytest.raises(MissingMediaError):
+        media.read_bytes(gone)
+    (screens / "images.zip").unlink()
+    assert mirror.local(screens) == screens
+
+
+@pytest.mark.parametrize("case", [case for case, about in HOSTILE.items() if about[0] == "a.zip"])
+def test_a_hostile_zip_is_a_file_and_nothing_more(
+    case: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omnidata.zips.FREE", 100_000)
+    name, make, _ = HOSTILE[case]
+    data = tmp_path / "data"
+    (data / "a").mkdir(parents=True)
+    make(data / name)
+    root = mirror.local(data)
+    if root != data:  # broken where only its content tells
+        files = [path for path in (root / "a").rglob("*") if path.is_file()]
+        assert files
+        with pytest.raises(StoreError, match="is broken"):
+            for path in files:
+                mirror.fill(path)
+        return
+    with pytest.raises(MissingMediaError) as lacking:
+        media.resolve(MediaRef("image", data, "a/x.png"))
+    assert f"unpack {name}, which is not read here" in str(lacking.value)
+    assert not list(cache.rglob("*.png"))
+
+
+def test_a_snapshot_of_the_hub_whose_zip_is_a_link_to_its_blob_is_read(tmp_path: Path) -> None:
+    own = tmp_path / "datasets--o--n"
+    data = own / "snapshots" / "1"
+    (own / "blobs").mkdir(parents=True)
+    screenspot(tmp_path / "plain")
+    for number, path in enumerate(pack(tmp_path / "plain", tmp_path / "packed").iterdir()):
+        path.rename(own / "blobs" / str(number))
+        data.mkdir(parents=True, exist_ok=True)
+        (data / path.name).symlink_to(f"../../blobs/{number}")
+    task = get_task("screenspot")
+    there = task.load(data)
+    assert there.root != data
+    assert told(there) == told(task.load(tmp_path / "plain"))
+
+
+def test_a_zip_that_a_link_leads_to_elsewhere_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    zip_of(("a.png", b"private"))(tmp_path / "images.zip")
+    (tmp_path / "data" / "images.zip").symlink_to(tmp_path / "images.zip")
+    assert mirror.local(tmp_path / "data") == tmp_path / "data"
+
+
+def test_more_than_a_medium_may_have_is_refused_before_it_is_unpacked(
+    screens: Path, cache: Path
+) -> None:
+    ref = MediaRef("image", mirror.local(screens), "images/a.png")
+    with pytest.raises(MediaError, match="5,000 bytes"):
+        media.resolve(ref, budget=media.Budget(max_bytes=1000))
+    assert (ref.root / ref.path).read_bytes() == bytes(5000), "it was unpacked"
+
+
+def test_threads_and_forked_processes_read_members_at_once(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    contents = [os.urandom(70_000) for _ in range(40)]
+    members = [(f"{number}.png", content) for number, content in enumerate(contents)]
+    zip_of(*members, method=8)(data / "images.zip")
+    root = mirror.local(data)
+    refs = [MediaRef("image", root, f"images/{number}.png") for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(media.read_bytes, refs[:20] * 2)) == contents[:20] * 2
+    code = (
+        "import os, sys; from pathlib import Path\n"
+        "from omnidata import media; from omnidata.types import MediaRef\n"
+        f"refs = [MediaRef('image', Path({str(root)!r}), f'images/{{n}}.png') for n in range(40)]\n"
+        "media.read_bytes(refs[0])\n"
+        "children = [os.fork() for _ in range(2)]\n"
+        "for ref in refs: media.read_bytes(ref)\n"
+        "if 0 in children: os._exit(0)\n"
+        "sys.exit(any(os.waitpid(child, 0)[1] for child in children))\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    assert [media.read_bytes(ref) for ref in refs] == contents
+
+
+# On a store.
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Any]:
+    pytest.importorskip("s3fs", reason="omnidata[s3] is not installed: `make test` installs it")
+    pytest.importorskip("moto", reason="moto is not installed: `make test` installs it")
+    from tests.s3_server import serving
+
+    with serving() as server:
+        yield server
+
+
+def test_data_in_zips_on_a_store_are_the_same_steps(
+    packed: tuple[str, Path, Path], store: Any
+) -> None:
+    name, data, zips = packed
+    store.put_folder(zips, "zips")
+    task = get_task(name)
+    assert told(task.load("s3://bucket/zips")) == told(task.load(data))  # type: ignore[arg-type]
+
+
+def test_one_of_200_members_is_fetched_without_the_zip(store: Any, tmp_path: Path) -> None:
+    contents = [os.urandom(50_000) for _ in range(200)]
+    members = [(f"{number}.png", content) for number, content in enumerate(contents)]
+    zip_of(*members, method=8)(tmp_path / "images.zip")
+    assert (tmp_path / "images.zip").stat().st_size > 10_000_000
+    store.gets.clear()
+    store.put("members/images.zip", (tmp_path / "images.zip").read_bytes())
+    root = mirror.local("s3://bucket/members")
+    looked = store.fetched()
+    assert 0 < looked <= 2 * 256 * 1024, "more than the directory was fetched"
+    ref = MediaRef("image", root, "images/77.png")
+    assert media.read_bytes(ref) == contents[77]
+    assert store.fetched() - looked < 50_000 + 1000
+    assert len(store.gets) <= 3
+    # Neither comes again: it is in the cache.
+    assert mirror.local("s3://bucket/members") == root
+    assert media.read_bytes(ref) == contents[77]
+    assert len(store.gets) <= 3
+    # What is there as an object is no member, and the zip a file again.
+    store.put("members/images/3.png", b"own")
+    assert mirror.local("s3://bucket/members") == root
+    assert sorted(path.name for path in root.iterdir()) == [".zips", "images", "images.zip"]
+    assert [path.name for path in (root / "images").iterdir()] == ["3.png"]
+
+
+def test_a_zip_of_a_store_that_is_not_read_is_a_file(store: Any, tmp_path: Path) -> None:
+    zip_of((mode_of(0o120777), b"/etc/passwd"))(tmp_path / "images.zip")
+    content = (tmp_path / "images.zip").read_bytes()
+    store.put("linked/images.zip", content)
+    root = mirror.local("s3://bucket/linked")
+    mirror.fill(root / "images.zip")
+    assert (root / "images.zip").read_bytes() == content
+    with pytest.raises(MissingMediaError, match="is a link or a device"):
+        media.resolve(MediaRef("image", root, "images/a.png"))
