@@ -808,10 +808,11 @@ def _reader(known: _Known, archive: str, about: StoredObject) -> Callable[[int, 
         where = os.path.join(known.base, archive)  # noqa: PTH118  asked of each medium
         try:
             with open(os.open(where, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # noqa: PTH123
-                if of_disk(os.fstat(file.fileno())) != about:
-                    raise FileNotFoundError
                 file.seek(start)
-                return file.read(end - start)
+                found = file.read(end - start)
+                if of_disk(os.fstat(file.fileno())) != about or len(found) < end - start:
+                    raise FileNotFoundError
+                return found
         except OSError as error:
             raise StoreError(
                 error.strerror or "the zip has changed since it was looked into",
