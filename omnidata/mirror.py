@@ -563,8 +563,13 @@ def is_mirrored(path: str | Path) -> bool:
     # Asked of each medium, often: a look at the text tells nearly all paths.
     if _MARK not in text or not (stores := _holder(text)):
         return False
-    linked = _url_at(text, stores).partition("://")[0] in _DISK  # there are links in it
-    return not linked or os.path.realpath(text).startswith(stores)
+    url = _url_at(text, stores)
+    if url.partition("://")[0] not in _DISK:
+        return True
+    folder = text.removeprefix(stores).partition("/")[0]
+    at = len(stores) + len(folder) + 1 + len(_tail(url))
+    ends = [*(end for end, letter in enumerate(text) if letter == "/" and end > at), len(text)]
+    return not any(os.path.islink(text[:end]) for end in ends)  # noqa: PTH114  asked often
 
 
 def _holder(path: str) -> str:
