@@ -563,8 +563,13 @@ def is_mirrored(path: str | Path) -> bool:
     # Asked of each medium, often: a look at the text tells nearly all paths.
     if _MARK not in text or not (stores := _holder(text)):
         return False
-    linked = _url_at(text, stores).partition("://")[0] in _DISK  # there are links in it
-    return not linked or os.path.realpath(text).startswith(stores)
+    url = _url_at(text, stores)
+    if url.partition("://")[0] not in _DISK:
+        return True
+    folder = text.removeprefix(stores).partition("/")[0]
+    at = len(stores) + len(folder) + 1 + len(_tail(url))
+    ends = [*(end for end, letter in enumerate(text) if letter == "/" and end > at), len(text)]
+    return not any(os.path.islink(text[:end]) for end in ends)  # noqa: PTH114  asked often
 
 
 def _holder(path: str) -> str:
@@ -808,10 +813,11 @@ def _reader(known: _Known, archive: str, about: StoredObject) -> Callable[[int, 
         where = os.path.join(known.base, archive)  # noqa: PTH118  asked of each medium
         try:
             with open(os.open(where, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # noqa: PTH123
-                if of_disk(os.fstat(file.fileno())) != about:
-                    raise FileNotFoundError
                 file.seek(start)
-                return file.read(end - start)
+                found = file.read(end - start)
+                if of_disk(os.fstat(file.fileno())) != about or len(found) < end - start:
+                    raise FileNotFoundError
+                return found
         except OSError as error:
             raise StoreError(
                 error.strerror or "the zip has changed since it was looked into",

@@ -184,12 +184,12 @@ def files_in(archive: Path, packed: zipfile.ZipFile, room: int) -> Iterator[zipf
         mode = info.external_attr >> 16
         if info.flag_bits & 0x1:
             raise refused(archive, f"{info.filename!r:.100} is encrypted")
+        if info.orig_filename != info.filename or not info.filename:  # it cuts names at a NUL
+            raise refused(archive, f"{info.orig_filename!r:.100}: the path is no plain name")
         if info.is_dir() and not info.file_size:
             continue
         if info.is_dir():
             raise refused(archive, f"{info.filename!r:.100} is a folder, and has content")
-        if info.orig_filename != info.filename:  # `zipfile` cuts names at a NUL
-            raise refused(archive, f"{info.orig_filename!r:.100}: the path is no plain name")
         if mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
             raise refused(archive, f"{info.filename!r:.100} is a link or a device")
         yield info

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from omnidata import media, mirror
+from omnidata import media, mirror, zips
 from omnidata.cli import main
-from omnidata.errors import MediaError, MissingMediaError, StoreError
+from omnidata.errors import DataError, MediaError, MissingMediaError, StoreError
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, MediaRef
 from tests.loaders import desk, osworld, published_forms
-from tests.loaders.test_archives import HOSTILE, mode_of, zip_of
+from tests.loaders.test_archives import HOSTILE, mode_of, parts, zip_of
 
 
 @pytest.fixture(autouse=True)
@@ -93,10 +98,10 @@ def digest(ref: MediaRef) -> str:
 def test_data_in_zips_are_the_same_steps_as_unpacked(
     packed: tuple[str, Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name, data, zips = packed
+    name, data, packs = packed
     task = get_task(name)
-    there = task.load(zips)
-    assert there.root != zips, "nothing was read out of a zip"
+    there = task.load(packs)
+    assert there.root != packs, "nothing was read out of a zip"
     assert told(there) == told(task.load(data))
     assert any(ref for step in there.steps for ref in step.media.values())
 
@@ -224,6 +229,18 @@ def test_a_snapshot_of_the_hub_whose_zip_is_a_link_to_its_blob_is_read(tmp_path:
     assert told(there) == told(task.load(tmp_path / "plain"))
 
 
+def test_a_zip_in_parts_is_not_read_and_the_finding_says_how_it_is(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    screenspot(data)
+    shutil.rmtree(data / "images")
+    parts(data)
+    source = get_task("screenspot").load(data)
+    assert source.root == data
+    (absent,) = source.findings
+    assert absent.code == "media-absent"
+    assert "unpack images.zip, which is not read here: it is the last of 3 parts" in absent.remedy
+
+
 def test_a_zip_that_a_link_leads_to_elsewhere_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     zip_of(("a.png", b"private"))(tmp_path / "images.zip")
@@ -264,6 +281,26 @@ def test_threads_and_forked_processes_read_members_at_once(tmp_path: Path) -> No
     assert [media.read_bytes(ref) for ref in refs] == contents
 
 
+@given(data=st.data())
+def test_a_zip_of_whatever_bytes_is_read_or_refused(data: st.DataObject) -> None:
+    """What is damaged is no file, or one that has not the check sum that it should have."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.png", b"A" * 300 + bytes(range(256)))
+        archive.writestr("b.png", b"B" * 300)
+    damaged = bytearray(held.getvalue())
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        members = zips.directory(Path("a.zip"), io.BytesIO(damaged), len(damaged))
+    except DataError:
+        return
+    for member in members.values():
+        with suppress(ValueError):
+            found = b"".join(zips.content(member, lambda start, end: bytes(damaged[start:end])))
+            assert (len(found), zlib.crc32(found)) == (member.size, member.crc)
+
+
 # On a store.
 
 
@@ -280,8 +317,8 @@ def store() -> Iterator[Any]:
 def test_data_in_zips_on_a_store_are_the_same_steps(
     packed: tuple[str, Path, Path], store: Any
 ) -> None:
-    name, data, zips = packed
-    store.put_folder(zips, "zips")
+    name, data, packs = packed
+    store.put_folder(packs, "zips")
     task = get_task(name)
     assert told(task.load("s3://bucket/zips")) == told(task.load(data))  # type: ignore[arg-type]
 

@@ -120,6 +120,11 @@ def padded(path: Path) -> None:
         file.write(bytes(200_000))
 
 
+def nameless(content: bytearray) -> None:
+    """The name begins with a NUL, and ends there for many a reader."""
+    content[:] = content.replace(b"a.png", b"\0.png")
+
+
 HOSTILE: dict[str, tuple[str, Pack, str]] = {
     "up": ("a.zip", zip_of(("../a.png", b"x")), 'leaves its folder through ".."'),
     "up-inside": ("a.zip", zip_of(("a/../../b", b"x")), 'leaves its folder through ".."'),
@@ -127,6 +132,7 @@ HOSTILE: dict[str, tuple[str, Pack, str]] = {
     "drive": ("a.zip", zip_of(("C:/a.png", b"x")), "drive letter"),
     "backslash": ("a.zip", zip_of(("a\\b.png", b"x")), "no plain name"),
     "control": ("a.zip", zip_of(("a\x1b[2J.png", b"x")), "no plain name"),
+    "nameless": ("a.zip", altered(zip_of(("a.png", b"x")), nameless), "no plain name"),
     "git": ("a.zip", zip_of(("sub/.GIT/config", b"x")), "folder of git"),
     "long": ("a.zip", zip_of(("a" * 2000, b"x")), "too long"),
     "case": ("a.zip", zip_of(("a.png", b"x"), ("A.png", b"y")), "would be one file"),
