@@ -126,6 +126,8 @@ def print_samples(table: Mapping[str, Any], task: Task) -> None:
             f"votes as confidence in the majority: ECE {sure['ece']:.3f}, Brier "
             f"{sure['brier']:.3f}, AURC {sure['aurc']:.3f}; samples.json has the curves"
         )
+    if unscored := table.get("best", {}).get("unscored"):
+        terminal.note(f"the verifier has no score for {counted(unscored, 'answer')}")
     usage = table["usage"]
     if "cost" in usage:
         told = f"cost of all samples: {terminal.money(usage['cost'])} {usage['currency']}"

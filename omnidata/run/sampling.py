@@ -438,7 +438,7 @@ class _Samples:
                     "the verifier has a score for none of the answers",
                     where=f"--verifier {verifier}",
                     expected=f"scores of the answers in {self._out}",
-                    remedy=f"make its rows of them: omnidata synth criticbench --run {self._out}",
+                    remedy=f"make the critic's rows of {self._out} (docs/critics.md)",
                 )
         infos = [read_info(run) for run in self._runs]
         table: dict[str, Any] = {
@@ -615,7 +615,7 @@ def read_verifier(path: Path, task: Task) -> Verifier:
         raise UsageError(
             f"the run judges no answers: its profile {profile} has no {P_RIGHT}",
             where=f"--verifier {path}",
-            expected="a run of a critic, on rows of `omnidata synth criticbench --run RUN`",
+            expected="a run of a critic, on rows that are made of answers (docs/critics.md)",
         )
     known = {name: line[P_RIGHT] for name, line in lines.items() if line.get(P_RIGHT) is not None}
     return lambda step, answer: known.get(

@@ -21,8 +21,8 @@ from omnidata.tasks import get_task, outcomes, points
 from omnidata.tasks.agentnet import rules as agentnet
 from omnidata.tasks.agentstudio import answers as agentstudio
 from omnidata.tasks.agentstudio import rules as critic
+from omnidata.tasks.answer_critics import task as critics
 from omnidata.tasks.cagui_grounding import task as cagui
-from omnidata.tasks.critics import task as critics
 from omnidata.tasks.mind2web import rules as mind2web
 from omnidata.tasks.omnibench import actions as omnibench
 from omnidata.tasks.omnigui import answers as omnigui
