@@ -3,11 +3,11 @@
     python examples/reinforce.py --out reinforced
 
 makes synthetic episodes whose answer is only in the audio or only in the clip, makes a tiny
-Qwen2.5-Omni with random weights, shows it right answers until it writes answers of the right form
-and begins to hear or to see, and from there on trains it by reinforcement alone: it answers, and
-`omnidata.training.Reward` says what the answer is worth. It is asked about the episodes held out
-before and after, and once more with the sounds and clips of other episodes and with none. All of it
-on the CPU, in minutes.
+Qwen2.5-Omni with random weights, shows it right answers until it begins to hear or to see, which is
+looked for in the validation split, and from there on trains it by reinforcement alone: it answers,
+and `omnidata.training.Reward` says what the answer is worth. It is asked about the episodes held
+out before and after, and once more with the sounds and clips of other episodes and with none. All
+of it on the CPU, in minutes.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from finetune import train as shown_right_answers
 
 from omnidata.analysis.controls import MEDIUM, altered
 from omnidata.errors import OmnidataError
+from omnidata.run.selection import split_of
 from omnidata.tasks.base import parse
+from omnidata.torch import OmniCollator
 from omnidata.types import LoadedDataset, Task
 
-LOOK = 5
-"""Steps whose losses are averaged."""
+LOOK = 2
+"""Supervised steps between two looks at the validation split."""
 
 
 def main() -> None:
@@ -47,14 +49,22 @@ def main() -> None:
     started = out / "started"
     if not started.exists():
         recipe = Namespace(**vars(given) | {"steps": given.start, "method": "full"})
-        enough = [stop_below(given.until)]
+        unseen = [step for step in source.steps if split_of(step) == "validation"]
+        enough = [stop_at(given.until, OmniCollator(model, task, options=options)(unseen))]
         shown_right_answers(task, parts, str(model), options, started, recipe, enough)
     runs = out / "runs"
+    sampled = {**options, "temperature": "1"}
     table = {"before": measured(task, source, parts, str(started), options, runs / "before")}
+    table["before, sampled"] = measured(
+        task, source, parts, str(started), sampled, runs / "before-sampled"
+    )
     tuned = out / "tuned"
     if not tuned.exists():
         reinforce(task, source, parts, started, options, tuned, given)
     table["after"] = measured(task, source, parts, str(tuned), options, runs / "after")
+    table["after, sampled"] = measured(
+        task, source, parts, str(tuned), sampled, runs / "after-sampled"
+    )
     cues = {step.source.get("cue") for step in parts.held_out}
     held_out = {step.sample_id for step in parts.held_out}
     for name in (name for name, role in MEDIUM.items() if role in cues):
@@ -71,10 +81,15 @@ def arguments() -> Namespace:
     parser.add_argument("--only", choices=("audio", "video"), help="what decides the episodes")
     parser.add_argument("--episodes", type=int, default=800)
     parser.add_argument("--start", type=int, default=300, help="supervised steps at most")
-    parser.add_argument("--until", type=float, default=0.075, help="the loss at which they end")
+    parser.add_argument(
+        "--until",
+        type=float,
+        default=0.35,
+        help="how probable right answers to the validation split are when they end; chance is 0.25",
+    )
     parser.add_argument("--batch", type=int, default=16, help="of these")
     parser.add_argument("--lr", type=float, default=2e-3, help="of these")
-    parser.add_argument("--steps", type=int, default=50, help="of reinforcement")
+    parser.add_argument("--steps", type=int, default=60, help="of reinforcement")
     parser.add_argument("--prompts", type=int, default=8, help="to each of which there are")
     parser.add_argument("--generations", type=int, default=8, help="answers per step")
     parser.add_argument("--rl-lr", type=float, default=5e-4)
@@ -86,24 +101,35 @@ def arguments() -> Namespace:
     return parser.parse_args()
 
 
-def stop_below(enough: float) -> Any:
-    """A callback that ends training when the mean loss of a few steps is below a number.
+def stop_at(enough: float, batch: Mapping[str, Any]) -> Any:
+    """A callback that ends training when sampled answers to a batch would be right often enough.
 
-    Two of the 22 tokens of an answer are undecided without the medium, and worth ln 4 together: a
-    loss of ln 4 / 22 = 0.063 is that of a model that writes good answers and neither hears nor
-    sees, and a little less is that of one that begins to.
+    How probable the right answers are, one forward pass tells. Twins are alike but for the medium:
+    who neither hears nor sees finds the four right answers of four twins as probable for each of
+    them, which is 1/4 at most on average.
     """
+    import torch
     from transformers import TrainerCallback
 
-    class StopBelow(TrainerCallback):  # type: ignore[misc]  # theirs is not read
-        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            state.logging_steps = LOOK
+    answers = batch["labels"][:, 1:]
+    prompts = {name: value for name, value in batch.items() if name != "labels"}
 
-        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-            if float((logs or {}).get("loss", enough)) < enough:
-                control.should_training_stop = True
+    class StopAt(TrainerCallback):  # type: ignore[misc]  # theirs is not read
+        def on_step_end(
+            self, args: Any, state: Any, control: Any, model: Any = None, **_: Any
+        ) -> None:
+            if state.global_step % LOOK:
+                return
+            model.eval()
+            with torch.no_grad():
+                words = model(**prompts).logits[:, :-1].log_softmax(-1)
+            model.train()
+            said = words.gather(-1, answers.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+            right = said.masked_fill(answers == -100, 0.0).sum(-1).exp().mean().item()
+            print(f"supervised step {state.global_step}: {right:.3f} right", file=sys.stderr)
+            control.should_training_stop |= right >= enough
 
-    return StopBelow()
+    return StopAt()
 
 
 def reinforce(

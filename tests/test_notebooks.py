@@ -31,6 +31,7 @@ CLAIMS = {
     "add_a_dataset": r"tasks of plugins: +colours(?s:.*)overall +16\.7",
     "add_a_model": r"plugins: +eye(?s:.*)overall +[1-9]",
     "compare_and_ablate": r"text-IAV-silence +25\.0(?s:.*)text-IAV-frozen-clip +100\.0",
+    "reward_and_export": r"equal: True(?s:.*)True",
     "synthesise_and_finetune": r"'TM': 0\.0(?s:.*)'TM': (?!0\.0)\d",
 }
 """What must be among the outputs for the texts beside them to be true."""

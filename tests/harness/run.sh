@@ -1,17 +1,20 @@
 #!/bin/sh
-# The harnesses that omnidata works inside, each in an environment of its own, and the tests with it.
+# The harnesses and trainers that omnidata works inside, each in an environment of its own, and the
+# tests with it.
 # They pull in much and pin what omnidata's own environment has otherwise, so `make test` has none of
 # them, where the tests here are skipped.
 #
 #   tests/harness/run.sh inspect        inspect_ai
 #   tests/harness/run.sh lmms           lmms-eval; torch, gigabytes
 #   tests/harness/run.sh vlmevalkit     VLMEvalKit; torch, gigabytes
+#   tests/harness/run.sh swift          ms-swift; likewise, as all that follow
+#   tests/harness/run.sh verl           verl's dataset and rewards, without what serves models
 #
 # VLMEvalKit is on no index: VLMEVALKIT is where its repository is cloned from.
 # HARNESS_ENVS is the folder of the environments, which are kept: by default one below TMPDIR.
 set -eu
 cd "$(dirname "$0")/../.."
-name=${1:?inspect, lmms or vlmevalkit}
+name=${1:?inspect, lmms, vlmevalkit, swift or verl}
 shift
 env=${HARNESS_ENVS:-${TMPDIR:-/tmp}/omnidata-harness}/$name
 case $name in
@@ -19,6 +22,10 @@ case $name in
   lmms) packages="lmms-eval==0.7.3 torch==2.13.0 filelock<4" ;;
   # It imports rouge-score, and does not say so.
   vlmevalkit) packages="torch==2.13.0 rouge-score" ;;
+  swift) packages="ms-swift==4.6.0 torch==2.13.0 qwen_omni_utils decord librosa soundfile" ;;
+  # Its own list brings Ray's dashboard and loggers, which no test here opens.
+  verl) packages="torch==2.13.0 transformers>=5.5.3,<5.11,!=5.6.0 tensordict>=0.8,<=0.10.0,!=0.9.0
+    ray hydra-core codetiming torchdata qwen_vl_utils peft accelerate decord soundfile" ;;
   *) echo "no harness is called $name" >&2; exit 2 ;;
 esac
 [ -x "$env/bin/python" ] || ${PYTHON:-python3} -m venv "$env"
@@ -32,8 +39,12 @@ if [ "$name" = vlmevalkit ]; then
 fi
 # shellcheck disable=SC2086
 "$env/bin/python" -m pip install --quiet --editable . $packages openpyxl pytest pytest-xdist hypothesis
-# VLMEvalKit's decord has a wheel for other platforms alone, of which it makes no use here.
-[ "$name" = vlmevalkit ] || "$env/bin/python" -m pip check
+[ "$name" != verl ] || "$env/bin/python" -m pip install --quiet --no-deps verl==0.9.1
+# torchvision names the torch that it goes with, of a build that there may not be here.
+case $name in swift | verl) "$env/bin/python" -m pip install --quiet --no-deps torchvision==0.28.0 ;; esac
+# VLMEvalKit's decord has a wheel for other platforms alone, of which it makes no use here; verl's
+# own list is not installed.
+case $name in vlmevalkit | verl) ;; *) "$env/bin/python" -m pip check ;; esac
 # As in the Makefile: the usual build of torchvision cannot be imported without CUDA.
 [ "$name" = inspect ] || "$env/bin/python" -c "import torchvision" 2>/dev/null ||
   truncate -s 0 "$env"/lib/python*/site-packages/torchvision/_meta_registrations.py

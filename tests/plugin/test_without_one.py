@@ -31,7 +31,7 @@ from omnidata.registry import get_task, names
 data, out, gone, room = sys.argv[1:]
 modules = [m.name for m in pkgutil.walk_packages(omnidata.__path__, "omnidata.")]
 for name in modules:
-    if name.startswith(room) and not name.endswith("__main__"):
+    if name.startswith(room) and not name.endswith(("__main__", ".verl_prompts")):  # it needs verl
         import_module(name)
 tasks = [get_task(name).name for name in names()]
 codes = []

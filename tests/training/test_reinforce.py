@@ -23,16 +23,17 @@ HEARD = "cross_modal_discrimination"
 @pytest.mark.full("minutes of training")
 def test_a_tiny_model_learns_to_listen_by_reward(tmp_path: Path) -> None:
     """On held-out episodes whose answer is only heard; twins are alike in all else."""
-    data = ("--only", "audio", "--episodes", "400", "--steps", "50", "--until", "0.052")
+    data = ("--only", "audio", "--episodes", "400", "--seed", "52")
     done = subprocess.run(
-        [sys.executable, EXAMPLE, "--out", tmp_path / "out", "--json", "--rl-lr", "1e-3", *data],
+        [sys.executable, EXAMPLE, "--out", tmp_path / "out", "--json", *data],
         capture_output=True,
         text=True,
         timeout=3600,
         env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
     )
     assert done.returncode == 0, done.stderr
-    table = json.loads(done.stdout)
-    assert table["after"][HEARD] >= table["before"][HEARD] + 0.2
-    assert table["other-sound"][HEARD] <= CHANCE
-    assert table["silence"][HEARD] <= CHANCE + 0.1
+    table = {row: values[HEARD] for row, values in json.loads(done.stdout).items()}
+    assert table["after"] > table["before"]
+    assert table["after, sampled"] >= table["before, sampled"] + 0.15
+    assert table["other-sound"] <= CHANCE
+    assert table["silence"] <= CHANCE
