@@ -89,11 +89,18 @@ class Room:
 
 
 def weight(value: Any) -> int:
-    """Bytes that a value of JSON takes as Python objects, without keys, which are shared."""
+    """Bytes that a value takes as Python objects, without keys, which are shared.
+
+    Args:
+        value: of JSON, or a value of ours with such in it.
+    """
     own = sys.getsizeof(value)
     if isinstance(value, dict):
         return own + sum(map(weight, value.values()))
-    return own + sum(map(weight, value)) if isinstance(value, list | tuple) else own
+    if isinstance(value, list | tuple):
+        return own + sum(map(weight, value))
+    names = getattr(type(value), "__dataclass_fields__", ())
+    return own + sum(weight(getattr(value, name)) for name in names)
 
 
 class Blocks(Generic[T]):
