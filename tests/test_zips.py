@@ -118,6 +118,7 @@ def test_validate_decodes_clips_and_sounds_of_zips_and_names_the_users_folder(
     assert done.value.code == 0, said.err
     assert str(tmp_path / "cache") not in said.out + said.err + out.read_text()
     assert sorted(zips.iterdir()) == before, "the user's folder was written to"
+    assert f"{zips}: zips in it are read" in said.err
 
 
 @pytest.fixture

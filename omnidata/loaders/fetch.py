@@ -691,7 +691,7 @@ def local_place(
     Args:
         data: as the user wrote it. A file or folder that is called `auto` is that file or folder.
         task: the benchmark, which `auto` needs.
-        notice: is told in a line what comes, from where and how much.
+        notice: is told in a line what comes, from where and how much; or that zips are read.
         progress: is told the bytes that have come, and their number.
         folder: that relative paths start from.
 
@@ -714,6 +714,8 @@ def local_place(
                 expected="a path that is there",
                 remedy=f"mend the path; a dataset of the Hub is named hf://{data}",
             )
+        if whole := mirror.origin(place):
+            notice(f"{whole}: zips in it are read as if they were unpacked there")
         return place
     if not task:
         raise UsageError(
