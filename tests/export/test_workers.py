@@ -41,13 +41,14 @@ def test_a_medium_that_its_processes_die_of_is_broken_and_others_are_written(
 
 
 def _kill_decoders(killed: list[int], over: Event) -> None:
-    """End all children that have loaded the decoders."""
+    """End all workers that have loaded the decoders."""
     me = os.getpid()
     while not over.is_set():
         for child in Path(f"/proc/{me}/task/{me}/children").read_text().split():
             with suppress(OSError):  # it has ended meanwhile
+                works = b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
                 decodes = "libavcodec" in Path(f"/proc/{child}/maps").read_text()
-                if decodes and int(child) not in killed:
+                if works and decodes and int(child) not in killed:
                     os.kill(int(child), signal.SIGKILL)
                     killed.append(int(child))
         time.sleep(0.02)
