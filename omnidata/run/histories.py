@@ -88,21 +88,23 @@ def is_miss(task: Task, step: Step, answer: Completion | None) -> bool | None:
     return value is not None and not value > _RIGHT
 
 
-def ended_after(task: Task, steps: Iterable[Step], done: Mapping[str, Completion]) -> bool:
-    """Whether a rollout has ended, with the answers that there are.
+def not_asked(task: Task, steps: Iterable[Step], done: Mapping[str, Completion]) -> frozenset[str]:
+    """The steps behind the end of a rollout, with the answers that there are.
 
     Args:
         task: of the steps.
-        steps: of one episode, in order.
+        steps: of whole episodes, each in order.
         done: answers by sample id.
     """
-    histories = Histories(task)
+    if patches_of(task) is None:
+        return frozenset()
+    histories, found = Histories(task), set[str]()
     for step in steps:
-        if step.sample_id in done:
+        if histories.has_ended(step):
+            found.add(step.sample_id)
+        elif step.sample_id in done:
             histories.remember(step, done[step.sample_id])
-            if histories.has_ended(step):
-                return True
-    return False
+    return frozenset(found)
 
 
 class PatchedRollouts:
