@@ -1,10 +1,10 @@
 """Histories of predictions: what a model did at earlier steps, as the prompt of a step tells it.
 
 With `-T patches=N` a history is semi-online (Lu et al., UI-S1: Advancing GUI Automation via
-Semi-online Reinforcement Learning, 2025): the model's own actions as long as they are right; in the place of one
-that is not stands the expert's, a patch. After more than N misses the rollout of the episode ends,
-and its other steps are not asked about. Right is what the task's default profile says, whatever
-profile the run is scored by, so that a history is a matter of the answers alone.
+Semi-online Reinforcement Learning, 2025): the model's own actions as long as they are right; in the
+place of one that is not stands the expert's, a patch. After more than N misses the rollout of the
+episode ends, and its other steps are not asked about. Right is what the task's default profile
+says, whatever profile the run is scored by, so that a history is a matter of the answers alone.
 """
 
 from __future__ import annotations
