@@ -44,7 +44,7 @@ from omnidata.run.engines.ray import (
     machine,
 )
 from omnidata.run.folder import TRANSIENT, PartFile, RunFolder, attempts_of
-from omnidata.run.histories import ended_after, patches_of
+from omnidata.run.histories import not_asked
 from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.storage import drop_partial_line, open_own
 from omnidata.tasks import get_task
@@ -560,13 +560,9 @@ class OnCluster:
     def _still(self, part: _Part) -> list[_Unit]:
         """The units of a part that lack lines, but for those of rollouts that have ended."""
         left = [[s for s in unit if s.sample_id not in self._run.done] for unit in part.units]
-        return [unit for unit in left if unit and not self._has_ended(unit)]
-
-    def _has_ended(self, unit: _Unit) -> bool:
-        """Whether nothing more is asked about the episode of a unit."""
-        return patches_of(self._task) is not None and ended_after(
-            self._task, self._todo.beside([unit]), self._run.done
-        )
+        kept = [unit for unit in left if unit]
+        over = not_asked(self._task, self._todo.beside(kept), self._run.done) if kept else ()
+        return [unit for unit in kept if unit[0].sample_id not in over]
 
     def _mourn(self, part: _Part, worker: Worker, outcome: Died) -> None:
         """Find the step that a worker died of, if it was a step: what is left is cut in two."""

@@ -1,10 +1,10 @@
 """Histories of predictions: what a model did at earlier steps, as the prompt of a step tells it.
 
-With `-T patches=N` a history is semi-online (UI-S1: Lu et al., 2025, Semi-online Reinforcement
-Learning for GUI Automation): the model's own actions as long as they are right; in the place of one
-that is not stands the expert's, a patch. After more than N misses the rollout of the episode ends,
-and its other steps are not asked about. Right is what the task's default profile says, whatever
-profile the run is scored by, so that a history is a matter of the answers alone.
+With `-T patches=N` a history is semi-online (Lu et al., UI-S1: Advancing GUI Automation via
+Semi-online Reinforcement Learning, 2025): the model's own actions as long as they are right; in the
+place of one that is not stands the expert's, a patch. After more than N misses the rollout of the
+episode ends, and its other steps are not asked about. Right is what the task's default profile
+says, whatever profile the run is scored by, so that a history is a matter of the answers alone.
 """
 
 from __future__ import annotations
@@ -88,21 +88,23 @@ def is_miss(task: Task, step: Step, answer: Completion | None) -> bool | None:
     return value is not None and not value > _RIGHT
 
 
-def ended_after(task: Task, steps: Iterable[Step], done: Mapping[str, Completion]) -> bool:
-    """Whether a rollout has ended, with the answers that there are.
+def not_asked(task: Task, steps: Iterable[Step], done: Mapping[str, Completion]) -> frozenset[str]:
+    """The steps behind the end of a rollout, with the answers that there are.
 
     Args:
         task: of the steps.
-        steps: of one episode, in order.
+        steps: of whole episodes, each in order.
         done: answers by sample id.
     """
-    histories = Histories(task)
+    if patches_of(task) is None:
+        return frozenset()
+    histories, found = Histories(task), set[str]()
     for step in steps:
-        if step.sample_id in done:
+        if histories.has_ended(step):
+            found.add(step.sample_id)
+        elif step.sample_id in done:
             histories.remember(step, done[step.sample_id])
-            if histories.has_ended(step):
-                return True
-    return False
+    return frozenset(found)
 
 
 class PatchedRollouts:

@@ -14,6 +14,7 @@ from omnidata.jsontext import encode
 from omnidata.loaders.stored_steps import Positions, ids_of
 from omnidata.mirror import shown
 from omnidata.run.folder import Answers
+from omnidata.run.histories import not_asked
 from omnidata.run.run_files import (
     FACTS,
     changes,
@@ -26,7 +27,7 @@ from omnidata.run.run_files import (
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import whole_episodes
 from omnidata.storage import atomic_write, open_own, write_json
-from omnidata.types import LoadedDataset, Step
+from omnidata.types import LoadedDataset, Step, Task
 
 Info = dict[str, Any]
 
@@ -61,7 +62,7 @@ def merge(
     source = task.load(recorded_data(infos[0], runs[0], data), check_media=False)
     steps = recorded_steps(whole, source, runs[0])
     answers = [
-        _answers(run, recorded_steps(info, source, run))
+        _answers(run, recorded_steps(info, source, run), task)
         for run, info in zip(runs, infos, strict=True)
     ]
     unfinished = out.with_name(f".{out.name}.unfinished")
@@ -71,7 +72,9 @@ def merge(
         lines = unfinished / "predictions.jsonl"
         with atomic_write(lines) as file:
             for name in ids_of(steps):
-                part = next(part for part in answers if name in part)
+                part = next((part for part in answers if name in part), None)
+                if part is None:  # it is behind the end of a rollout
+                    continue
                 file.write(encode(part.line(name)) + b"\n")
         _join_attempts(runs, unfinished / "attempts.jsonl")
         results = score(
@@ -156,8 +159,8 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
         )
 
 
-def _answers(run: Path, steps: Sequence[Step]) -> Answers:
-    """The final line of every step of one part."""
+def _answers(run: Path, steps: Sequence[Step], task: Task) -> Answers:
+    """The final line of every step of one part, but for those that a rollout did not come to."""
     path = run / "predictions.jsonl"
     due, found = Positions(steps), Answers(path)
     found.read(failed=True)
@@ -169,10 +172,10 @@ def _answers(run: Path, steps: Sequence[Step]) -> Answers:
                 expected="one final line for each step of the part",
                 remedy="remove the line, or run the part again in another folder",
             )
-    if len(found) < len(due):
+    lacking = len(due) - len(found)
+    if lacking and lacking > len(not_asked(task, steps, found)):
         raise RunError(
-            f"{len(due) - len(found)} of {counted(len(due), 'step')} have no line: the part is not "
-            "finished",
+            f"{lacking} of {counted(len(due), 'step')} have no line: the part is not finished",
             where=str(run),
             expected="a finished part",
             remedy="repeat its command, which resumes it",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -176,6 +177,24 @@ def test_scores_and_pages_of_such_a_run_are_those_of_its_histories(tmp_path: Pat
     assert '"not_asked": 2' in scored.stdout
     assert results["patched"]["not_asked"] == 2
     omnidata("report", run, "--html", tmp_path / "pages.html")
+
+
+def test_parts_of_such_a_run_are_merged_and_an_unfinished_one_is_refused(tmp_path: Path) -> None:
+    source = loaded(tmp_path / "data", [4, 4])
+    wrong = {"ted/E0/1", "ted/E1/2"}
+    whole = evaluate(patched(0), source, Scripted(answering(source, wrong)), tmp_path / "whole")
+    parts = [tmp_path / str(number) for number in (1, 2)]
+    for number, part in enumerate(parts, 1):
+        model = Scripted(answering(source, wrong))
+        evaluate(patched(0), source, model, part, shard=(number, 2))
+    omnidata("merge", *parts, "--data", tmp_path / "data", "--out", tmp_path / "merged")
+    assert json.loads((tmp_path / "merged" / "results.json").read_text()) == whole
+    lines = (parts[0] / "predictions.jsonl").read_text().splitlines()
+    (parts[0] / "predictions.jsonl").write_text(lines[0] + "\n")  # the miss was not yet made
+    done = omnidata(
+        "merge", *parts, "--data", tmp_path / "data", "--out", tmp_path / "more", code=2
+    )
+    assert "the part is not finished" in " ".join(done.stderr.split())
 
 
 def test_patches_of_a_history_that_is_not_the_models_are_bad_usage() -> None:

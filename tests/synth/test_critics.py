@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from omnidata.run.sampling import answer_key, shown_size
 from omnidata.tasks import get_task
+from omnidata.types import Completion
 from tests.adapters.servers import Asked, ChatCompletions, Fault, running
 from tests.cli.running import as_json, omnidata
 from tests.cli.test_samples import FAR, HOME, RIGHT, SAID, command, server
@@ -190,6 +192,20 @@ def test_what_cannot_be_meant_is_bad_usage(data: Path, tmp_path: Path) -> None:
         done = omnidata("synth", *words, code=2)
         assert said in " ".join(done.stderr.split()), words
     assert not (tmp_path / "a").exists()
+
+
+def test_answers_in_pixels_are_others_where_the_picture_had_another_size(data: Path) -> None:
+    def answer(width: int, height: int) -> Completion:
+        line = {"role": "screenshot", "width": width, "height": height, "original": [72, 160]}
+        return Completion(text=RIGHT, receipt={"parts": [line]})
+
+    for unit, differs in (("px", True), ("norm1000", False)):
+        task = get_task("omnigui", {"coordinates": unit})
+        step = task.load(data, check_media=False).steps[0]
+        keys = {answer_key(task, step, answer(*size)) for size in ((72, 160), (36, 80))}
+        assert (len(keys) == 2) == differs
+        assert answer_key(task, step, Completion(text=RIGHT)) in keys
+        assert (shown_size(task, step, answer(36, 80)) == (36, 80)) == differs
 
 
 def test_rows_that_name_no_medium_of_theirs_are_skipped(data: Path, tmp_path: Path) -> None:
