@@ -34,6 +34,9 @@ _NUMBERS_END = 4  # letters: after so many a number has ended, `1.` and `1e+` ha
 MAX_LINE: Final = 64 * 1024**2
 """Bytes of the longest line of data that is decoded."""
 
+AT_ONCE: Final = 8 * 1024**2
+"""Bytes of an array of rows that is decoded at once: it takes five times as many."""
+
 BOM: Final = b"\xef\xbb\xbf"
 """The mark that some editors put at the beginning of a file in UTF-8."""
 

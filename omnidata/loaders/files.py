@@ -15,7 +15,7 @@ from omnidata import mirror
 from omnidata.actions import Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
-from omnidata.jsontext import is_json_array, json_file, json_items, json_lines
+from omnidata.jsontext import AT_ONCE, is_json_array, json_file, json_items, json_lines
 from omnidata.media import around, closed, image_size, is_mirrored, resolve, unread_zip, unsafe
 from omnidata.name_index import NameIndex
 from omnidata.types import MediaRef, Step, VideoSegment
@@ -172,8 +172,6 @@ HEAD: Final = 1024**2
 """Bytes from the beginning of a file in which its columns are looked for."""
 _PEEKED: Final = 50
 _MAX_FILE: Final = 512 * 1024**2
-_AT_ONCE: Final = 8 * 1024**2
-"""Bytes of a list of rows that is decoded at once: it takes five times as many."""
 _SUFFIXES: Final = frozenset({".json", ".jsonl"})
 
 
@@ -276,7 +274,7 @@ def json_rows(path: Path) -> Iterator[tuple[str, Any]]:
     if path.suffix != ".json":
         yield from json_lines(path)
         return
-    if path.stat().st_size > _AT_ONCE and is_json_array(path):
+    if path.stat().st_size > AT_ONCE and is_json_array(path):
         with open_file(path, STREAMED) as file:
             yield from _numbered(path, json_items(file))
         return

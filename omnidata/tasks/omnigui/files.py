@@ -22,7 +22,7 @@ import jsonlines
 
 from omnidata.errors import DataError, Finding
 from omnidata.files import STREAMED, WHOLE, open_file, staying_in
-from omnidata.jsontext import as_name, json_items
+from omnidata.jsontext import AT_ONCE, as_name, json_items
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, SIDE_FILE, label
 from omnidata.loaders.instructions import Language
 from omnidata.loaders.rows import canonical
@@ -419,7 +419,8 @@ def _array(path: Path) -> Iterator[Row]:
     objects = True
     try:
         with open_file(path, STREAMED) as file:
-            for item in json_items(file):
+            small = os.fstat(file.fileno()).st_size <= AT_ONCE
+            for item in _all(file.read()) if small else json_items(file):
                 objects = objects and isinstance(item, dict)
                 if objects:
                     yield item
@@ -446,6 +447,14 @@ def _array(path: Path) -> Iterator[Row]:
             expected="a JSON array with one object per step",
             remedy="name the file of steps; metadata belongs in <dimension>.jsonl",
         )
+
+
+def _all(content: bytes) -> list[Any]:
+    """As `json_items`, which takes twice the time."""
+    value = json.loads(content.decode("utf-8-sig"))
+    if not isinstance(value, list):
+        raise TypeError("the value is no array")
+    return value
 
 
 # The 29 apps of Table 7: languages, spellings and published counts.
