@@ -202,6 +202,8 @@ def _plain(value: Any) -> Any:
     """A number or a text."""
     if value is None:
         return ""
+    if isinstance(value, np.ndarray) and value.dtype == object:  # a list, in numpy's format
+        value = value.tolist()
     return json.dumps(value, default=_listed) if isinstance(value, _NESTED) else value
 
 

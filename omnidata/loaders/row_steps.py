@@ -7,6 +7,8 @@ from mimetypes import guess_type
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from omnidata.errors import DataError, UsageError
 from omnidata.files import inside, named_folders, real
 from omnidata.loaders.repository import extra_features
@@ -171,6 +173,8 @@ def _unformatted(value: Any, kind: Any, name: str) -> Any:
     if isinstance(value, Mapping):
         known = kind if isinstance(kind, Mapping) else {}
         return {key: _unformatted(held, known.get(key), name) for key, held in value.items()}
+    if isinstance(value, np.ndarray) and value.dtype == object:  # a list, in numpy's format
+        value = value.tolist()
     if isinstance(value, list | tuple):
         each = kind[0] if isinstance(kind, list) else getattr(kind, "feature", None)
         return [_unformatted(held, each, name) for held in value]

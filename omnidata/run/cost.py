@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -266,6 +266,23 @@ def read_prices(path: Path) -> Prices:
 
 
 _COST = ("cost", "currency", "prices_of")
+
+
+def with_whole_cost(total: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The usage of several runs, without a cost where not each of them has one of one currency.
+
+    Args:
+        total: their usage as one.
+        parts: the usage of each.
+
+    Examples:
+        >>> with_whole_cost({"requests": 3, "cost": 0.5, "currency": "EUR"},
+        ...                 [{"requests": 1, "cost": 0.5, "currency": "EUR"}, {"requests": 2}])
+        {'requests': 3}
+    """
+    currencies = {part.get("currency") for part in parts}
+    whole = len(currencies) == 1 and None not in currencies
+    return {name: value for name, value in total.items() if whole or name not in _COST}
 
 
 class Budget:

@@ -13,6 +13,7 @@ from omnidata.files import LINE
 from omnidata.jsontext import encode
 from omnidata.loaders.stored_steps import Positions, ids_of
 from omnidata.mirror import shown
+from omnidata.run.cost import with_whole_cost
 from omnidata.run.folder import Answers
 from omnidata.run.histories import not_asked
 from omnidata.run.run_files import (
@@ -220,10 +221,9 @@ def _facts(infos: Sequence[Info], runs: Sequence[Path], source: LoadedDataset, s
         said = [info[name] for info in infos if info.get(name)]
         if said:
             facts[name] = _added(said)
-    priced = [info.get("usage", {}).get("currency") for info in infos]
-    if None in priced or len(set(priced)) > 1:  # a sum of some parts, or of two currencies, is none
-        for name in ("cost", "currency", "prices_of"):
-            facts.get("usage", {}).pop(name, None)
+    if "usage" in facts:
+        parts = [info.get("usage", {}) for info in infos]
+        facts["usage"] = with_whole_cost(facts["usage"], parts)
     if of_parts := [info["facts"] for info in infos if info.get("facts")]:
         facts["facts"] = {"parts": of_parts}  # shares and rates do not add up
     return facts

@@ -36,7 +36,7 @@ from omnidata.metrics.sampling import agreement, alike, plurality
 from omnidata.predictions import Prediction, numbered_lines
 from omnidata.run import run_files
 from omnidata.run.cluster import Recipe
-from omnidata.run.cost import Limits
+from omnidata.run.cost import Limits, with_whole_cost
 from omnidata.run.engines.ray import Cluster
 from omnidata.run.evaluate import UNLIMITED, evaluate
 from omnidata.run.folder import Answers
@@ -457,7 +457,7 @@ class _Samples:
                 {"agreement": np.array(agreed)}, owner=np.array(of_agreed, dtype=np.int64)
             ),
             "calibration": calibration(sure, hit),
-            "usage": _summed([info.get("usage", {}) for info in infos]),
+            "usage": _usage(infos),
         }
         table["majority"] = self._write(MAJORITY, infos, by_majority, whole, len(by_majority))
         if scored is not None:
@@ -503,7 +503,7 @@ class _Samples:
             if key not in ("timings", "usage", "facts", "stopped")
         }
         info["selection"] = {"by": name, "samples": len(infos)}
-        info["usage"] = _summed([each.get("usage", {}) for each in infos])
+        info["usage"] = _usage(infos)
         with wrap_os_error(folder):
             folder.mkdir(parents=True, exist_ok=True)
             write_json(folder / INFO, info)
@@ -530,6 +530,12 @@ def _row(right: Sequence[int], n: int, k: int, owner: Sequence[int]) -> dict[str
         for name, rule in (("pass@k", pass_at), ("pass^k", pass_all))
     }
     return means(columns, shares=columns.keys(), owner=np.array(owner, dtype=np.int64))
+
+
+def _usage(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the samples have used, from the `run.json` of each."""
+    parts = [info.get("usage", {}) for info in infos]
+    return with_whole_cost(_summed(parts), parts)
 
 
 def _summed(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

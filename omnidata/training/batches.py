@@ -498,6 +498,9 @@ class CollateRows:
     Attributes:
         decode: what `omnidata.decode(rows)` gives, with the arguments that it has.
 
+    Raises:
+        UsageError: it is something else.
+
     Examples:
         DataLoader(
             rows.with_format("torch"),
@@ -508,6 +511,15 @@ class CollateRows:
     """
 
     decode: Decode
+
+    def __post_init__(self) -> None:
+        """Refuse the rows themselves."""
+        if not isinstance(self.decode, Decode):
+            raise UsageError(
+                f"a {type(self.decode).__name__} decodes no rows",
+                where="CollateRows",
+                expected="CollateRows(omnidata.decode(rows))",
+            )
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """One batch of the rows, in order.

@@ -157,8 +157,24 @@ def test_rows_in_torchs_format_are_collated_with_masks(
     assert absent
 
 
+def test_rows_in_any_format_are_collated_alike(data: Path) -> None:
+    rows = omnidata.load_dataset("omnigui", data, split="test")
+    collate = CollateRows(omnidata.decode(rows, roles=["audio"]))
+    plain, *others = (
+        next(iter(DataLoader(rows.with_format(name), batch_size=8, collate_fn=collate)))
+        for name in (None, "torch", "numpy")
+    )
+    for batch in others:
+        assert batch.keys() == plain.keys()
+        for name, values in plain.items():
+            same = torch.equal if isinstance(values, torch.Tensor) else list.__eq__
+            assert same(batch[name], values), name
+
+
 def test_what_datasets_decodes_is_refused_before_any_row(data: Path) -> None:
     rows = omnidata.load_dataset("omnigui", data, split="test")
+    with pytest.raises(UsageError, match="a Dataset decodes no rows"):
+        CollateRows(rows)
     for column, feature in (("screenshot", datasets.Image()), ("audio", datasets.Audio())):
         cast = rows.cast_column(column, feature)
         with pytest.raises(UsageError, match=f"decodes the column {column}") as caught:

@@ -361,9 +361,10 @@ def test_rows_of_a_repository_go_to_it_as_they_are(
     assert batch.keys() == wanted.keys()
     assert all(torch.equal(batch[name], wanted[name]) for name in batch)
 
-    tensors = [row for row in found.with_format("torch") if row["sample_id"] in own]
-    assert isinstance(tensors[0]["step_index"], torch.Tensor)
-    assert all(torch.equal(held, wanted[name]) for name, held in collate(tensors).items())
+    for form in ("torch", "numpy"):
+        shaped = [row for row in found.with_format(form) if row["sample_id"] in own]
+        assert not isinstance(shaped[0]["step_index"], int)
+        assert all(torch.equal(held, wanted[name]) for name, held in collate(shaped).items())
 
     with pytest.raises(UsageError, match="decoded already"):
         collate([{**rows[0], "screenshot": object()}])
