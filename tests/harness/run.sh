@@ -8,19 +8,20 @@
 #   tests/harness/run.sh lmms           lmms-eval; torch, gigabytes
 #   tests/harness/run.sh swift          ms-swift; likewise, as all that follow
 #   tests/harness/run.sh verl           verl's dataset and rewards, without what serves models
+#   EASYR1=FOLDER tests/harness/run.sh easyr1   likewise; a checkout of hiyouga/EasyR1 at b44b311
 #
 # HARNESS_ENVS is the folder of the environments, which are kept: by default one below TMPDIR.
 set -eu
 cd "$(dirname "$0")/../.."
-name=${1:?inspect, lmms, swift or verl}
+name=${1:?inspect, lmms, swift, verl or easyr1}
 shift
 env=${HARNESS_ENVS:-${TMPDIR:-/tmp}/omnidata-harness}/$name
 case $name in
   inspect) packages="inspect_ai==0.3.285" ;;
   lmms) packages="lmms-eval==0.7.3 torch==2.13.0 filelock<4" ;;
   swift) packages="ms-swift==4.6.0 torch==2.13.0 qwen_omni_utils decord librosa soundfile" ;;
-  # Its own list brings Ray's dashboard and loggers, which no test here opens.
-  verl) packages="torch==2.13.0 transformers>=5.5.3,<5.11,!=5.6.0 tensordict>=0.8,<=0.10.0,!=0.9.0
+  # Their own lists bring servers of models and loggers, which no test here opens.
+  verl | easyr1) packages="torch==2.13.0 transformers>=5.5.3,<5.11,!=5.6.0 tensordict>=0.8,<=0.10.0,!=0.9.0
     ray hydra-core codetiming torchdata qwen_vl_utils peft accelerate decord soundfile" ;;
   *) echo "no harness is called $name" >&2; exit 2 ;;
 esac
@@ -30,8 +31,9 @@ esac
 "$env/bin/python" -m pip install --quiet --editable . $packages openpyxl pytest pytest-xdist hypothesis
 [ "$name" != verl ] || "$env/bin/python" -m pip install --quiet --no-deps verl==0.9.1
 # torchvision names the torch that it goes with, of a build that there may not be here.
-case $name in swift | verl) "$env/bin/python" -m pip install --quiet --no-deps torchvision==0.28.0 ;; esac
-[ "$name" = verl ] || "$env/bin/python" -m pip check
+case $name in swift | verl | easyr1) "$env/bin/python" -m pip install --quiet --no-deps torchvision==0.28.0 ;; esac
+case $name in verl | easyr1) ;; *) "$env/bin/python" -m pip check ;; esac
+[ "$name" != easyr1 ] || export PYTHONPATH="${EASYR1:?the folder of its checkout}"
 # As in the Makefile: the usual build of torchvision cannot be imported without CUDA.
 [ "$name" = inspect ] || "$env/bin/python" -c "import torchvision" 2>/dev/null ||
   truncate -s 0 "$env"/lib/python*/site-packages/torchvision/_meta_registrations.py
