@@ -101,7 +101,8 @@ def trainers(task: Task, source: LoadedDataset, count: int, folder: Path) -> Non
     """Seconds a step; medians."""
     import datasets
     from transformers import AutoModelForMultimodalLM, AutoProcessor, TrainerCallback
-    from trl import GRPOConfig, GRPOTrainer
+    from trl.trainer.grpo_config import GRPOConfig
+    from trl.trainer.grpo_trainer import GRPOTrainer
 
     from omnidata.adapters.tiny import make_tiny
     from omnidata.training import OmniGRPOTrainer, OmniPrompts, prompt_table
