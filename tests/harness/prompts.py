@@ -29,12 +29,14 @@ def exported(folder: Path, form: Any, **options: Any) -> tuple[Path, Rows]:
 
 def asked(row: dict[str, Any]) -> list[tuple[str, str]]:
     """The turns of a row's prompt, as the evaluation writes them: (role, text)."""
-    return [(turn["role"], turn["content"]) for turn in row.get("prompt", row.get("messages"))]
+    return [
+        (turn["role"], turn["content"]) for turn in row["prompt" if "prompt" in row else "messages"]
+    ]
 
 
 def worth(folder: Path, rows: Rows) -> dict[tuple[str, str], float]:
     """What a trainer is to give for each answer to each step, by the table of `omnidata score`."""
-    found = {}
+    found: dict[tuple[str, str], Any] = {}
     for number, text in enumerate(ANSWERS):
         lines = [{"sample_id": row["sample_id"], "output": text} for row in rows]
         said = write_lines(folder / f"said{number}.jsonl", lines)

@@ -108,10 +108,11 @@ def test_it_trains_eyes_ears_and_words(folder: Path, model: Path, tmp_path: Path
         "logging_steps": 1, "save_strategy": "steps", "save_steps": 1, "report_to": "none",
         "save_only_model": "true", "gradient_checkpointing": "false",
     }  # fmt: skip
-    command = [Path(sys.executable).with_name("swift"), "rlhf", "--rlhf_type", "grpo"]
+    swift = str(Path(sys.executable).with_name("swift"))
+    command = [swift, "rlhf", "--rlhf_type", "grpo"]
     for name, value in options.items():
         command += [f"--{name}", str(value)]
-    command += ["--external_plugins", out / "reward_swift.py", plugin]
+    command += ["--external_plugins", str(out / "reward_swift.py"), str(plugin)]
     command += ["--reward_funcs", "omnidata", "spread"]
     own = {"ROOT_IMAGE_DIR": str(out), "MODELSCOPE_CACHE": str(tmp_path / "cache")}
     with (tmp_path / "log").open("w") as log:
