@@ -133,8 +133,8 @@ class PatchedRollouts:
         Returns:
             `patches`, the most in an episode; `episodes`; `patched_steps`, misses after which the
             expert's action stands in the history; `patched_episodes`, that have any; `ended`,
-            episodes with more misses; `not_asked`, steps after these; `reached`, the mean share of
-            an episode's steps up to its end or its rollout's.
+            episodes with more misses; `not_asked`, steps after these without an answer; `reached`,
+            the mean share of an episode's steps up to the last one asked about in its rollout.
         """
         most = patches_of(self._task) or 0
         found = dict.fromkeys(
@@ -144,14 +144,15 @@ class PatchedRollouts:
         for _, same in groupby(self._steps, key=attrgetter("episode")):
             steps = list(same)
             misses = reached = 0
-            for reached, step in enumerate(steps, 1):  # noqa: B007 the last one is wanted
-                misses += self._missed.get(step.sample_id) is True
+            for number, step in enumerate(steps, 1):
                 if misses > most:
-                    break
+                    found["not_asked"] += step.sample_id not in self._missed
+                elif step.sample_id in self._missed:
+                    misses += self._missed[step.sample_id] is True
+                    reached = number
             found["episodes"] += 1
             found["patched_steps"] += min(misses, most)
             found["patched_episodes"] += min(misses, most) > 0
             found["ended"] += misses > most
-            found["not_asked"] += len(steps) - reached
             shares += reached / len(steps)
         return {"patches": most, **found, "reached": shares / max(found["episodes"], 1)}

@@ -292,18 +292,23 @@ def _middle(region: Region, screen: Screen) -> tuple[float, float]:
     return point.x, point.y
 
 
-def answer_key(task: Task, step: Step, answer: Completion) -> str:
+def answer_key(task: Task, fingerprint: str, step: Step, answer: Completion) -> str:
     """What an answer to a step is known by, wherever it is from: equal ones have equal keys.
+
+    The same text to another prompt, or on other data, is another answer: a number in it may be of
+    another unit.
 
     Args:
         task: of the step.
+        fingerprint: of the data.
         step: that is answered.
         answer: as a run has it.
 
     Raises:
         PredictionError: its receipt is none that omnidata writes.
     """
-    return hash_of([answer.text, shown_size(task, step, answer)])[:_KEY]
+    asked = [task.prompt_hash, task.options.get("coordinates"), fingerprint]
+    return hash_of([answer.text, shown_size(task, step, answer), *asked])[:_KEY]
 
 
 def shown_size(task: Task, step: Step, answer: Completion) -> Screen | None:
@@ -363,7 +368,9 @@ class _Samples:
             whole: as of `score`.
             verifier: see `evaluate_samples`.
         """
-        scored = read_verifier(verifier, self._task) if verifier else None
+        scored = None
+        if verifier:
+            scored = read_verifier(verifier, self._task, self._source.fingerprint)
         n = len(self._runs)
         right: list[int] = []
         owners: dict[str, int] = {}
@@ -596,16 +603,17 @@ def read_scores(path: Path) -> dict[tuple[str, int], float]:
     return found
 
 
-def read_verifier(path: Path, task: Task) -> Verifier:
+def read_verifier(path: Path, task: Task, fingerprint: str) -> Verifier:
     """What a verifier says of an answer: a file of scores, or a run of a critic.
 
     The answers that a critic judged are known by what they say (`answer_key`), whichever sample of
-    whichever run they are.
+    whichever run with the same prompts they are.
 
     Args:
         path: a file as of `read_scores`, or the folder of a run whose profile has the value
             `P_RIGHT`.
         task: of the answers.
+        fingerprint: of their data.
 
     Raises:
         PredictionError: as `read_scores`.
@@ -625,7 +633,7 @@ def read_verifier(path: Path, task: Task) -> Verifier:
         )
     known = {name: line[P_RIGHT] for name, line in lines.items() if line.get(P_RIGHT) is not None}
     return lambda step, answer: known.get(
-        f"{step.sample_id}#{answer_key(task, step, answer.completion)}"
+        f"{step.sample_id}#{answer_key(task, fingerprint, step, answer.completion)}"
     )
 
 

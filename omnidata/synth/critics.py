@@ -331,7 +331,7 @@ class _Maker:
                         if right
                         else diagnosis(self._task, self._profile, step, verdict, answer).cause
                     )
-                    key = answer_key(self._task, step, answer)
+                    key = answer_key(self._task, self._source.fingerprint, step, answer)
                     prompt = self._task.prompt(step, list(histories.before(step)))
                     found.append(_Reply(step, answer, key, right, cause, prompt))
             if why not in _TRUTHS:
@@ -366,13 +366,18 @@ class _Maker:
         )
 
     def _answers(self, run: _Run, replies: Sequence[_Reply]) -> Judged | None:
-        """The row of an episode: its first prompt, and the media of the moment of the others."""
+        """The row of an episode: its first prompt, and what is of the moment of the others."""
         media: dict[str, tuple[Modality, str]] = {}
         turns = []
+        before: list[str] = []
         for number, reply in enumerate(replies):
             parts = _told(reply.prompt)
+            lines = self._lines(reply.step)
             if number:
                 parts = [part for part in parts if part.media and self._is_now(part)]
+                if own := [line for line in lines if line not in before]:
+                    parts.insert(0, Part("text", "\n".join(own)))
+            before = lines
             shown = self._shown(reply.step, parts, media, f"_{number}")
             if shown is None:
                 return None
@@ -395,6 +400,12 @@ class _Maker:
                 "wrong_steps": wrong,
             },
         )
+
+    def _lines(self, step: Step) -> list[str]:
+        """What the prompt of a step says beside its history, as an instruction of its own."""
+        alone = replace(step, step_index=0, history=(), history_screens=())
+        parts = _told(self._task.prompt(alone, []))
+        return [line for part in parts for line in part.text.split("\n")]
 
     def _is_now(self, part: Part) -> bool:
         """Whether a medium is of the step's own moment."""

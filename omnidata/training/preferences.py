@@ -22,9 +22,10 @@ from omnidata import predictions
 from omnidata.errors import DataError, Finding, PluginError, RunError, UsageError, counted
 from omnidata.run.folder import Answers
 from omnidata.run.media_stamps import Seen, media_of
-from omnidata.run.run_files import ANSWERS, cut, model_name, read_info
+from omnidata.run.run_files import ANSWERS, cut, model_name, read_info, recorded_task
 from omnidata.run.sampling import found_below
 from omnidata.run.scoring import get_profile
+from omnidata.tasks.common_options import FOR_JUDGING
 from omnidata.tasks.coordinates import answer_space, shown
 from omnidata.tasks.explaining import deciding
 from omnidata.training.formats import FormatName, Row, row
@@ -257,7 +258,7 @@ def check_run(
 
     Raises:
         UsageError: the run is of another task or other data, was shown media that were altered, or
-            had other prompts.
+            had other prompts or options.
     """
     where = f"{option} {run}"
     _check_task(run, info, task.name, option)
@@ -275,7 +276,8 @@ def check_run(
             expected="a run on the data as they are",
             remedy="leave the run out",
         )
-    if info.get("prompt_hash") != task.prompt_hash:
+    same = info.get("prompt_hash") == task.prompt_hash
+    if not same or _read_otherwise(info, task, run):
         own = info.get("options", {})
         other = [
             f"-T {name}={value}" for name, value in own.items() if task.options.get(name) != value
@@ -283,13 +285,24 @@ def check_run(
         lacks = [name for name in task.options if name not in own]
         told = " ".join(other) or ", ".join(lacks)
         raise UsageError(
-            "the run had other prompts" + (f": {cut(told)}" if told else ""),
+            ("the run had other options" if same else "the run had other prompts")
+            + (f": {cut(told)}" if told else ""),
             where=where,
-            expected="one prompt for all answers to a step, which the rows have",
+            expected="one prompt for all answers to a step, which the rows have, and one reading",
             remedy=f"give {' '.join(other)}, and name other runs apart"
             if other
             else "ask again with this version, or leave the run out",
         )
+
+
+def _read_otherwise(info: Mapping[str, Any], task: Task, run: Path) -> bool:
+    """Whether an option differs by which answers are read or told, whatever prompts say of it."""
+    own = recorded_task(info, run=run)
+    return any(
+        own.options.get(name) != task.options.get(name)
+        for name in {*own.options, *task.options}
+        if name in FOR_JUDGING or own.allowed.get(name, ("",)) != ("",)
+    )
 
 
 def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> str:

@@ -179,6 +179,25 @@ def test_scores_and_pages_of_such_a_run_are_those_of_its_histories(tmp_path: Pat
     omnidata("report", run, "--html", tmp_path / "pages.html")
 
 
+def test_counts_are_of_answers_that_came_whoever_gave_the_others(tmp_path: Path) -> None:
+    """Answers behind a rollout's end, from elsewhere, hide no failure; what stopped got not far."""
+    source = loaded(tmp_path / "data", [4, 4])
+    reply = answering(source, {"ted/E0/0"})
+    said = [
+        {"sample_id": step.sample_id, "output": reply(step.sample_id, 1).text}
+        for step in source.steps
+        if step.sample_id != "ted/E0/2" and step.sample_id not in ("ted/E1/2", "ted/E1/3")
+    ]
+    answers = write_lines(tmp_path / "said.jsonl", said)
+    options = ("-T", "history=predicted", "-T", "patches=0")
+    done = omnidata("score", "omnigui", tmp_path / "data", answers, *options, "--json")
+    results = json.loads(done.stdout)
+    assert results["outcomes"] == {"ok": 5, "missing": 3}
+    assert results["patched"]["not_asked"] == 1
+    assert lacking(results)[0] == 2
+    assert results["patched"]["reached"] == pytest.approx((1 / 4 + 2 / 4) / 2)
+
+
 def test_parts_of_such_a_run_are_merged_and_an_unfinished_one_is_refused(tmp_path: Path) -> None:
     source = loaded(tmp_path / "data", [4, 4])
     wrong = {"ted/E0/1", "ted/E1/2"}

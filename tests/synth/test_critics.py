@@ -12,11 +12,14 @@ import pytest
 
 from omnidata.run.sampling import answer_key, shown_size
 from omnidata.tasks import get_task
+from omnidata.tasks.answer_critics.task import read_confidence
 from omnidata.types import Completion
 from tests.adapters.servers import Asked, ChatCompletions, Fault, running
 from tests.cli.running import as_json, omnidata
 from tests.cli.test_samples import FAR, HOME, RIGHT, SAID, command, server
 from tests.export.small import BACK, SWIPE, TAP, tree
+from tests.loaders.published_forms import TAP as CLICK
+from tests.loaders.published_forms import act, odyssey
 from tests.trees import read_lines
 
 YES, NO = "I looked.\n**Answer:** Yes\nConfidence: 0.9", "Answer: No\nConfidence: 80%"
@@ -178,12 +181,17 @@ def test_the_same_command_gives_the_report_and_other_answers_are_refused(
 
 def test_what_cannot_be_meant_is_bad_usage(data: Path, tmp_path: Path) -> None:
     oracle = baseline(data, "oracle", tmp_path / "oracle")
+    pixels = baseline(data, "oracle", tmp_path / "pixels", "-T", "coordinates=px")
     elsewhere = tree(tmp_path / "elsewhere", episodes=1, actions=[BACK])
     for words, said in (
         (("criticbench", elsewhere, tmp_path / "a", "--run", oracle), "other annotations"),
         (("criticbench", data, tmp_path / "a", "--run", oracle, "--run", oracle), "named twice"),
         (("idm", data, tmp_path / "a", "--run", oracle), "makes no rows of answers"),
         (("criticbench", data, tmp_path / "a", "--profile", "x"), "no answers to judge"),
+        (
+            ("criticbench", data, tmp_path / "a", "--run", oracle, "--run", pixels),
+            "the run had other options: -T coordinates=px",
+        ),
         (
             ("criticbench", data, tmp_path / "a", "--run", oracle, "-T", "history=none"),
             "the run had other prompts",
@@ -202,9 +210,9 @@ def test_answers_in_pixels_are_others_where_the_picture_had_another_size(data: P
     for unit, differs in (("px", True), ("norm1000", False)):
         task = get_task("omnigui", {"coordinates": unit})
         step = task.load(data, check_media=False).steps[0]
-        keys = {answer_key(task, step, answer(*size)) for size in ((72, 160), (36, 80))}
+        keys = {answer_key(task, "", step, answer(*size)) for size in ((72, 160), (36, 80))}
         assert (len(keys) == 2) == differs
-        assert answer_key(task, step, Completion(text=RIGHT)) in keys
+        assert answer_key(task, "", step, Completion(text=RIGHT)) in keys
         assert (shown_size(task, step, answer(36, 80)) == (36, 80)) == differs
 
 
@@ -218,3 +226,54 @@ def test_rows_that_name_no_medium_of_theirs_are_skipped(data: Path, tmp_path: Pa
     source = get_task(STEPS).load(rows)
     assert source.skipped == 1
     assert {"medium-unknown", "path-unsafe"} <= {found.code for found in source.findings}
+
+
+def test_the_same_words_to_other_prompts_or_on_other_data_are_other_answers(
+    data: Path, tmp_path: Path
+) -> None:
+    run, rows, critic = tmp_path / "run", tmp_path / "rows", tmp_path / "critic"
+    with server() as asked:
+        omnidata(*command(asked, data, tmp_path / "judged"))
+        made(data, rows, tmp_path / "judged")
+        same = tree(tmp_path / "same", episodes=2, actions=[TAP, BACK])
+        with criticised(rows, critic):
+            for name, folder, more in (
+                ("pixels", data, ["-T", "coordinates=px"]),
+                ("longer", same, ["--where", "app=app"]),
+            ):
+                words = command(asked, folder, run / name, *more, "--verifier", critic)
+                done = omnidata(*words, code=2)
+                assert "has a score for none of the answers" in " ".join(done.stderr.split())
+
+
+def test_instructions_of_steps_are_told_beside_their_answers(tmp_path: Path) -> None:
+    data = odyssey(tmp_path / "data", CLICK, act("SCROLL", [[500, 900], [500, 100]]), CLICK)
+    for level in ("low", "high"):
+        run, rows = tmp_path / level, tmp_path / f"rows-{level}"
+        words = ("--model", "baseline:oracle", "-T", f"level={level}")
+        omnidata("evaluate", "gui-odyssey", data, *words, "--out", run)
+        made(data, rows, run)
+        (row,) = read_lines(rows / "trajectories.jsonl")
+        told = [[each for each in turn["shown"] if isinstance(each, str)] for turn in row["turns"]]
+        assert "Goal" in told[0][-1]
+        if level == "high":
+            assert told[1:] == [[], []]
+        else:
+            assert told[1:] == [["Goal: Now SCROLL"], ["Goal: Now CLICK"]]
+
+
+@pytest.mark.parametrize(
+    ("said", "sure"),
+    [
+        ("0.9.", 0.9),
+        ("95 percent", 0.95),
+        ("1%", 0.01),
+        ("0.9\n1. It taps the icon.", 0.9),
+        ("1e-3", None),
+        ("1 in 10", None),
+        ("1 (out of 10)", None),
+        ("0.5 to 0.9", None),
+    ],
+)
+def test_a_confidence_is_read_on_its_own_scale_alone(said: str, sure: float | None) -> None:
+    assert read_confidence(f"Answer: Yes\nConfidence: {said}") == sure

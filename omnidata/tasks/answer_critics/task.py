@@ -74,8 +74,9 @@ _SAID: Final = re.compile(
     rf"{_DRESS}(yes|no)(?![^\W_])(?!{_DRESS}(?:or\b|[/|]){_DRESS}(?:yes|no)\b)", re.IGNORECASE
 )
 _CONFIDENCE: Final = re.compile(
-    rf"confidence(?<![^\W_]confidence)[\s*_`\"']*+[:=]{_DRESS}(\d++(?:\.\d++)?+|\.\d++)\s*+(%?+)"
-    r"(?!\s*+(?:/|of\b|out\b|[-–]\s*+\d|,\d|\d|%))",
+    rf"confidence(?<![^\W_]confidence)[\s*_`\"']*+[:=]{_DRESS}(\d++(?:\.\d++)?+|\.\d++)(?![^\W_])"
+    r"[^\S\n]*+(%|per ?cent\b)?+"
+    r"(?![^\S\n]*+\(?+(?:[/\\]|(?:of|out|in|to)\b|[-–±]\s*+\d|[.,]?\d|%))",
     re.IGNORECASE,
 )
 
