@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
@@ -234,21 +236,19 @@ class TreeWriter:
         self._list(episode, meta, write_episode(self._folder(episode), episode))
 
     def take(self, episode: TreeEpisode, folder: Path) -> None:
-        """Move an episode into the tree that was written elsewhere.
+        """Take an episode into the tree that was written elsewhere, and stays there.
 
         Args:
             episode: its labels; the steps are not looked at.
-            folder: that `write_episode` wrote, on the same disk.
+            folder: that `write_episode` wrote; files on the same disk are shared where it can.
 
         Raises:
             DataError: as `add`.
-            OSError: it cannot be read or moved.
+            OSError: it cannot be read or taken.
         """
         meta = self._claim(episode)
         rows = json.loads((folder / f"{episode.id}.json").read_bytes())
-        place = self._folder(episode)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        folder.rename(place)
+        shutil.copytree(folder, self._folder(episode), copy_function=_share)
         self._list(episode, meta, rows)
 
     def _folder(self, episode: TreeEpisode) -> Path:
@@ -290,6 +290,14 @@ class TreeWriter:
             _write(self._root / app / f"dataset_{app}.json", _array(self._steps[app]))
         if self._dependencies:
             _write(self._root / SIDE_FILE, _lines(self._dependencies))
+
+
+def _share(source: str, place: str) -> None:
+    """The same file under a second name, or a copy where the disk knows no such thing."""
+    try:
+        os.link(source, place)
+    except OSError:
+        shutil.copy2(source, place)
 
 
 def write_episode(folder: Path, episode: TreeEpisode) -> list[dict[str, Any]]:

@@ -41,3 +41,10 @@ def die_once(path: str) -> str:
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return mark.name
+
+
+def large_after_slow(number: int) -> bytes:
+    """The first is slow, and all others have 16 MB to say at once."""
+    if number == 0:
+        time.sleep(2)
+    return bytes(16 * 1024**2)

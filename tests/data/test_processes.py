@@ -4,12 +4,33 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from omnidata.run.engines import Lost, each
 from tests.data import calls
+
+
+class Asked(Sequence[int]):
+    """Numbers from 0 on.
+
+    Attributes:
+        numbers: those that were asked for.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.numbers: list[int] = []
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, number: int) -> int:  # type: ignore[override]  # nobody cuts it
+        self.numbers.append(number)
+        return number
+
 
 EVEN = [0, 2, 4, 6, 8, 10, 12, 14]
 
@@ -44,6 +65,14 @@ def test_a_call_whose_process_was_ended_from_outside_is_made_again(
     marks = [str(tmp_path / name) for name in "abcde"]
     (tmp_path / "b").touch()
     assert list(each(calls.die_once, marks, workers=workers, limit_s=60)) == [*"abcde"]
+
+
+def test_few_large_answers_wait_for_a_slow_one() -> None:
+    asked = Asked(40)
+    answers = each(calls.large_after_slow, asked, workers=2, limit_s=60)
+    assert len(next(answers)) == 16 * 1024**2
+    assert len(asked.numbers) <= 8
+    assert [len(answer) for answer in answers] == [16 * 1024**2] * 39
 
 
 @pytest.mark.parametrize("limit_s", [1e9, float("inf")])

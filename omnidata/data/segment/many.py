@@ -230,7 +230,7 @@ def segment_all(
                 made.append(part)
                 if progress:
                     progress(number, len(jobs))
-        with TreeWriter(tree) as writer:  # when all are there: what lies in a tree is not kept
+        with TreeWriter(tree) as writer:
             for job, part in zip(jobs, made, strict=True):
                 try:
                     if isinstance(part, OmnidataError):
@@ -256,16 +256,20 @@ def _parts(
 ) -> Generator[Path | OmnidataError]:
     """The folder of each episode, or why there is none; those that are there are not cut again."""
     places = [parts / _stamp(job) for job in jobs]
-    there = [*map(_is_cut, places)]
-    missing = [
-        one for one, cut in zip(zip(jobs, places, strict=True), there, strict=True) if not cut
-    ]
-    inputs = {path.parent for job, _ in missing for path in (job.recording, job.events)}
+    missing: dict[Path, Job] = {}  # a list may have one twice
+    for job, place in zip(jobs, places, strict=True):
+        if not _is_cut(place):
+            missing.setdefault(place, job)
+    inputs = {path.parent for job in missing.values() for path in (job.recording, job.events)}
     sees = [parts, *(folder for folder in sorted(inputs) if folder.exists())]
-    calls = each(_cut, missing, workers=workers, cluster=cluster, sees=sees)
+    items = [(job, place) for place, job in missing.items()]
+    calls = each(_cut, items, workers=workers, cluster=cluster, sees=sees)
+    told: dict[Path, OmnidataError | OSError | Lost | None] = {}
     with closing(calls) as answers:
-        for job, place, is_there in zip(jobs, places, there, strict=True):
-            answer = None if is_there else next(answers)
+        for job, place in zip(jobs, places, strict=True):
+            if place in missing and place not in told:
+                told[place] = next(answers)
+            answer = told.get(place)
             if isinstance(answer, OSError):
                 raise answer
             if isinstance(answer, Lost):
@@ -284,7 +288,7 @@ def _parts(
 
 
 def _is_cut(place: Path) -> bool:
-    """Whether an episode is there, and in no tree yet."""
+    """Whether an episode is there."""
     return (place / _REPORT).is_file() and (place / _MEDIA).is_dir()
 
 
@@ -296,7 +300,7 @@ def _cut(item: tuple[Job, Path]) -> OmnidataError | OSError | None:
         scratch = Path(mkdtemp(dir=place.parent, prefix="."))
         write_episode(scratch / _MEDIA, found)
         write_json(scratch / _REPORT, msgspec.to_builtins(Done.of(made)))
-        if place.exists():  # the list has it twice
+        if place.exists():  # what was moved from there by an earlier version
             shutil.rmtree(place)
         scratch.rename(place)
     except (OmnidataError, OSError) as error:

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, Generic, TypeVar
 
 from omnidata.errors import PlatformError, StoreError
@@ -27,6 +28,55 @@ Result = TypeVar("Result")
 _SPAWN = get_context("spawn")  # a fork of a process with threads (progress bars, Arrow) may hang
 _READY = "ready"
 _LONGEST_WAIT_S = 3600.0  # what the system takes for a timeout has an end
+_OF_OBJECTS = 500  # bytes that an item and its answer take beside what is sent
+
+
+class Backlog(Generic[Result]):
+    """Answers that wait for an earlier one; while they are much, nothing new is given out.
+
+    Bytes are counted, for items differ: after one long film a thousand pictures may well wait, and
+    a thousand chunks of answers may not.
+
+    Attributes:
+        wanted: the number of the item whose answer is next.
+    """
+
+    MOST = 64 * 1024**2
+    """Bytes of answers, with the items that were sent, that may wait."""
+
+    def __init__(self) -> None:
+        self.wanted = 0
+        self._held: dict[int, tuple[Result | Lost, int]] = {}
+        self._bytes = 0
+
+    def put(self, number: int, answer: Result | Lost, size: int) -> None:
+        """Take an answer.
+
+        Args:
+            number: of its item.
+            answer: to that.
+            size: bytes of both.
+        """
+        size += _OF_OBJECTS
+        self._held[number] = answer, size
+        self._bytes += size
+
+    def takes(self, number: int, beside: int) -> bool:
+        """Whether an item may be given out.
+
+        Args:
+            number: of the item.
+            beside: items that may be under way at once, however large.
+        """
+        return self._bytes < self.MOST or number < self.wanted + beside
+
+    def __iter__(self) -> Iterator[Result | Lost]:
+        """The answers whose turn it is."""
+        while self.wanted in self._held:
+            answer, size = self._held.pop(self.wanted)
+            self._bytes -= size
+            yield answer
+            self.wanted += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +116,21 @@ def each(
         StoreError: a call raised it.
     """
     crew: list[_Worker[Item, Result]] = []
-    done: dict[int, Result | Lost] = {}
-    following, wanted = 0, 0
+    done: Backlog[Result] = Backlog()
+    following = 0
     again: list[int] = []  # calls whose process died; the first of them may be running
     alone = False  # whether it is
     try:
         for _ in range(min(workers, len(items))):
             crew.append(_Worker(function, limit_s))
-        while wanted < len(items):
+        while done.wanted < len(items):
             if again and not alone and all(worker.number is None for worker in crew):
                 crew[-1].give(again[0], items[again[0]])  # the newest has done nothing yet
                 alone = True
             for worker in crew:
-                if worker.number is None and following < len(items) and not again:
+                if worker.number is not None or again or following == len(items):
+                    continue
+                if done.takes(following, workers):
                     worker.give(following, items[following])
                     following += 1
             _wait(crew)
@@ -92,16 +144,14 @@ def each(
                 if lost and not lost.timed_out and not alone:
                     again.append(number)
                 else:
-                    done[number] = answer.value
+                    done.put(number, answer.value, answer.size)
                     again, alone = again[alone:], False
                 if lost:
                     crew.remove(worker)
                     worker.end()
                     if again or following < len(items):
                         crew.append(_Worker(function, limit_s))
-            while wanted in done:
-                yield done.pop(wanted)
-                wanted += 1
+            yield from done
     finally:
         for worker in crew:
             worker.end()
@@ -110,6 +160,7 @@ def each(
 @dataclass(frozen=True, slots=True)
 class _Answer(Generic[Result]):
     value: Result | Lost
+    size: int  # bytes of the item and the answer, as they were sent
 
 
 class _Worker(Generic[Item, Result]):
@@ -121,6 +172,7 @@ class _Worker(Generic[Item, Result]):
         self.pipe, theirs = _SPAWN.Pipe()
         self._limit_s = limit_s
         self._ready = False
+        self._sent = 0
         self._process = _SPAWN.Process(target=_work, args=(function, theirs), daemon=True)
         with _no_interrupt():
             self._process.start()
@@ -128,8 +180,10 @@ class _Worker(Generic[Item, Result]):
 
     def give(self, number: int, item: Item) -> None:
         self.number = number
+        content = ForkingPickler.dumps(item)
+        self._sent = len(content)
         with suppress(OSError):  # dead already: `answer` will see it
-            self.pipe.send(item)
+            self.pipe.send_bytes(content)
         self._start_clock()
 
     def _start_clock(self) -> None:
@@ -143,17 +197,18 @@ class _Worker(Generic[Item, Result]):
             return None
         if self.pipe.poll():
             try:
-                value = self.pipe.recv()
+                content = self.pipe.recv_bytes()
             except (EOFError, OSError):
-                return _Answer(self._death())
+                return _Answer(self._death(), self._sent)
             if not self._ready:
                 self._ready = True
                 self._start_clock()
                 return None
             self.number = self.deadline = None
-            return _Answer(value)
+            return _Answer(ForkingPickler.loads(content), self._sent + len(content))
         if self.deadline is not None and time.monotonic() >= self.deadline:
-            return _Answer(Lost(True, f"there is no end after {self._limit_s:g} s"))
+            late = Lost(True, f"there is no end after {self._limit_s:g} s")
+            return _Answer(late, self._sent)
         return None
 
     def _death(self) -> Lost:

@@ -10,20 +10,22 @@ import asyncio
 import logging
 import math
 import os
+import pickle
 import signal
 import socket
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from omnidata import mirror
 from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError, counted
-from omnidata.run.engines.local import Lost, cores
+from omnidata.run.engines.local import Backlog, Lost, cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -417,15 +419,17 @@ class Crew:
 _PARTS = 16
 """So many times each worker is given something, where there are as many items."""
 _MOST_AT_ONCE = 256
+_MOST_BYTES = 4 * 1024**2
+"""Of the items of a call, but for the last one."""
 _DEADLY = 3
 """How often an item may be alone with a worker that dies."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """What came of the items of a call, up to the one that took too long, if one did."""
+    """What came of the items of a call, up to the one that took too long, if one did; pickled."""
 
-    values: Sequence[Any]
+    values: Sequence[bytes]
     late: bool
 
 
@@ -439,7 +443,7 @@ class Caller:
 
     def __init__(self, function: Callable[[Any], Any], limit_s: float) -> None:
         self._function, self._limit_s = function, limit_s
-        self._values: list[Any] = []
+        self._values: list[bytes] = []
         self._began = 0.0
 
     async def here(self) -> str:
@@ -454,8 +458,12 @@ class Caller:
         """
         check_seen(sees)
 
-    async def call(self, items: Sequence[Any]) -> _Answers:
-        """Call the function on each, in order; who is late is left behind in its thread."""
+    async def call(self, items: Sequence[bytes]) -> _Answers:
+        """Call the function on each, in order; who is late is left behind in its thread.
+
+        Args:
+            items: pickled.
+        """
         self._values, self._began = [], time.monotonic()
         work = asyncio.ensure_future(asyncio.to_thread(self._call, items))
         while not work.done():
@@ -466,10 +474,10 @@ class Caller:
         work.result()
         return _Answers(self._values, late=False)
 
-    def _call(self, items: Sequence[Any]) -> None:
+    def _call(self, items: Sequence[bytes]) -> None:
         for item in items:
             self._began = time.monotonic()
-            self._values.append(self._function(item))
+            self._values.append(pickle.dumps(self._function(pickle.loads(item))))
 
 
 def each(
@@ -514,41 +522,66 @@ class _Calls(Generic[Item, Result]):
         self._crew, self._items, self._limit_s = crew, items, limit_s
         self._wanted = min(cluster.workers or crew.room + 1, len(items))
         size = min(max(1, len(items) // (_PARTS * max(1, self._wanted))), _MOST_AT_ONCE)
-        self._waiting = deque(
-            range(start, min(start + size, len(items))) for start in range(0, len(items), size)
-        )
+        self._size = size
+        self._waiting = [  # a heap: what was given out before comes first
+            (start, min(start + size, len(items))) for start in range(0, len(items), size)
+        ]
         self._busy: dict[Worker, range] = {}
+        self._sent: dict[int, int] = {}  # bytes
         self._alone: Counter[int] = Counter()
-        self._done: dict[int, Result | Lost] = {}
+        self._done: Backlog[Result] = Backlog()
         self._served = False
 
     def answers(self, sees: Sequence[Place]) -> Iterator[Result | Lost]:
         """All of them, in order."""
-        for number in range(len(self._items)):
-            while number not in self._done:
-                if self._waiting:
-                    self._crew.fill(min(self._wanted, len(self._waiting) + len(self._busy)), sees)
-                for worker in self._crew.free:
-                    if self._waiting:
-                        numbers = self._busy[worker] = self._waiting.popleft()
-                        self._crew.give(worker, "call", [self._items[each] for each in numbers])
-                for worker, outcome in self._crew.ended():
-                    self._end(worker, outcome)
-            yield self._done.pop(number)
+        while self._done.wanted < len(self._items):
+            if self._waiting:
+                self._crew.fill(min(self._wanted, len(self._waiting) + len(self._busy)), sees)
+            for worker in self._crew.free:
+                if self._waiting and self._done.takes(
+                    self._waiting[0][0], self._wanted * self._size
+                ):
+                    self._give(worker)
+            for worker, outcome in self._crew.ended():
+                self._end(worker, outcome)
+            yield from self._done
+
+    def _give(self, worker: Worker) -> None:
+        """Send the next items, or some of them where they are large."""
+        start, end = heappop(self._waiting)
+        contents: list[bytes] = []
+        total = 0
+        for number in range(start, end):
+            contents.append(content := pickle.dumps(self._items[number]))
+            self._sent[number] = len(content)
+            total += len(content)
+            if total > _MOST_BYTES:
+                break
+        self._busy[worker] = range(start, start + len(contents))
+        self._wait(range(start + len(contents), end))
+        self._crew.give(worker, "call", contents)
+
+    def _wait(self, numbers: range) -> None:
+        """Give items out again, before any later ones."""
+        if numbers:
+            heappush(self._waiting, (numbers.start, numbers.stop))
+
+    def _put(self, number: int, answer: Result | Lost, size: int = 0) -> None:
+        self._done.put(number, answer, self._sent.pop(number) + size)
 
     def _end(self, worker: Worker, outcome: Any) -> None:
         numbers = self._busy.pop(worker)
         if isinstance(outcome, _Answers):
             self._served = True
             self._crew.praise()
-            self._done.update(zip(numbers, outcome.values, strict=False))
+            for number, value in zip(numbers, outcome.values, strict=False):
+                self._put(number, pickle.loads(value), len(value))
             rest = numbers[len(outcome.values) :]
             if outcome.late:
                 self._crew.dismiss(worker)
-                self._done[rest[0]] = Lost(True, f"there is no end after {self._limit_s:g} s")
+                self._put(rest[0], Lost(True, f"there is no end after {self._limit_s:g} s"))
                 rest = rest[1:]
-            if rest:
-                self._waiting.appendleft(rest)
+            self._wait(rest)
         elif isinstance(outcome, Died):
             self._mourn(worker, outcome, numbers)
         else:
@@ -559,13 +592,14 @@ class _Calls(Generic[Item, Result]):
         self._crew.blame(worker, died, FUTILE + _MOST_AT_ONCE.bit_length())
         if len(numbers) > 1:
             half = len(numbers) // 2
-            self._waiting.extendleft((numbers[half:], numbers[:half]))
+            self._wait(numbers[:half])
+            self._wait(numbers[half:])
             return
         self._alone[numbers[0]] += 1
         if self._alone[numbers[0]] < _DEADLY:
-            self._waiting.appendleft(numbers)
+            self._wait(numbers)
             return
-        self._done[numbers[0]] = Lost(False, f"the process at work on it ended ({died.why})")
+        self._put(numbers[0], Lost(False, f"the process at work on it ended ({died.why})"))
         if self._served:  # the item is at fault, not the cluster
             self._crew.praise()
 

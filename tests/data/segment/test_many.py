@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -91,13 +92,49 @@ def test_an_interrupted_call_goes_on_and_cuts_nothing_twice(tmp_path: Path) -> N
         segment_all(read_list(path), tmp_path / "out", progress=stop)
     cut = {place.name for place in (tmp_path / ".out.unfinished" / "parts").iterdir()}
     assert len(cut) == 2
-    for name in ("R0.mkv", "R1.mkv"):  # who cuts them again finds no film
-        stat = (tmp_path / name).stat()
-        (tmp_path / name).write_bytes(bytes(stat.st_size))
-        os.utime(tmp_path / name, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    blank(tmp_path / "R0.mkv", tmp_path / "R1.mkv")
     assert segment_all(read_list(path), tmp_path / "out") == whole
     assert same_files(tmp_path / "whole", tmp_path / "out")
     assert not (tmp_path / ".out.unfinished").exists()
+
+
+def blank(*recordings: Path) -> None:
+    """Who cuts them again finds no film, and nothing else has changed."""
+    for path in recordings:
+        stat = path.stat()
+        path.write_bytes(bytes(stat.st_size))
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def test_a_call_that_ends_while_the_tree_is_made_loses_no_cut(tmp_path: Path) -> None:
+    path = listed(tmp_path, 2)
+
+    def stop(done: int, total: int) -> None:
+        if done == total:
+            raise KeyboardInterrupt
+
+    whole = segment_all(read_list(path), tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        segment_all(read_list(path), tmp_path / "out", progress=stop)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            segment_all(read_list(path), tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    blank(tmp_path / "R0.mkv", tmp_path / "R1.mkv")
+    assert segment_all(read_list(path), tmp_path / "out") == whole
+    assert same_files(tmp_path / "whole", tmp_path / "out")
+
+
+def test_a_recording_that_is_listed_twice_is_cut_once(tmp_path: Path) -> None:
+    path = listed(tmp_path, 1)
+    path.write_text(f"{path.read_text()}\n" * 8)
+    found = segment_all(read_list(path), tmp_path / "out", workers=4)
+    assert [done.steps for _, done in found.episodes] == [2]
+    assert [finding.where for finding in found.findings] == [f"{path}:{n}" for n in range(2, 9)]
+    assert len(load(tmp_path / "out", strict=True).steps) == 2
 
 
 @pytest.mark.parametrize(
