@@ -447,7 +447,6 @@ def _mirrored(cache: _Cache, place: Address, found: Listing, others: Mapping[str
             for name, about in objects.items():
                 key, then = before.get(name, (0, None))
                 if then is None:
-                    _place_holder(cache, root / name, about)
                     new[name] = about
                 elif (then.size, then.version) != (about.size, about.version):
                     _renew(cache, root / name, key, about, number)
@@ -462,11 +461,15 @@ def _mirrored(cache: _Cache, place: Address, found: Listing, others: Mapping[str
                         for one, o in new.items()
                     ),
                 )
+            for name, about in new.items():  # known by now, so that one who is killed leaves none
+                _place_holder(cache, root / name, about)
 
         plain = dict(found.objects)
         packed = [name for name, about in plain.items() if is_zip(name) and about.size]
         zips = {name: plain.pop(name) for name in packed if place.scheme not in _DISK}
         hidden = {_PACKED + name: about for name, about in zips.items()}
+        if place.scheme in _DISK:
+            _unlink(root, others)  # before a file is made, which a link would lead to the user's
         if not zips:
             _forget(cache, root, before, plain)
         bring(plain | hidden)
@@ -915,12 +918,19 @@ def _named(root: Path, name: str | Path) -> Path:
     return path.with_suffix("") if is_zip(path.name) and not path.exists() else path
 
 
-def _link(root: Path, others: Mapping[str, Path]) -> None:
-    """Make the links of a mirror, and remove those that are none any more."""
-    for above, folders, files in os.walk(root):
+def _unlink(root: Path, others: Mapping[str, Path]) -> None:
+    """Remove the links of a mirror that are none any more, and the folders that held only those."""
+    for above, folders, files in os.walk(root, topdown=False):
         for path in (Path(above, name) for name in (*folders, *files) if _is_link(above, name)):
             if path.readlink() != others.get(path.relative_to(root).as_posix()):
                 path.unlink()
+        if above != os.fspath(root):
+            with suppress(OSError):  # something is left in it
+                Path(above).rmdir()
+
+
+def _link(root: Path, others: Mapping[str, Path]) -> None:
+    """Make the links of a mirror."""
     for name, target in others.items():
         path = root / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -192,6 +192,33 @@ def test_a_zip_that_has_changed_is_read_anew_and_versions_are_never_mixed(screen
     assert mirror.local(screens) == screens
 
 
+def listed(folder: Path) -> dict[str, bytes]:
+    """All files below a folder, those that links lead to among them."""
+    walked = os.walk(folder, followlinks=True)
+    paths = [Path(above, name) for above, _, names in walked for name in names]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def test_zips_that_come_and_go_beside_files_write_no_file_and_hide_none(screens: Path) -> None:
+    """What was shown by one link to its folder is shown file by file, and by one link again."""
+    (screens / "sub").mkdir()
+    (screens / "sub" / "more.json").write_text("[1]")
+    (screens / "far").mkdir()
+    (screens / "far" / "own.png").write_bytes(b"own")
+    first = listed(mirror.local(screens))
+    for name, member in (("sub/images.zip", "c.png"), ("far.zip", "d.png")):
+        zip_of((member, b"C"))(screens / name)
+        before = listed(screens)
+        root = mirror.local(screens)
+        assert listed(screens) == before, "the user's folder was written to"
+        ref = MediaRef("image", root, f"{name[:-4]}/{member}")
+        assert media.read_bytes(ref) == b"C"
+        assert {*listed(root)} == {*first, ref.path}
+        assert listed(screens) == before
+        (screens / name).unlink()
+        assert {*listed(mirror.local(screens))} == {*first}
+
+
 @pytest.mark.parametrize("case", [case for case, about in HOSTILE.items() if about[0] == "a.zip"])
 def test_a_hostile_zip_is_a_file_and_nothing_more(
     case: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
