@@ -276,6 +276,29 @@ def test_a_zip_that_a_link_leads_to_elsewhere_is_not_opened(tmp_path: Path) -> N
     assert mirror.local(tmp_path / "data") == tmp_path / "data"
 
 
+def test_a_zip_whose_folder_is_a_link_elsewhere_is_a_file(screens: Path, tmp_path: Path) -> None:
+    """Else what lies there would be shown as the data's, and its links be no links."""
+    (tmp_path / "elsewhere" / "deep").mkdir(parents=True)
+    (screens / "images").symlink_to(tmp_path / "elsewhere")
+    assert mirror.local(screens) == screens
+
+
+def test_zips_with_names_that_nobody_can_say_or_see_are_files(screens: Path) -> None:
+    own = (screens / "images.zip").read_bytes()
+    Path(os.fsdecode(os.fsencode(screens) + b"/\xff.zip")).write_bytes(own)
+    (screens / ".hidden.zip").write_bytes(own)
+    root = mirror.local(screens)
+    assert sorted(path.name for path in root.iterdir() if path.is_dir()) == ["images"]
+    fsspec = pytest.importorskip("fsspec")
+    names = {"...zip", ".zip", ".zips.zip", "b/...zip", "images.zip"}
+    for name in names:
+        fsspec.filesystem("memory").pipe(f"/unseen/{name}", own)
+    root = mirror.local("memory://unseen")
+    kept = {name for name in names if name != "images.zip"}
+    members = {"images/a.png", "images/b/c.png", ".zips/images.zip"}
+    assert {*listed(root.parent)} == {f"unseen/{name}" for name in kept | members}
+
+
 def test_more_than_a_medium_may_have_is_refused_before_it_is_unpacked(
     screens: Path, cache: Path
 ) -> None:
