@@ -32,7 +32,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from filelock import FileLock, Timeout
 
-from omnidata.errors import DataError, StoreError, UsageError
+from omnidata.errors import DataError, FileError, StoreError, UsageError
 from omnidata.object_stores import (
     Address,
     Listing,
@@ -590,6 +590,7 @@ def fill(path: Path, start: int = 0, end: int | None = None, *, ahead: int = 0) 
         ahead: how many are fetched after those, if any of those has to be.
 
     Raises:
+        FileError: the file is a broken one of a zip.
         StoreError: the store does not give them, or the cache cannot keep them.
     """
     if is_mirrored(path):
@@ -731,7 +732,7 @@ class Ranged(io.RawIOBase):
         """Read the next bytes.
 
         Raises:
-            StoreError: as `fill`.
+            FileError, StoreError: as `fill`.
         """
         view = memoryview(buffer).cast("B")
         end = min(self._at + len(view), self._size)
@@ -791,7 +792,8 @@ def _unpack(cache: _Cache, known: _Known, archive: str, about: StoredObject, it:
     """Write a member of a zip into its file.
 
     Raises:
-        StoreError: it is broken, or the zip is another by now or is not given.
+        FileError: it is broken.
+        StoreError: the zip is another by now, or is not given.
     """
     at = 0
     try:
@@ -799,7 +801,7 @@ def _unpack(cache: _Cache, known: _Known, archive: str, about: StoredObject, it:
             _write(known, at, piece)
             at += len(piece)
     except ValueError as error:
-        raise StoreError(
+        raise FileError(
             f"the file in {archive} is broken ({error})",
             where=shown(known.path),
             expected="the bytes whose size and check sum the zip's directory has",

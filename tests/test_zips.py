@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -22,11 +23,20 @@ from hypothesis import strategies as st
 
 from omnidata import media, mirror, zips
 from omnidata.cli import main
-from omnidata.errors import DataError, MediaError, MissingMediaError, StoreError
+from omnidata.errors import (
+    DataError,
+    FileError,
+    MediaError,
+    MissingMediaError,
+    StoreError,
+    UnansweredError,
+)
+from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, MediaRef
 from tests.loaders import desk, osworld, published_forms
 from tests.loaders.test_archives import HOSTILE, mode_of, parts, zip_of
+from tests.run.scripted import Looking, finals
 
 
 @pytest.fixture(autouse=True)
@@ -232,7 +242,7 @@ def test_a_hostile_zip_is_a_file_and_nothing_more(
     if root != data:  # broken where only its content tells
         files = [path for path in (root / "a").rglob("*") if path.is_file()]
         assert files
-        with pytest.raises(StoreError, match="is broken"):
+        with pytest.raises(FileError, match="is broken"):
             for path in files:
                 mirror.fill(path)
         return
@@ -240,6 +250,53 @@ def test_a_hostile_zip_is_a_file_and_nothing_more(
         media.resolve(MediaRef("image", data, "a/x.png"))
     assert f"unpack {name}, which is not read here" in str(lacking.value)
     assert not list(cache.rglob("*.png"))
+
+
+def spoil(archive: Path, name: str) -> None:
+    """Change a byte of a member, and leave its check sum."""
+    with zipfile.ZipFile(archive) as packed:
+        info = packed.getinfo(name)
+    with archive.open("r+b") as file:
+        file.seek(info.header_offset + 30 + len(name) + info.compress_size // 2)
+        (byte,) = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 1]))
+
+
+def test_a_broken_member_is_a_broken_medium_and_other_media_are_looked_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screenspot(tmp_path / "plain")
+    data = pack(tmp_path / "plain", tmp_path / "packed")
+    (archive,) = data.glob("*.zip")
+    with zipfile.ZipFile(archive) as packed:
+        spoiled = next(info.filename for info in packed.infolist() if not info.is_dir())
+    spoil(archive, spoiled)
+    with pytest.raises(SystemExit) as done:
+        main(["validate", "screenspot", str(data), "--workers", "1", "--json"])
+    said = capsys.readouterr()
+    assert done.value.code == 1, said.err
+    codes = [found["code"] for found in json.loads(said.out)["findings"]]
+    assert codes == ["media-unreadable"]
+    assert f"the file in {archive.name} is broken" in said.out
+    task = get_task("screenspot")
+    with pytest.raises(UnansweredError, match="is broken"):  # both steps show that screenshot
+        evaluate(task, task.load(data), Looking(), tmp_path / "run")
+    assert {*finals(tmp_path / "run").values()} == {"media_error"}
+
+
+def test_a_broken_annotation_in_a_zip_ends_the_command_and_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screenspot(tmp_path / "plain")
+    (row,) = (tmp_path / "plain").rglob("*.json")
+    (tmp_path / "packed").mkdir()
+    zip_of((row.name, row.read_bytes()))(tmp_path / "packed" / "rows.zip")
+    spoil(tmp_path / "packed" / "rows.zip", row.name)
+    with pytest.raises(SystemExit) as done:
+        main(["info", "screenspot", str(tmp_path / "packed")])
+    assert done.value.code == 2
+    assert "the file in rows.zip is broken" in capsys.readouterr().err
 
 
 def test_a_snapshot_of_the_hub_whose_zip_is_a_link_to_its_blob_is_read(tmp_path: Path) -> None:
