@@ -357,7 +357,7 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
         beside: the folder that a relative path is meant from, if not the current one.
 
     Raises:
-        UsageError: the URL is none of a store.
+        UsageError: the URL is none of a store; or the cache lies in the data.
         DataError: nothing is there, or names of objects cannot be files' (`check_names`).
         StoreError, PlatformError: as `omnidata.object_stores.listing`.
     """
@@ -573,6 +573,14 @@ def is_mirrored(path: str | Path) -> bool:
     at = len(stores) + len(folder) + 1 + len(_tail(url))
     ends = [*(end for end, letter in enumerate(text) if letter == "/" and end > at), len(text)]
     return not any(os.path.islink(text[:end]) for end in ends)  # noqa: PTH114  asked often
+
+
+def zip_of(path: Path) -> str:
+    """The name of the zip that a file of a mirror lies in; empty for any other path."""
+    if not is_mirrored(path):
+        return ""
+    found = place_of(_cache(_holder(os.fspath(path))).known(os.fspath(path)).about)
+    return found[0] if found else ""
 
 
 def _holder(path: str) -> str:
@@ -887,7 +895,11 @@ def _with_members(data: Path) -> Path:
 
 
 def _of_folder(place: Address) -> Path | None:
-    """The mirror of a folder of this disk; None where no file lies in a zip that is read."""
+    """The mirror of a folder of this disk; None where no file lies in a zip that is read.
+
+    Raises:
+        UsageError: the cache would lie in the data.
+    """
     folder = place.path
     if _holder(f"{folder}{os.sep}") or not folder.isprintable():
         return None
@@ -899,6 +911,13 @@ def _of_folder(place: Address) -> Path | None:
         others = links(folder, found, members) if found else {}
     except OSError:  # a folder that cannot be read: whoever reads the data says so
         return None
+    if members and _stores().startswith(folder.rstrip(os.sep) + os.sep):
+        raise UsageError(
+            "the cache lies in data with zips, where all that it holds would be data too",
+            where=str(cache_folder()),
+            expected=f"a folder outside {folder}",
+            remedy=f"name another one with --cache-dir, or in {CACHE_VARIABLE}",
+        )
     return _brought_up_to_date(place, Listing(folder, members), others) if members else None
 
 

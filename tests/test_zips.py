@@ -299,6 +299,39 @@ def test_a_broken_annotation_in_a_zip_ends_the_command_and_names_it(
     assert "the file in rows.zip is broken" in capsys.readouterr().err
 
 
+def test_rows_that_are_in_a_zip_and_elsewhere_are_a_finding(tmp_path: Path) -> None:
+    """The ids of many benchmarks tell files apart, so that both copies count."""
+    data, held = tmp_path / "data", io.BytesIO()
+    screenspot(data)
+    with zipfile.ZipFile(held, "w") as archive:
+        for path in data.rglob("*.*"):
+            archive.write(path, Path("old", path.relative_to(data)))
+    task = get_task("screenspot")
+    assert not task.load(data).findings
+    (data / "backup.zip").write_bytes(held.getvalue())
+    source = task.load(data)
+    assert len(source.steps) == 4
+    (again,) = source.findings
+    assert (again.code, again.severity) == ("rows-again", "warning")
+    assert "files of rows in backup.zip that are elsewhere in the data too: 1" in again.what
+    (data / "other.zip").write_bytes(held.getvalue())
+    for path in data.glob("*.json"):
+        path.unlink()
+    (again,) = task.load(data).findings
+    assert "files of rows in other.zip that are elsewhere in the data too: 1" in again.what
+
+
+def test_a_cache_in_data_with_zips_is_refused(
+    screens: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OMNIDATA_CACHE", str(screens / "cache"))
+    with pytest.raises(SystemExit) as done:
+        main(["info", "screenspot", str(screens)])
+    assert done.value.code == 2
+    assert "the cache lies in data with zips" in capsys.readouterr().err
+    assert not (screens / "cache").exists()
+
+
 def test_a_snapshot_of_the_hub_whose_zip_is_a_link_to_its_blob_is_read(tmp_path: Path) -> None:
     own = tmp_path / "datasets--o--n"
     data = own / "snapshots" / "1"
