@@ -890,6 +890,7 @@ def _with_members(data: Path) -> Path:
         return data
     if (root := _of_folder(place)) is None:
         return data
+    _as_named[place.url] = os.fspath(above)
     path = _named(root, data.relative_to(above))
     return path if path.exists() else data
 
@@ -987,10 +988,14 @@ def source(path: str | Path) -> str:
     return _url_at(text, stores) if (stores := _holder(text)) else ""
 
 
+_as_named: dict[str, str] = {}
+"""Folders of this disk as this process was told of them last, by the URLs of their mirrors."""
+
+
 def _said(url: str) -> str:
-    """A URL of a mirror as the user named it, or the path of its folder."""
+    """A URL of a mirror, or the path of its folder, as the user named it."""
     scheme, _, path = url.partition("://")
-    return path if scheme in _DISK else url
+    return _as_named.get(url, path) if scheme in _DISK else url
 
 
 def _url_at(path: str, stores: str) -> str:

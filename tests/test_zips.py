@@ -174,6 +174,15 @@ def test_a_named_file_has_media_in_the_zips_beside_it(screens: Path) -> None:
     assert mirror.again(mirror.source(whole)) == whole
 
 
+def test_messages_and_records_name_data_as_the_user_did(
+    screens: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(screens.parent)
+    for name in ("data", "data/rows.json"):
+        assert mirror.shown(mirror.local(name)) == name
+    assert mirror.shown(mirror.local("data") / "images/a.png") == "data/images/a.png"
+
+
 def test_a_zip_or_a_folder_in_it_may_be_the_data(tmp_path: Path) -> None:
     osworld.plain(tmp_path / "plain")
     zips = pack(tmp_path / "plain", tmp_path / "packed")
