@@ -248,7 +248,7 @@ def open_file(path: Path, limit: int) -> BufferedReader:
         limit: bytes that it may have, unless the environment says more.
 
     Raises:
-        FileError: as `check_file`.
+        FileError: as `check_file`, or it is a broken one of a zip.
         OSError: it is missing, or cannot be opened.
         StoreError: it stands for an object that its store does not give.
     """

@@ -32,7 +32,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from filelock import FileLock, Timeout
 
-from omnidata.errors import DataError, StoreError, UsageError
+from omnidata.errors import DataError, FileError, StoreError, UsageError
 from omnidata.object_stores import (
     Address,
     Listing,
@@ -357,7 +357,7 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
         beside: the folder that a relative path is meant from, if not the current one.
 
     Raises:
-        UsageError: the URL is none of a store.
+        UsageError: the URL is none of a store; or the cache lies in the data.
         DataError: nothing is there, or names of objects cannot be files' (`check_names`).
         StoreError, PlatformError: as `omnidata.object_stores.listing`.
     """
@@ -447,7 +447,6 @@ def _mirrored(cache: _Cache, place: Address, found: Listing, others: Mapping[str
             for name, about in objects.items():
                 key, then = before.get(name, (0, None))
                 if then is None:
-                    _place_holder(cache, root / name, about)
                     new[name] = about
                 elif (then.size, then.version) != (about.size, about.version):
                     _renew(cache, root / name, key, about, number)
@@ -462,11 +461,15 @@ def _mirrored(cache: _Cache, place: Address, found: Listing, others: Mapping[str
                         for one, o in new.items()
                     ),
                 )
+            for name, about in new.items():  # known by now, so that one who is killed leaves none
+                _place_holder(cache, root / name, about)
 
         plain = dict(found.objects)
         packed = [name for name, about in plain.items() if is_zip(name) and about.size]
         zips = {name: plain.pop(name) for name in packed if place.scheme not in _DISK}
         hidden = {_PACKED + name: about for name, about in zips.items()}
+        if place.scheme in _DISK:
+            _unlink(root, others)  # before a file is made, which a link would lead to the user's
         if not zips:
             _forget(cache, root, before, plain)
         bring(plain | hidden)
@@ -572,6 +575,14 @@ def is_mirrored(path: str | Path) -> bool:
     return not any(os.path.islink(text[:end]) for end in ends)  # noqa: PTH114  asked often
 
 
+def zip_of(path: Path) -> str:
+    """The name of the zip that a file of a mirror lies in; empty for any other path."""
+    if not is_mirrored(path):
+        return ""
+    found = place_of(_cache(_holder(os.fspath(path))).known(os.fspath(path)).about)
+    return found[0] if found else ""
+
+
 def _holder(path: str) -> str:
     """The folder of mirrors that a path lies in; empty where it lies in none."""
     return next((stores for stores in (_stores(), *_used) if path.startswith(stores)), "")
@@ -587,6 +598,7 @@ def fill(path: Path, start: int = 0, end: int | None = None, *, ahead: int = 0) 
         ahead: how many are fetched after those, if any of those has to be.
 
     Raises:
+        FileError: the file is a broken one of a zip.
         StoreError: the store does not give them, or the cache cannot keep them.
     """
     if is_mirrored(path):
@@ -728,7 +740,7 @@ class Ranged(io.RawIOBase):
         """Read the next bytes.
 
         Raises:
-            StoreError: as `fill`.
+            FileError, StoreError: as `fill`.
         """
         view = memoryview(buffer).cast("B")
         end = min(self._at + len(view), self._size)
@@ -788,7 +800,8 @@ def _unpack(cache: _Cache, known: _Known, archive: str, about: StoredObject, it:
     """Write a member of a zip into its file.
 
     Raises:
-        StoreError: it is broken, or the zip is another by now or is not given.
+        FileError: it is broken.
+        StoreError: the zip is another by now, or is not given.
     """
     at = 0
     try:
@@ -796,7 +809,7 @@ def _unpack(cache: _Cache, known: _Known, archive: str, about: StoredObject, it:
             _write(known, at, piece)
             at += len(piece)
     except ValueError as error:
-        raise StoreError(
+        raise FileError(
             f"the file in {archive} is broken ({error})",
             where=shown(known.path),
             expected="the bytes whose size and check sum the zip's directory has",
@@ -877,12 +890,17 @@ def _with_members(data: Path) -> Path:
         return data
     if (root := _of_folder(place)) is None:
         return data
+    _as_named[place.url] = os.fspath(above)
     path = _named(root, data.relative_to(above))
     return path if path.exists() else data
 
 
 def _of_folder(place: Address) -> Path | None:
-    """The mirror of a folder of this disk; None where no file lies in a zip that is read."""
+    """The mirror of a folder of this disk; None where no file lies in a zip that is read.
+
+    Raises:
+        UsageError: the cache would lie in the data.
+    """
     folder = place.path
     if _holder(f"{folder}{os.sep}") or not folder.isprintable():
         return None
@@ -894,6 +912,13 @@ def _of_folder(place: Address) -> Path | None:
         others = links(folder, found, members) if found else {}
     except OSError:  # a folder that cannot be read: whoever reads the data says so
         return None
+    if members and _stores().startswith(folder.rstrip(os.sep) + os.sep):
+        raise UsageError(
+            "the cache lies in data with zips, where all that it holds would be data too",
+            where=str(cache_folder()),
+            expected=f"a folder outside {folder}",
+            remedy=f"name another one with --cache-dir, or in {CACHE_VARIABLE}",
+        )
     return _brought_up_to_date(place, Listing(folder, members), others) if members else None
 
 
@@ -915,12 +940,19 @@ def _named(root: Path, name: str | Path) -> Path:
     return path.with_suffix("") if is_zip(path.name) and not path.exists() else path
 
 
-def _link(root: Path, others: Mapping[str, Path]) -> None:
-    """Make the links of a mirror, and remove those that are none any more."""
-    for above, folders, files in os.walk(root):
+def _unlink(root: Path, others: Mapping[str, Path]) -> None:
+    """Remove the links of a mirror that are none any more, and the folders that held only those."""
+    for above, folders, files in os.walk(root, topdown=False):
         for path in (Path(above, name) for name in (*folders, *files) if _is_link(above, name)):
             if path.readlink() != others.get(path.relative_to(root).as_posix()):
                 path.unlink()
+        if above != os.fspath(root):
+            with suppress(OSError):  # something is left in it
+                Path(above).rmdir()
+
+
+def _link(root: Path, others: Mapping[str, Path]) -> None:
+    """Make the links of a mirror."""
     for name, target in others.items():
         path = root / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -956,10 +988,14 @@ def source(path: str | Path) -> str:
     return _url_at(text, stores) if (stores := _holder(text)) else ""
 
 
+_as_named: dict[str, str] = {}
+"""Folders of this disk as this process was told of them last, by the URLs of their mirrors."""
+
+
 def _said(url: str) -> str:
-    """A URL of a mirror as the user named it, or the path of its folder."""
+    """A URL of a mirror, or the path of its folder, as the user named it."""
     scheme, _, path = url.partition("://")
-    return path if scheme in _DISK else url
+    return _as_named.get(url, path) if scheme in _DISK else url
 
 
 def _url_at(path: str, stores: str) -> str:

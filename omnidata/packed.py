@@ -29,11 +29,15 @@ _DEEPEST: Final = 2  # folders between the data and a zip
 def is_zip(name: str) -> bool:
     """Whether a name below the data may be that of a zip that is looked into.
 
+    No hidden one is, nor one whose name a database and a message cannot have.
+
     Examples:
-        >>> is_zip("screens/images.zip"), is_zip("a/b/c/d.zip"), is_zip("a.png")
-        (True, False, False)
+        >>> is_zip("screens/images.zip"), is_zip("a/b/c/d.zip"), is_zip("a.png"), is_zip("...zip")
+        (True, False, False, False)
     """
-    return name.lower().endswith(_ZIP) and name.count("/") <= _DEEPEST
+    parts = name.split("/")
+    plain = name.isprintable() and not any(part.startswith(".") for part in parts)
+    return plain and name.lower().endswith(_ZIP) and len(parts) <= _DEEPEST + 1
 
 
 def placed(
@@ -97,13 +101,13 @@ def looking(names: Iterable[str]) -> Callable[[str], Kind]:
 
 
 def looking_on_disk(folder: str) -> Callable[[str], Kind]:
-    """Says what lies at a name below a folder of this disk."""
+    """Says what lies at a name below a folder of this disk; a link is a file, wherever it leads."""
 
     def look(name: str) -> Kind:
         path = os.path.join(folder, name)  # noqa: PTH118  asked of each member
         if not os.path.lexists(path):
             return ""
-        return "folder" if os.path.isdir(path) else "file"  # noqa: PTH112
+        return "folder" if os.path.isdir(path) and not os.path.islink(path) else "file"  # noqa: PTH112, PTH114
 
     return look
 

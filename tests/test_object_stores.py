@@ -20,8 +20,8 @@ from omnidata.errors import DataError, MediaError, PlatformError, StoreError, Us
 from omnidata.object_stores import address, check_names
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
-from omnidata.types import ByteRange, Completion, MediaRef, Prepared, Request
-from tests.run.scripted import Scripted, finals
+from omnidata.types import ByteRange, MediaRef
+from tests.run.scripted import Looking, finals
 from tests.trees import row, write_app
 
 pytest.importorskip("s3fs", reason="omnidata[s3] is not installed: `make test` installs it")
@@ -56,22 +56,6 @@ def store(server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def uploaded(server: S3Server, few: Path) -> str:
     server.put_folder(few, "omnigui")
     return DATA
-
-
-class Looking(Scripted):
-    """Reads all media of the steps that it is asked about."""
-
-    accepts = frozenset({"image", "video", "audio"})
-
-    def __init__(self) -> None:
-        super().__init__(lambda name, attempt: Completion(text='{"action_type": -1}'))
-
-    def prepare(self, request: Request) -> Prepared:
-        for message in request.conversation:
-            for part in message.parts:
-                if part.media:
-                    media.read_bytes(part.media)
-        return super().prepare(request)
 
 
 def age(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -22,11 +23,20 @@ from hypothesis import strategies as st
 
 from omnidata import media, mirror, zips
 from omnidata.cli import main
-from omnidata.errors import DataError, MediaError, MissingMediaError, StoreError
+from omnidata.errors import (
+    DataError,
+    FileError,
+    MediaError,
+    MissingMediaError,
+    StoreError,
+    UnansweredError,
+)
+from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, MediaRef
 from tests.loaders import desk, osworld, published_forms
 from tests.loaders.test_archives import HOSTILE, mode_of, parts, zip_of
+from tests.run.scripted import Looking, finals
 
 
 @pytest.fixture(autouse=True)
@@ -164,6 +174,15 @@ def test_a_named_file_has_media_in_the_zips_beside_it(screens: Path) -> None:
     assert mirror.again(mirror.source(whole)) == whole
 
 
+def test_messages_and_records_name_data_as_the_user_did(
+    screens: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(screens.parent)
+    for name in ("data", "data/rows.json"):
+        assert mirror.shown(mirror.local(name)) == name
+    assert mirror.shown(mirror.local("data") / "images/a.png") == "data/images/a.png"
+
+
 def test_a_zip_or_a_folder_in_it_may_be_the_data(tmp_path: Path) -> None:
     osworld.plain(tmp_path / "plain")
     zips = pack(tmp_path / "plain", tmp_path / "packed")
@@ -192,6 +211,33 @@ def test_a_zip_that_has_changed_is_read_anew_and_versions_are_never_mixed(screen
     assert mirror.local(screens) == screens
 
 
+def listed(folder: Path) -> dict[str, bytes]:
+    """All files below a folder, those that links lead to among them."""
+    walked = os.walk(folder, followlinks=True)
+    paths = [Path(above, name) for above, _, names in walked for name in names]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def test_zips_that_come_and_go_beside_files_write_no_file_and_hide_none(screens: Path) -> None:
+    """What was shown by one link to its folder is shown file by file, and by one link again."""
+    (screens / "sub").mkdir()
+    (screens / "sub" / "more.json").write_text("[1]")
+    (screens / "far").mkdir()
+    (screens / "far" / "own.png").write_bytes(b"own")
+    first = listed(mirror.local(screens))
+    for name, member in (("sub/images.zip", "c.png"), ("far.zip", "d.png")):
+        zip_of((member, b"C"))(screens / name)
+        before = listed(screens)
+        root = mirror.local(screens)
+        assert listed(screens) == before, "the user's folder was written to"
+        ref = MediaRef("image", root, f"{name[:-4]}/{member}")
+        assert media.read_bytes(ref) == b"C"
+        assert {*listed(root)} == {*first, ref.path}
+        assert listed(screens) == before
+        (screens / name).unlink()
+        assert {*listed(mirror.local(screens))} == {*first}
+
+
 @pytest.mark.parametrize("case", [case for case, about in HOSTILE.items() if about[0] == "a.zip"])
 def test_a_hostile_zip_is_a_file_and_nothing_more(
     case: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
@@ -205,7 +251,7 @@ def test_a_hostile_zip_is_a_file_and_nothing_more(
     if root != data:  # broken where only its content tells
         files = [path for path in (root / "a").rglob("*") if path.is_file()]
         assert files
-        with pytest.raises(StoreError, match="is broken"):
+        with pytest.raises(FileError, match="is broken"):
             for path in files:
                 mirror.fill(path)
         return
@@ -213,6 +259,86 @@ def test_a_hostile_zip_is_a_file_and_nothing_more(
         media.resolve(MediaRef("image", data, "a/x.png"))
     assert f"unpack {name}, which is not read here" in str(lacking.value)
     assert not list(cache.rglob("*.png"))
+
+
+def spoil(archive: Path, name: str) -> None:
+    """Change a byte of a member, and leave its check sum."""
+    with zipfile.ZipFile(archive) as packed:
+        info = packed.getinfo(name)
+    with archive.open("r+b") as file:
+        file.seek(info.header_offset + 30 + len(name) + info.compress_size // 2)
+        (byte,) = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 1]))
+
+
+def test_a_broken_member_is_a_broken_medium_and_other_media_are_looked_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screenspot(tmp_path / "plain")
+    data = pack(tmp_path / "plain", tmp_path / "packed")
+    (archive,) = data.glob("*.zip")
+    with zipfile.ZipFile(archive) as packed:
+        spoiled = next(info.filename for info in packed.infolist() if not info.is_dir())
+    spoil(archive, spoiled)
+    with pytest.raises(SystemExit) as done:
+        main(["validate", "screenspot", str(data), "--workers", "1", "--json"])
+    said = capsys.readouterr()
+    assert done.value.code == 1, said.err
+    codes = [found["code"] for found in json.loads(said.out)["findings"]]
+    assert codes == ["media-unreadable"]
+    assert f"the file in {archive.name} is broken" in said.out
+    task = get_task("screenspot")
+    with pytest.raises(UnansweredError, match="is broken"):  # both steps show that screenshot
+        evaluate(task, task.load(data), Looking(), tmp_path / "run")
+    assert {*finals(tmp_path / "run").values()} == {"media_error"}
+
+
+def test_a_broken_annotation_in_a_zip_ends_the_command_and_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screenspot(tmp_path / "plain")
+    (row,) = (tmp_path / "plain").rglob("*.json")
+    (tmp_path / "packed").mkdir()
+    zip_of((row.name, row.read_bytes()))(tmp_path / "packed" / "rows.zip")
+    spoil(tmp_path / "packed" / "rows.zip", row.name)
+    with pytest.raises(SystemExit) as done:
+        main(["info", "screenspot", str(tmp_path / "packed")])
+    assert done.value.code == 2
+    assert "the file in rows.zip is broken" in capsys.readouterr().err
+
+
+def test_rows_that_are_in_a_zip_and_elsewhere_are_a_finding(tmp_path: Path) -> None:
+    """The ids of many benchmarks tell files apart, so that both copies count."""
+    data, held = tmp_path / "data", io.BytesIO()
+    screenspot(data)
+    with zipfile.ZipFile(held, "w") as archive:
+        for path in data.rglob("*.*"):
+            archive.write(path, Path("old", path.relative_to(data)))
+    task = get_task("screenspot")
+    assert not task.load(data).findings
+    (data / "backup.zip").write_bytes(held.getvalue())
+    source = task.load(data)
+    assert len(source.steps) == 4
+    (again,) = source.findings
+    assert (again.code, again.severity) == ("rows-again", "warning")
+    assert "files of rows in backup.zip that are elsewhere in the data too: 1" in again.what
+    (data / "other.zip").write_bytes(held.getvalue())
+    for path in data.glob("*.json"):
+        path.unlink()
+    (again,) = task.load(data).findings
+    assert "files of rows in other.zip that are elsewhere in the data too: 1" in again.what
+
+
+def test_a_cache_in_data_with_zips_is_refused(
+    screens: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OMNIDATA_CACHE", str(screens / "cache"))
+    with pytest.raises(SystemExit) as done:
+        main(["info", "screenspot", str(screens)])
+    assert done.value.code == 2
+    assert "the cache lies in data with zips" in capsys.readouterr().err
+    assert not (screens / "cache").exists()
 
 
 def test_a_snapshot_of_the_hub_whose_zip_is_a_link_to_its_blob_is_read(tmp_path: Path) -> None:
@@ -247,6 +373,29 @@ def test_a_zip_that_a_link_leads_to_elsewhere_is_not_opened(tmp_path: Path) -> N
     zip_of(("a.png", b"private"))(tmp_path / "images.zip")
     (tmp_path / "data" / "images.zip").symlink_to(tmp_path / "images.zip")
     assert mirror.local(tmp_path / "data") == tmp_path / "data"
+
+
+def test_a_zip_whose_folder_is_a_link_elsewhere_is_a_file(screens: Path, tmp_path: Path) -> None:
+    """Else what lies there would be shown as the data's, and its links be no links."""
+    (tmp_path / "elsewhere" / "deep").mkdir(parents=True)
+    (screens / "images").symlink_to(tmp_path / "elsewhere")
+    assert mirror.local(screens) == screens
+
+
+def test_zips_with_names_that_nobody_can_say_or_see_are_files(screens: Path) -> None:
+    own = (screens / "images.zip").read_bytes()
+    Path(os.fsdecode(os.fsencode(screens) + b"/\xff.zip")).write_bytes(own)
+    (screens / ".hidden.zip").write_bytes(own)
+    root = mirror.local(screens)
+    assert sorted(path.name for path in root.iterdir() if path.is_dir()) == ["images"]
+    fsspec = pytest.importorskip("fsspec")
+    names = {"...zip", ".zip", ".zips.zip", "b/...zip", "images.zip"}
+    for name in names:
+        fsspec.filesystem("memory").pipe(f"/unseen/{name}", own)
+    root = mirror.local("memory://unseen")
+    kept = {name for name in names if name != "images.zip"}
+    members = {"images/a.png", "images/b/c.png", ".zips/images.zip"}
+    assert {*listed(root.parent)} == {f"unseen/{name}" for name in kept | members}
 
 
 def test_more_than_a_medium_may_have_is_refused_before_it_is_unpacked(

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -162,6 +163,54 @@ def fingerprint(paths: Sequence[Path], root: Path) -> str:
         with open_file(path, STREAMED) as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
+
+
+# Rows that come twice: in a zip, and where somebody has unpacked it.
+
+_ROWS: Final = frozenset({".json", ".jsonl", ".csv", ".tsv", ".parquet"})
+
+
+def rows_again(data: Path) -> list[Finding]:
+    """A finding for each zip with a file of rows that is elsewhere in the data too.
+
+    A zip of which files lie in its folder or beside it is not read; this is about copies that lie
+    anywhere else, or in another zip, and have the same name.
+
+    Args:
+        data: as `omnidata.mirror.local` gives them.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    if not mirror.source(data):
+        return []
+    alike: dict[tuple[str, int], list[Path]] = {}
+    with suppress(DataError, OSError):  # what is wrong with the folders is the loader's to say
+        for path in walk(data):
+            if path.suffix.lower() in _ROWS and path.is_file() and (size := path.stat().st_size):
+                alike.setdefault((path.name, size), []).append(path)
+    found: dict[str, list[tuple[Path, Path]]] = {}
+    for paths in alike.values():
+        zips = {path: mirror.zip_of(path) for path in paths} if len(paths) > 1 else {}
+        if not any(zips.values()):
+            continue
+        first: dict[str, Path] = {}
+        for path in sorted(paths, key=lambda path: (zips[path], path)):
+            other = first.setdefault(fingerprint([path], path.parent), path)
+            if other != path and zips[path]:
+                found.setdefault(zips[path], []).append((path, other))
+    return [
+        Finding(
+            "rows-again",
+            "warning",
+            str(pairs[0][0]),
+            f"files of rows in {archive} that are elsewhere in the data too: {len(pairs)}, "
+            f"the first at {pairs[0][1]}",
+            "each row once: each copy counts in every number",
+            "move the zip, or the copy, out of the data",
+        )
+        for archive, pairs in found.items()
+    ]
 
 
 # The files of benchmarks whose rows are JSON.

@@ -22,7 +22,7 @@ from omnidata.errors import (
 from omnidata.files import staying_in
 from omnidata.jsontext import is_integer
 from omnidata.loaders import repository
-from omnidata.loaders.files import OTHER_DATA, SKIPPED
+from omnidata.loaders.files import OTHER_DATA, SKIPPED, rows_again
 from omnidata.loaders.spill import many
 from omnidata.loaders.stored_steps import collect
 from omnidata.media import image_size, unsafe
@@ -364,10 +364,11 @@ def load_data(
             source = repository.load(data, task, tags, check_media=check_media)
         else:
             source = read()
+        again = rows_again(data)
     if isinstance(source.steps, list) and len(source.steps) > many():
         source = replace(source, steps=collect(source.steps))
-    if led_out := unsafe_paths(source):
-        source = replace(source, findings=[*source.findings, *led_out])
+    if told := [*again, *unsafe_paths(source)]:
+        source = replace(source, findings=[*source.findings, *told])
     if strict:
         refuse_findings(source.findings, data)
     return source

@@ -117,7 +117,8 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
 
     Raises:
         MediaError: it is missing, outside the dataset's folder, not a regular file, or too large;
-            it is not what it was when its hash was taken; or it is a part of another file.
+            it is not what it was when its hash was taken; it is a part of another file, or a broken
+            one of a zip.
         StoreError: it stands for an object that its store does not give. A run asks again later;
             whoever makes something lasting of media stops, as it would be made without this one.
     """
@@ -148,7 +149,12 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
     if found.st_size == 0:
         raise _refused("the file is empty", path, budget, fault="empty")
     if not in_parts or ref.sha256:
-        mirror.fill(path)
+        try:
+            mirror.fill(path)
+        except FileError as error:
+            raise MediaError(
+                error.what, where=place(ref), expected=error.expected, remedy=error.remedy
+            ) from None
     meant = len(ref.sha256) in _DIGITS
     if ref.sha256 and not (meant and _sha256(path).startswith(ref.sha256)):
         raise _refused("the file has changed since it was linked", path, budget, fault="changed")

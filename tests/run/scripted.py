@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from omnidata import media
 from omnidata.adapters import Model
 from omnidata.tasks import get_task
 from omnidata.types import (
@@ -54,6 +55,22 @@ class Scripted(Model):
 
     async def close(self) -> None:
         self.closed = True
+
+
+class Looking(Scripted):
+    """Reads all media of the steps that it is asked about."""
+
+    accepts = frozenset({"image", "video", "audio"})
+
+    def __init__(self) -> None:
+        super().__init__(lambda name, attempt: Completion(text='{"action_type": -1}'))
+
+    def prepare(self, request: Request) -> Prepared:
+        for message in request.conversation:
+            for part in message.parts:
+                if part.media:
+                    media.read_bytes(part.media)
+        return super().prepare(request)
 
 
 def finals(run: Path) -> dict[str, str]:
