@@ -43,9 +43,8 @@ fi
 [ "$name" != verl ] || "$env/bin/python" -m pip install --quiet --no-deps verl==0.9.1
 # torchvision names the torch that it goes with, of a build that there may not be here.
 case $name in swift | verl | easyr1) "$env/bin/python" -m pip install --quiet --no-deps torchvision==0.28.0 ;; esac
-# VLMEvalKit's decord has a wheel for other platforms alone, of which it makes no use here; the
-# lists of verl and EasyR1 are not installed.
-case $name in vlmevalkit | verl | easyr1) ;; *) "$env/bin/python" -m pip check ;; esac
+# decord's wheel is for other platforms by its name; the lists of verl and EasyR1 are not installed.
+case $name in inspect | lmms) "$env/bin/python" -m pip check ;; esac
 [ "$name" != easyr1 ] || export PYTHONPATH="${EASYR1:?the folder of its checkout}"
 # As in the Makefile: the usual build of torchvision cannot be imported without CUDA.
 [ "$name" = inspect ] || "$env/bin/python" -c "import torchvision" 2>/dev/null ||
