@@ -174,8 +174,7 @@ def test_a_baseline_is_asked_here_whatever_the_engine(screens: Path, tmp_path: P
     """It needs all questions, of which there is no file that workers could load."""
     made = [tmp_path / name / "out" for name in ("here", "there")]
     for out, more in zip(made, ((), ("--engine", "ray")), strict=True):
-        command = ("synth", "recaption", screens, out, "--model", "baseline:oracle", *more)
-        done = omnidata(*command)
+        done = omnidata("synth", "recaption", screens, out, "--model", "baseline:oracle", *more)
         assert ("baseline:oracle is asked on this machine" in done.stderr) == bool(more)
     assert same_files(*made)
 
