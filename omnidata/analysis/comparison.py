@@ -20,6 +20,7 @@ from omnidata.analysis.inference import (
     mcnemar,
 )
 from omnidata.errors import RunError, UsageError, counted
+from omnidata.loaders.stored_steps import ids_of, taken
 from omnidata.metrics.episodes import codes
 from omnidata.metrics.intervals import Mask
 from omnidata.metrics.paired import Measures, Unit, means
@@ -131,15 +132,13 @@ def align(
     first, *others = runs
     for other in others:
         _check_alike(first, other)
-    steps: list[Step] = []
+    steps: Sequence[Step] = []
     if not first.offline_scorer:
         source = source or _load(runs, data)
         for run in runs:
             check_source(run, source)
-        steps = list(source.steps)
-    ids = [step.sample_id for step in steps] or list(
-        dict.fromkeys(name for run in runs for name in run.scores)
-    )
+        steps = source.steps
+    ids = [*ids_of(steps)] or list(dict.fromkeys(name for run in runs for name in run.scores))
     known = set(ids)
     for run in runs:
         check_ids(run, known)
@@ -155,7 +154,7 @@ def align(
             remedy="look at --where, --limit and --shard of the runs",
         )
     common = [name for name in ids if name in chosen]
-    kept = [step for step in steps if step.sample_id in chosen]
+    kept = taken(steps, [n for n, name in enumerate(ids) if name in chosen] if steps else [])
     whole = whole_episodes(steps, kept) if kept else None
     rows = [_rows(run, common, whole) for run in runs]
     return Aligned(runs, common, kept, ids, steps, rows, answered)

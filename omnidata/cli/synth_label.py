@@ -214,9 +214,16 @@ def recaption(
 def _made(
     asking: Asking, cluster: Cluster | None, spec: str, task: Task, steps: Sequence[Step]
 ) -> Adapter | Recipe:
-    """The model; how to make it where others ask."""
+    """The model; how to make it where others ask.
+
+    A baseline is asked here: it needs all questions, which other machines cannot load.
+    """
     # Made here, if this machine asks, what is wrong with it is said before anything is written.
-    return asking.recipe(spec) if cluster else asking.adapter(spec, task, steps)
+    if cluster and not spec.startswith("baseline:"):
+        return asking.recipe(spec)
+    if cluster:
+        terminal.note(f"{spec} is asked on this machine")
+    return asking.adapter(spec, task, steps)
 
 
 def _asked(
@@ -277,6 +284,7 @@ class _Model:
         out: Path,
     ) -> Done:
         """What came of asking."""
+        from omnidata.run.cluster import Recipe
         from omnidata.synth import annotate as synth
 
         model = _made(self.asking, self.cluster, self.spec, task, asked.source.steps)
@@ -285,7 +293,7 @@ class _Model:
                 model,
                 options=self.asking.options,
                 limits=self.asking.limits,
-                cluster=self.cluster,
+                cluster=self.cluster if isinstance(model, Recipe) else None,
                 progress=progress,
             )
             return act(task, asked, out, run)

@@ -23,7 +23,7 @@ from omnidata.jsontext import decode, encode
 from omnidata.loaders.instructions import MIN_BYTES, Language, has_chinese, voice_file
 from omnidata.media import AUDIO_RATE, SILENCE, Budget, encode_wav, samples
 from omnidata.run.engines import Cluster, Lost, each
-from omnidata.storage import atomic_write, open_own, take_lock
+from omnidata.storage import atomic_write, open_own, take_lock, wrap_os_error
 from omnidata.types import Progress, Step
 
 # Which texts of a dataset are spoken, and how they are read.
@@ -328,12 +328,12 @@ def render(
         progress: called with the number of texts done and of all to be done.
 
     Raises:
-        RunError: as `VoiceFolder`.
+        RunError: as `VoiceFolder`, or the disk takes no more.
         OmnidataError: as `run.engines.each`.
     """
     wanted, findings = utterances(steps, texts)
     count = len(wanted) + len(findings)
-    with VoiceFolder(out, engine, wanted) as folder:
+    with wrap_os_error(out), VoiceFolder(out, engine, wanted) as folder:
         missing = folder.missing
         report = progress or (lambda done, total: None)
         report(0, len(missing))

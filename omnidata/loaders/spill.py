@@ -112,6 +112,7 @@ class Blocks(Generic[T]):
 
     Attributes:
         read: the block of a number; one that was asked for twice may be two lists.
+        unpackable: by its number each block that no bytes can be made of, which stays in memory.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class Blocks(Generic[T]):
         self._pack, self._unpack = pack, unpack
         self._reading = threading.Lock()
         self._ends = array("q", [0])
-        self._unpackable: dict[int, list[T]] = {}
+        self.unpackable: dict[int, list[T]] = {}
         self.read = lru_cache(maxsize=_KEPT)(self._read)
 
     def __len__(self) -> int:
@@ -141,7 +142,7 @@ class Blocks(Generic[T]):
         try:
             packed = memoryview(self._pack(block))
         except Exception:  # a row of a plug-in may be any mapping; its block stays as it is
-            self._unpackable[len(self)] = list(block)
+            self.unpackable[len(self)] = list(block)
             packed = memoryview(b"")
         self._ends.append(self._ends[-1] + len(packed))
         try:
@@ -157,7 +158,7 @@ class Blocks(Generic[T]):
             ) from None
 
     def _read(self, number: int) -> list[T]:
-        return self._unpackable.get(number) or self._unpack(self.packed(number))
+        return self.unpackable.get(number) or self._unpack(self.packed(number))
 
     def packed(self, number: int) -> bytes:
         """A block as it lies there.
@@ -165,8 +166,8 @@ class Blocks(Generic[T]):
         Raises:
             Exception: it does not, for the reason that an object of it says.
         """
-        if number in self._unpackable:
-            return self._pack(self._unpackable[number])
+        if number in self.unpackable:
+            return self._pack(self.unpackable[number])
         start, end = self._ends[number], self._ends[number + 1]
         if hasattr(os, "pread"):  # a forked process has the same place in the file
             return os.pread(self._file.fileno(), end - start, start)

@@ -233,6 +233,17 @@ def packed_steps(steps: Sequence[Step], numbers: Sequence[int]) -> PackedSteps:
         ) from None
 
 
+def can_be_sent(steps: Sequence[Step]) -> bool:
+    """Whether steps can be sent to other processes; of a list only the first is looked at."""
+    if isinstance(steps, StoredSteps):
+        return not steps.store.blocks.unpackable
+    try:
+        packed_steps(steps, range(min(1, len(steps))))
+    except UsageError:
+        return False
+    return True
+
+
 class _Ids(Sequence[str]):
     """The sample ids of stored steps."""
 

@@ -10,12 +10,13 @@ apart, where all others are at the place that their numbers say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from omnidata.errors import PredictionError, UsageError
 from omnidata.jsontext import as_name, is_integer
+from omnidata.loaders.stored_steps import Positions, ids_of, taken
 from omnidata.predictions import Prediction
 from omnidata.run import inspect_log
 from omnidata.run.log_samples import INDEX, Sample, claw_samples, kit_samples, lmms_samples
@@ -89,7 +90,7 @@ def log_settings(harness: str, path: Path, task: str, options: Mapping[str, str]
     return {}
 
 
-def check_log(harness: str, path: Path, source: LoadedDataset, task: Task) -> list[Step]:
+def check_log(harness: str, path: Path, source: LoadedDataset, task: Task) -> Sequence[Step]:
     """The steps that a log is about: all, unless it says which were asked.
 
     Raises:
@@ -98,8 +99,9 @@ def check_log(harness: str, path: Path, source: LoadedDataset, task: Task) -> li
     if harness == "inspect":
         asked = inspect_log.check(path, source, task)
         if asked:
-            return [step for step in source.steps if step.sample_id in asked]
-    return list(source.steps)
+            ids = enumerate(ids_of(source.steps))
+            return taken(source.steps, [number for number, name in ids if name in asked])
+    return source.steps
 
 
 class _Steps:
@@ -108,17 +110,23 @@ class _Steps:
     def __init__(self, source: LoadedDataset, task: Task) -> None:
         self.task = task
         self.row_ids = source.row_ids
-        self.steps = {step.sample_id: step for step in source.steps}
+        self.places = Positions(source.steps)
+        self._steps = source.steps
         self.by_place: dict[tuple[str | None, float], set[str]] = {}
         self.by_instruction: dict[str, set[str]] = {}
         self.by_file: dict[str, set[str]] = {}
-        for name, step in self.steps.items():
+        for step in source.steps:
+            name = step.sample_id
             self.by_place.setdefault((step.episode_id, step.step_index), set()).add(name)
             if instruction := step.instruction.strip():
                 self.by_instruction.setdefault(instruction, set()).add(name)
             for ref in filter(None, step.media.values()):
                 self.by_file.setdefault(_base(ref.path), set()).add(name)
         self.longest = max(map(len, self.by_instruction), default=0)
+
+    def step(self, name: str) -> Step:
+        """The step of a sample id."""
+        return self._steps[self.places[name]]
 
     def match(self, samples: Iterable[Sample]) -> Iterator[Prediction]:
         """The answers, without those of rows that the loader skipped with a finding.
@@ -139,7 +147,7 @@ class _Steps:
             inside = is_integer(sample.number) and 0 <= sample.number < len(self.row_ids)
             own = self.row_ids[sample.number] if inside else None
             skipped = inside and own is None
-            own = own if own in self.steps else None
+            own = own if own in self.places else None
             fitting = self._fitting(sample, own)
             if len(fitting) == 1:
                 (found,) = fitting
@@ -181,12 +189,12 @@ class _Steps:
         if len(fitting) < 2:
             return fitting
         said = sample.said
-        alike = {name: likeness(self.steps[name].source, said, sample.target) for name in fitting}
+        alike = {name: likeness(self.step(name).source, said, sample.target) for name in fitting}
         return {name for name in fitting if alike[name] == max(alike.values())}
 
     def _differs(self, sample: Sample, name: str) -> bool:
         """Whether what the log says of the row contradicts a step."""
-        return bool(self._difference(sample, self.steps[name]))
+        return bool(self._difference(sample, self.step(name)))
 
     def _difference(self, sample: Sample, step: Step) -> Difference | None:
         """The first thing that the log says of the row and that is not so of a step."""
@@ -200,14 +208,16 @@ class _Steps:
         """The steps that something which is said speaks for."""
         for columns in sample.said:
             for name in columns.get("sample_id", ()):
-                if isinstance(name, str) and name in self.steps:
+                if isinstance(name, str) and name in self.places:
                     return {name}
             for episode in map(as_name, columns.get("episode_id", ())):
                 for index in (plain(index) for key in INDEX for index in columns.get(key, ())):
                     if isinstance(index, int | float) and (episode, index) in self.by_place:
                         return self.by_place[episode, index]
         if self.task.logs_by_number:
-            return {own} if own in self.steps and sample.named is None else set()
+            return (
+                {own} if own is not None and own in self.places and sample.named is None else set()
+            )
         return self._by_instruction(sample)
 
     def _by_instruction(self, sample: Sample) -> set[str]:
@@ -222,8 +232,8 @@ class _Steps:
         """Whether the number may decide: all that fit are of other episodes than its step's."""
         if own is None or own not in fitting:
             raise self._unsure(sample, fitting, "its number is none of theirs")
-        step = self.steps[own]
-        alike = sum(self.steps[name].episode == step.episode for name in fitting)
+        step = self.step(own)
+        alike = sum(self.step(name).episode == step.episode for name in fitting)
         if alike > 1:
             raise PredictionError(
                 f"the log does not say which of {alike} steps of episode {step.episode_id!r:.60} "
@@ -244,7 +254,7 @@ class _Steps:
             what = f"episode {named[0]!r:.60}, step {named[1]!r:.20}"
         what = f"the sample ({what}) is no step of the data"
         if own and (meant or not named):
-            step = self.steps[own]
+            step = self.step(own)
             if found := self._difference(sample, step):
                 what += f": its {found.column} is {found.said!r:.80}, that of {own} is "
                 what += f"{found.own!r:.80}"

@@ -25,7 +25,7 @@ from omnidata.errors import (
 )
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import encode
-from omnidata.loaders.stored_steps import Positions, ids_of, taken
+from omnidata.loaders.stored_steps import Positions, can_be_sent, ids_of, taken
 from omnidata.predictions import Prediction
 from omnidata.run import engines
 from omnidata.run.engines import Cluster, Lost
@@ -118,7 +118,7 @@ def score(
         causes: whether to say why answers are wrong, which takes longer than all the rest.
         agent: whose answers they are, where the folder of the scores does not say it; or empty.
         workers: processes that judge; 0 and 1 judge in this one, None from `MANY` steps on in one
-            per core. What is written is the same.
+            per core, where steps can be sent there. What is written is the same.
         cluster: whose workers judge instead.
 
     Returns:
@@ -149,7 +149,7 @@ def score(
     judge = Judge(task if causes else None, profile)
     columns = _Columns(judge, steps, places, origin)
     if workers is None:
-        workers = engines.cores() if len(steps) >= MANY else 0
+        workers = engines.cores() if len(steps) >= MANY and can_be_sent(steps) else 0
     if cluster or workers > 1:
         job = Job(task.name, tuple(task.options.items()), profile.name, causes)
         found = columns.lines_of_others(answers, ignored, job, workers, cluster)

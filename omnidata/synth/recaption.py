@@ -270,7 +270,7 @@ def recaption(
         author: writes.
         grounder: is asked where the element is, by the old instruction and by the new one.
         limits: how fast, how long and how dearly to ask.
-        cluster: the machines that ask; None for this one.
+        cluster: the machines that ask models which have a recipe; None for this one.
         progress: called while a run goes on.
 
     Returns:
@@ -330,7 +330,7 @@ def recaption(
             model_options=who.options,
             limits=limits,
             progress=progress,
-            cluster=cluster,
+            cluster=cluster if isinstance(model, Recipe) else None,
         )
         return _answers(asked, run)
 

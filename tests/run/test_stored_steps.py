@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 import pytest
@@ -14,15 +16,16 @@ from typer.testing import CliRunner
 
 from omnidata.adapters import Model
 from omnidata.cli import app
-from omnidata.errors import PredictionError
+from omnidata.errors import PredictionError, UsageError
 from omnidata.loaders.spill import VARIABLE
-from omnidata.loaders.stored_steps import StoredSteps
+from omnidata.loaders.stored_steps import StoredSteps, collect
 from omnidata.predictions import read
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
 from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import RunFolder
 from omnidata.run.parts import merge
+from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import read_exclude, select, shard, whole_episodes
 from omnidata.tasks import get_task
 from omnidata.types import Completion, GenerationParams, LoadedDataset, Prepared
@@ -141,6 +144,30 @@ def test_answers_are_judged_elsewhere_to_the_same_bytes(
     answers.write_bytes(b"".join([*lines, lines[3]]))
     twice = CliRunner().invoke(app, [*command, str(tmp_path / "twice"), "--workers", "2"])
     assert isinstance(twice.exception, PredictionError), twice.output
+
+
+class Unsendable(dict[str, Any]):
+    """A row as a plug-in may have it."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("this row stays here")
+
+
+@pytest.mark.parametrize("many", [IN_MEMORY, ON_DISK])
+def test_steps_that_cannot_be_sent_are_judged_here_unless_processes_were_asked_for(
+    sample: Path, monkeypatch: pytest.MonkeyPatch, many: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, many)
+    monkeypatch.setattr("omnidata.run.scoring.MANY", 10)
+    task = get_task("omnigui")
+    rows = task.load(sample, check_media=False).steps
+    steps = collect(replace(step, source=Unsendable(step.source)) for step in rows)
+    judged = partial(
+        score, task, get_profile(task, None), steps, (), whole=np.ones(len(steps), np.bool_)
+    )
+    assert judged(workers=None) == judged(workers=1)
+    with pytest.raises(UsageError, match="cannot be sent"):
+        judged(workers=2)
 
 
 def test_parts_are_merged_and_scored_from_disk(

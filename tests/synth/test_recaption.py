@@ -21,7 +21,7 @@ from tests.cli.running import omnidata
 from tests.data.tiny import SIZE, png
 from tests.loaders import agentstudio
 from tests.synth.recordings import Rule, answering, ask, command, picture
-from tests.trees import read_lines
+from tests.trees import read_lines, same_files
 
 BOX = [18, 40, 34, 76]
 TARGET = Box(18, 40, 34, 76, "px")
@@ -168,6 +168,15 @@ def test_a_model_that_cannot_be_made_leaves_nothing_behind(
     said(screens, tmp_path / "out", *found, code=2)
     assert 'no model is called "nobody:knows"' in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_baseline_is_asked_here_whatever_the_engine(screens: Path, tmp_path: Path) -> None:
+    """It needs all questions, of which there is no file that workers could load."""
+    made = [tmp_path / name / "out" for name in ("here", "there")]
+    for out, more in zip(made, ((), ("--engine", "ray")), strict=True):
+        done = omnidata("synth", "recaption", screens, out, "--model", "baseline:oracle", *more)
+        assert ("baseline:oracle is asked on this machine" in done.stderr) == bool(more)
+    assert same_files(*made)
 
 
 def test_another_grounder_finds_what_has_been_written_and_nobody_writes_it_again(

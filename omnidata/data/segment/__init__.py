@@ -315,6 +315,9 @@ def unfinished(out: Path, *, keeps: bool = False) -> Iterator[Path]:
         out: where the tree belongs.
         keeps: leave what else lies in the folder for the next call, which may go on with it, where
             the work ends early; else what a killed call has left is removed.
+
+    Raises:
+        DataError: it cannot be made or written, or there is another writer.
     """
     folder = out.with_name(f".{out.name}.unfinished")
     try:
@@ -335,9 +338,16 @@ def unfinished(out: Path, *, keeps: bool = False) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
     except RunError:  # the tree is whole, and can still be moved by hand
         raise
-    except BaseException:
+    except BaseException as error:
         if not (keeps and any(folder.glob("[!.]*/[!.]*"))):
             shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise DataError(
+                f"the tree cannot be written ({error.strerror})",
+                where=str(out),
+                expected="room on the disk and the right to write",
+                remedy="make room, then repeat the command",
+            ) from None
         raise
     finally:
         lock.release()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import sys
 from collections.abc import Callable
@@ -164,6 +165,20 @@ def test_a_half_line_of_a_killed_process_is_mended(tmp_path: Path) -> None:
     (out / lines[-1].decode()[8:40]).with_suffix(".wav").unlink()
     assert render(wanted, out, Espeak()).rendered == 1
     assert (out / "voices.jsonl").read_bytes() == whole
+
+
+def test_a_full_disk_is_said_and_what_was_spoken_is_kept(tmp_path: Path) -> None:
+    wanted, out = steps(tmp_path, *TEXTS), tmp_path / "out"
+    render(wanted[:1], out, Espeak())
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(RunError, match="File too large"):
+            render(wanted, out, Espeak())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (done := render(wanted, out, Espeak())).rendered == 2
+    assert done.kept == 1
 
 
 def codes(done: Rendering) -> list[tuple[str, str]]:
