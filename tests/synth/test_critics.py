@@ -18,6 +18,7 @@ from tests.adapters.servers import Asked, ChatCompletions, Fault, running
 from tests.cli.running import as_json, omnidata
 from tests.cli.test_samples import FAR, HOME, RIGHT, SAID, command, server
 from tests.export.small import BACK, SWIPE, TAP, tree
+from tests.loaders.phones import episode, records
 from tests.loaders.published_forms import TAP as CLICK
 from tests.loaders.published_forms import act, odyssey
 from tests.trees import read_lines
@@ -260,6 +261,19 @@ def test_instructions_of_steps_are_told_beside_their_answers(tmp_path: Path) -> 
             assert told[1:] == [[], []]
         else:
             assert told[1:] == [["Goal: Now SCROLL"], ["Goal: Now CLICK"]]
+
+
+def test_trees_of_all_steps_are_told_whole(tmp_path: Path) -> None:
+    """A screen that is shown as a text is the same screen twice where the text is the same."""
+    data, run, rows = tmp_path / "data", tmp_path / "run", tmp_path / "rows"
+    records(data / "android_control-00000-of-00001", episode())
+    words = ("--model", "baseline:oracle", "-T", "observation=a11y", "-T", "coordinates=px")
+    omnidata("evaluate", "androidcontrol", data, *words, "--out", run)
+    omnidata("synth", "criticbench", data, rows, "--run", run)
+    (row,) = read_lines(rows / "trajectories.jsonl")
+    shown = [[each for each in turn["shown"] if "tag\t" in str(each)] for turn in row["turns"]]
+    assert len(shown[0]) == 1
+    assert shown[0] == shown[1]
 
 
 @pytest.mark.parametrize(
