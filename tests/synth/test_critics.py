@@ -8,8 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from omnidata.analysis.figures import drawings
+from omnidata.errors import RunError
+from omnidata.run.run_files import read_run
 from omnidata.run.sampling import answer_key, shown_size
 from omnidata.tasks import get_task
 from omnidata.tasks.answer_critics.task import read_confidence
@@ -90,6 +94,11 @@ def test_a_critic_of_all_samples_is_their_verifier(data: Path, tmp_path: Path) -
             ]
             wrong = found["by"]["cause"]
             assert sum(group["rows"] for group in wrong.values()) == 3
+        (figure,) = (one for one in drawings([read_run(critic)]) if "reliability" in one.name)
+        (axes,) = figure.make().axes
+        assert axes.get_title(loc="left").endswith("6 answers, ECE 0.067")
+        places = np.array([line.get_xydata() for line in axes.lines if line.get_marker() == "o"])
+        assert places[0] == pytest.approx(np.array([[0.8, 0.75], [0.9, 1.0]]))
         (rows / "steps.jsonl").unlink()  # the run says all that is needed
         table = as_json(omnidata(*command(asked, data, run, "--verifier", critic)))["samples"]
     assert (table["best"]["scored"], table["best"]["unscored"]) == (6, 0)
@@ -215,6 +224,16 @@ def test_answers_in_pixels_are_others_where_the_picture_had_another_size(data: P
         assert (len(keys) == 2) == differs
         assert answer_key(task, "", step, Completion(text=RIGHT)) in keys
         assert (shown_size(task, step, answer(36, 80)) == (36, 80)) == differs
+
+
+def test_no_curve_is_drawn_of_what_is_no_confidence(data: Path, tmp_path: Path) -> None:
+    rows, critic = tmp_path / "rows", tmp_path / "critic"
+    made(data, rows, baseline(data, "oracle", tmp_path / "oracle"))
+    omnidata("evaluate", STEPS, rows, "--model", "baseline:oracle", "--out", critic)
+    scores = critic / "scores.jsonl"
+    scores.write_text(scores.read_text().replace('"confidence":1.0', '"confidence":7'))
+    with pytest.raises(RunError, match="a confidence is 7"):
+        drawings([read_run(critic)])
 
 
 def test_rows_that_name_no_medium_of_theirs_are_skipped(data: Path, tmp_path: Path) -> None:
