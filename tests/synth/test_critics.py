@@ -295,6 +295,19 @@ def test_trees_of_all_steps_are_told_whole(tmp_path: Path) -> None:
     assert shown[0] == shown[1]
 
 
+def test_a_verifier_that_is_none_is_told_before_anything_is_asked(
+    data: Path, tmp_path: Path
+) -> None:
+    oracle = baseline(data, "oracle", tmp_path / "oracle")
+    (tmp_path / "no.jsonl").write_text("{}\n")
+    with server() as asked:
+        for verifier in (tmp_path / "nowhere", tmp_path / "no.jsonl", data, oracle):
+            words = command(asked, data, tmp_path / "run", "--verifier", verifier)
+            omnidata(*words, code=2)
+        assert asked.count == 0
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("said", "sure"),
     [
