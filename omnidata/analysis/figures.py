@@ -1,7 +1,8 @@
 """Figures of runs: fingerprints, bars by app (OmniGUI, Figures 4 and 5), costs, turns, trees.
 
 Of rollouts: success within so many turns, and how many have so many (OSWorld, Figure 9). Of runs
-that were told of accessibility trees: how long these are (OSWorld, Figure 10).
+that were told of accessibility trees: how long these are (OSWorld, Figure 10). Of critics: the
+reliability diagram (Guo et al., 2017, Figure 1).
 
 Colours are Okabe and Ito's, which colour-blind people tell apart; lines differ in their dashes and
 markers, bars in their hatches and greys, so that a print without colour can be read too.
@@ -23,11 +24,12 @@ from omnidata.analysis.run_tables import cell, counted, main_metric, present, ra
 from omnidata.analysis.runs import by_profile, labels, unlike
 from omnidata.analysis.tables import number
 from omnidata.analysis.usage_tables import usage_of
-from omnidata.errors import UsageError
+from omnidata.errors import RunError, UsageError
 from omnidata.figures import check_installed, save, spellings
+from omnidata.metrics.calibration import expected_calibration_error, reliability
 from omnidata.predictions import parts
 from omnidata.run.folder import file_name
-from omnidata.run.run_files import Run
+from omnidata.run.run_files import SCORES, Run
 from omnidata.tasks.published import TableSpec
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ def drawings(runs: Sequence[Run]) -> list[Drawing]:
         several = len({run.profile for run in runs if run.task == same[0].task}) > 1
         prefix = f"{same[0].task}-{same[0].profile}" if several else same[0].task
         found += [*_radars(same, prefix), *_bars(same, prefix), *_turns(same, prefix)]
-        found += [*_costs(same, prefix), *_trees(same, prefix)]
+        found += [*_costs(same, prefix), *_trees(same, prefix), *_reliabilities(same, prefix)]
     return found
 
 
@@ -222,6 +224,37 @@ def tree_lengths(run: Run) -> list[tuple[int, bool]]:
         for line in parts(prediction.receipt):
             if isinstance(length := line.get("tokens"), int):
                 found.append((length, "left_out" in line))
+    return found
+
+
+def _reliabilities(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
+    """One per run whose answers say how sure they are."""
+    told = [", ".join(filter(None, label)) for label in labels(runs)]
+    for place, (run, name) in enumerate(zip(runs, told, strict=True), 1):
+        sure = confidences(run) if "calibration" in run.results else []
+        number = f"-{place}" if len(runs) > 1 else ""
+        if sure:
+            yield Drawing(f"{prefix}-reliability{number}", partial(reliabilities, sure, name))
+
+
+def confidences(run: Run) -> list[tuple[float, bool]]:
+    """How sure each answer is that says it, and whether it is right.
+
+    Raises:
+        RunError: one is not in [0, 1].
+    """
+    found = []
+    for name, line in run.scores.items():
+        if (sure := line.get("confidence")) is None:
+            continue
+        if not 0 <= sure <= 1:
+            raise RunError(
+                f"a confidence is {sure!r:.40}",
+                where=f"{run.path / SCORES}: {name}",
+                expected="a number from 0 to 1",
+                remedy="score the run again",
+            )
+        found.append((float(sure), line.get("score") == 1))
     return found
 
 
@@ -396,6 +429,55 @@ def trees(lengths: Sequence[tuple[int, bool]], told: str) -> Figure:
     axes.set_ylabel("steps")
     axes.set_title(
         f"{_cut(written[told], 64)}: {len(values)} trees, {cut} cut at the budget",
+        fontsize=10,
+        fontfamily=families,
+        loc="left",
+        parse_math=False,
+    )
+    axes.legend(frameon=False, fontsize=9)
+    return made
+
+
+def reliabilities(sure: Sequence[tuple[float, bool]], told: str) -> Figure:
+    """The reliability diagram: how often answers are right, by how sure they are; 15 bins.
+
+    Args:
+        sure: as `confidences` gives them, one or more.
+        told: the run's name.
+    """
+    from matplotlib.figure import Figure
+
+    stated, right = [each for each, _ in sure], [each for _, each in sure]
+    rows = reliability(stated, right)
+    made = Figure(figsize=(4.8, 4.6), layout="constrained")
+    axes = made.add_subplot()
+    families, written = spellings([told])
+    axes.bar(
+        [row["low"] for row in rows],
+        [row["accuracy"] for row in rows],
+        [row["high"] - row["low"] for row in rows],
+        align="edge",
+        color=_COLOURS[5],
+        edgecolor="white",
+        label="right",
+    )
+    axes.plot([0, 1], [0, 1], color="black", linestyle="--", label="as sure as right")
+    axes.plot(
+        [row["confidence"] for row in rows],
+        [row["accuracy"] for row in rows],
+        color=_COLOURS[1],
+        linestyle="",
+        marker="o",
+        clip_on=False,
+        label="mean confidence of a bin",
+    )
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("confidence")
+    axes.set_ylabel("share of right answers")
+    error = expected_calibration_error(stated, right)
+    axes.set_title(
+        f"{_cut(written[told], 40)}: {len(sure)} answers, ECE {error:.3f}",
         fontsize=10,
         fontfamily=families,
         loc="left",

@@ -163,9 +163,15 @@ def merge(
     """
     from omnidata.run.parts import merge as join
     from omnidata.run.run_files import read_info, recorded_task
+    from omnidata.run.sampling import found_below
 
     results = join(parts, out, data=data, profile=profile)
     runs.print_run(results, recorded_task(read_info(out)), out, as_json)
+    if others := found_below(parts[0])[1:]:
+        terminal.note(
+            f"{counted(len(others), 'other sample')} of each part: merge their folders as well, "
+            f"{others[0]} and so on, into {out / others[0].relative_to(parts[0])}"
+        )
     if any(runs.lacking(results)):
         raise typer.Exit(1)
 

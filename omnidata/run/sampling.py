@@ -140,7 +140,8 @@ def evaluate_samples(
 
     Raises:
         UsageError: the model decodes greedily, so that all samples would be one; or answers would
-            come out of the cache, where samples cannot be told apart by a seed.
+            come out of the cache, where samples cannot be told apart by a seed; or the verifier
+            judges no answers.
         RunError, PredictionError, DataError, AdapterError, UnansweredError: as `evaluate`.
     """
     if not 2 <= samples <= MOST:
@@ -161,6 +162,8 @@ def evaluate_samples(
     seeded = "seed" in getattr(adapter, "controls", ("seed",))
     base = adapter.params
     _check_draws(base, model, limits, seeded=seeded)
+    # Before anything is asked and paid for.
+    scored = read_verifier(verifier, task, source.fingerprint) if verifier else None
     results: dict[str, Any] = {}
     done: list[Path] = []
     for number, folder in enumerate(folders(out, samples)):
@@ -192,7 +195,7 @@ def evaluate_samples(
             break
     whole = whole_episodes(source.steps, steps)
     table = _Samples(task, get_profile(task, profile), source, steps, done, out).summarise(
-        samples, whole, verifier
+        samples, whole, verifier, scored
     )
     return results, table
 
@@ -360,17 +363,17 @@ class _Samples:
         self._task, self._profile, self._source = task, profile, source
         self._steps, self._runs, self._out = steps, runs, out
 
-    def summarise(self, samples: int, whole: Any, verifier: Path | None) -> dict[str, Any]:
+    def summarise(
+        self, samples: int, whole: Any, verifier: Path | None, scored: Verifier | None
+    ) -> dict[str, Any]:
         """Write the table, the lines, and the runs of what is chosen.
 
         Args:
             samples: how many were asked for.
             whole: as of `score`.
             verifier: see `evaluate_samples`.
+            scored: what it says.
         """
-        scored = None
-        if verifier:
-            scored = read_verifier(verifier, self._task, self._source.fingerprint)
         n = len(self._runs)
         right: list[int] = []
         owners: dict[str, int] = {}

@@ -369,15 +369,15 @@ class _Maker:
         """The row of an episode: its first prompt, and what is of the moment of the others."""
         media: dict[str, tuple[Modality, str]] = {}
         turns = []
-        before: list[str] = []
+        before: set[str] = set()
         for number, reply in enumerate(replies):
             parts = _told(reply.prompt)
-            lines = self._lines(reply.step)
+            words = self._words(reply.step)
             if number:
                 parts = [part for part in parts if part.media and self._is_now(part)]
-                if own := [line for line in lines if line not in before]:
-                    parts.insert(0, Part("text", "\n".join(own)))
-            before = lines
+                own = (part.text if part.about else _new_lines(part.text, before) for part in words)
+                parts[:0] = [Part("text", text) for text in own if text]
+            before = {line for part in words for line in part.text.split("\n")}
             shown = self._shown(reply.step, parts, media, f"_{number}")
             if shown is None:
                 return None
@@ -401,11 +401,10 @@ class _Maker:
             },
         )
 
-    def _lines(self, step: Step) -> list[str]:
-        """What the prompt of a step says beside its history, as an instruction of its own."""
+    def _words(self, step: Step) -> list[Part]:
+        """What the prompt of a step says beside its history: its own instruction, its tree."""
         alone = replace(step, step_index=0, history=(), history_screens=())
-        parts = _told(self._task.prompt(alone, []))
-        return [line for part in parts for line in part.text.split("\n")]
+        return [part for part in _told(self._task.prompt(alone, [])) if not part.media]
 
     def _is_now(self, part: Part) -> bool:
         """Whether a medium is of the step's own moment."""
@@ -460,6 +459,10 @@ def _became(row: Judged | None, known: Collection[str]) -> str:
     if row is None:
         return "media_missing"
     return "repeated" if row.name in known else "right" if row.right else "wrong"
+
+
+def _new_lines(text: str, before: Collection[str]) -> str:
+    return "\n".join(line for line in text.split("\n") if line not in before)
 
 
 def _told(prompt: Conversation) -> list[Part]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,13 @@ def test_parts_of_such_a_run_are_merged_and_an_unfinished_one_is_refused(tmp_pat
         evaluate(patched(0), source, model, part, shard=(number, 2))
     omnidata("merge", *parts, "--data", tmp_path / "data", "--out", tmp_path / "merged")
     assert json.loads((tmp_path / "merged" / "results.json").read_text()) == whole
+    assert not (tmp_path / "merged" / "samples").exists()
+    for part in parts:
+        shutil.copytree(part, tmp_path / "sampled" / part.name / "samples" / "02")
+        shutil.copytree(part, tmp_path / "sampled" / part.name, dirs_exist_ok=True)
+    sampled = [tmp_path / "sampled" / part.name for part in parts]
+    said = omnidata("merge", *sampled, "--data", tmp_path / "data", "--out", tmp_path / "again")
+    assert "1 other sample of each part" in " ".join(said.stderr.split())
     lines = (parts[0] / "predictions.jsonl").read_text().splitlines()
     (parts[0] / "predictions.jsonl").write_text(lines[0] + "\n")  # the miss was not yet made
     done = omnidata(

@@ -8,8 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from omnidata.analysis.figures import drawings
+from omnidata.errors import RunError
+from omnidata.run.run_files import read_run
 from omnidata.run.sampling import answer_key, shown_size
 from omnidata.tasks import get_task
 from omnidata.tasks.answer_critics.task import read_confidence
@@ -18,6 +22,7 @@ from tests.adapters.servers import Asked, ChatCompletions, Fault, running
 from tests.cli.running import as_json, omnidata
 from tests.cli.test_samples import FAR, HOME, RIGHT, SAID, command, server
 from tests.export.small import BACK, SWIPE, TAP, tree
+from tests.loaders.phones import episode, records
 from tests.loaders.published_forms import TAP as CLICK
 from tests.loaders.published_forms import act, odyssey
 from tests.trees import read_lines
@@ -89,6 +94,11 @@ def test_a_critic_of_all_samples_is_their_verifier(data: Path, tmp_path: Path) -
             ]
             wrong = found["by"]["cause"]
             assert sum(group["rows"] for group in wrong.values()) == 3
+        (figure,) = (one for one in drawings([read_run(critic)]) if "reliability" in one.name)
+        (axes,) = figure.make().axes
+        assert axes.get_title(loc="left").endswith("6 answers, ECE 0.067")
+        places = np.array([line.get_xydata() for line in axes.lines if line.get_marker() == "o"])
+        assert places[0] == pytest.approx(np.array([[0.8, 0.75], [0.9, 1.0]]))
         (rows / "steps.jsonl").unlink()  # the run says all that is needed
         table = as_json(omnidata(*command(asked, data, run, "--verifier", critic)))["samples"]
     assert (table["best"]["scored"], table["best"]["unscored"]) == (6, 0)
@@ -216,6 +226,16 @@ def test_answers_in_pixels_are_others_where_the_picture_had_another_size(data: P
         assert (shown_size(task, step, answer(36, 80)) == (36, 80)) == differs
 
 
+def test_no_curve_is_drawn_of_what_is_no_confidence(data: Path, tmp_path: Path) -> None:
+    rows, critic = tmp_path / "rows", tmp_path / "critic"
+    made(data, rows, baseline(data, "oracle", tmp_path / "oracle"))
+    omnidata("evaluate", STEPS, rows, "--model", "baseline:oracle", "--out", critic)
+    scores = critic / "scores.jsonl"
+    scores.write_text(scores.read_text().replace('"confidence":1.0', '"confidence":7'))
+    with pytest.raises(RunError, match="a confidence is 7"):
+        drawings([read_run(critic)])
+
+
 def test_rows_that_name_no_medium_of_theirs_are_skipped(data: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows"
     made(data, rows, baseline(data, "oracle", tmp_path / "oracle"))
@@ -260,6 +280,32 @@ def test_instructions_of_steps_are_told_beside_their_answers(tmp_path: Path) -> 
             assert told[1:] == [[], []]
         else:
             assert told[1:] == [["Goal: Now SCROLL"], ["Goal: Now CLICK"]]
+
+
+def test_trees_of_all_steps_are_told_whole(tmp_path: Path) -> None:
+    """A screen that is shown as a text is the same screen twice where the text is the same."""
+    data, run, rows = tmp_path / "data", tmp_path / "run", tmp_path / "rows"
+    records(data / "android_control-00000-of-00001", episode())
+    words = ("--model", "baseline:oracle", "-T", "observation=a11y", "-T", "coordinates=px")
+    omnidata("evaluate", "androidcontrol", data, *words, "--out", run)
+    omnidata("synth", "criticbench", data, rows, "--run", run)
+    (row,) = read_lines(rows / "trajectories.jsonl")
+    shown = [[each for each in turn["shown"] if "tag\t" in str(each)] for turn in row["turns"]]
+    assert len(shown[0]) == 1
+    assert shown[0] == shown[1]
+
+
+def test_a_verifier_that_is_none_is_told_before_anything_is_asked(
+    data: Path, tmp_path: Path
+) -> None:
+    oracle = baseline(data, "oracle", tmp_path / "oracle")
+    (tmp_path / "no.jsonl").write_text("{}\n")
+    with server() as asked:
+        for verifier in (tmp_path / "nowhere", tmp_path / "no.jsonl", data, oracle):
+            words = command(asked, data, tmp_path / "run", "--verifier", verifier)
+            omnidata(*words, code=2)
+        assert asked.count == 0
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
