@@ -17,10 +17,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import omnidata
 from omnidata import media, mirror, zips
 from omnidata.cli import main
 from omnidata.errors import (
@@ -339,6 +341,28 @@ def test_a_cache_in_data_with_zips_is_refused(
     assert done.value.code == 2
     assert "the cache lies in data with zips" in capsys.readouterr().err
     assert not (screens / "cache").exists()
+
+
+def test_rows_for_datasets_are_those_of_the_zip_as_it_is_now(
+    tmp_path: Path,
+) -> None:
+    """Their media lie in the table, which `datasets` keeps as long as its fingerprint holds."""
+    screenspot(tmp_path / "plain")
+    data = pack(tmp_path / "plain", tmp_path / "packed")
+    omnidata.register()
+
+    def load() -> Any:
+        cache = str(tmp_path / "tables")
+        return datasets.load_dataset(
+            "screenspot", data_dir=str(data), split="test", cache_dir=cache
+        )
+
+    (picture,) = (tmp_path / "plain" / "images").iterdir()
+    assert load()[0]["screenshot"]["bytes"] == picture.read_bytes()
+    zip_of((picture.name, b"other"))(data / "images.zip")
+    assert load()[0]["screenshot"]["bytes"] == b"other"
+    rows = omnidata.load_dataset("screenspot", data, split="test", cache_dir=tmp_path / "tables")
+    assert rows[0]["screenshot"]["bytes"] == b"other"
 
 
 def test_a_snapshot_of_the_hub_whose_zip_is_a_link_to_its_blob_is_read(tmp_path: Path) -> None:
