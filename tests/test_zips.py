@@ -33,6 +33,7 @@ from omnidata.errors import (
     StoreError,
     UnansweredError,
 )
+from omnidata.files import ANY, open_file
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, MediaRef
@@ -238,6 +239,33 @@ def test_zips_that_come_and_go_beside_files_write_no_file_and_hide_none(screens:
         assert listed(screens) == before
         (screens / name).unlink()
         assert {*listed(mirror.local(screens))} == {*first}
+
+
+@pytest.mark.parametrize("way", ["medium", "file"])
+def test_a_file_that_another_command_empties_before_it_is_read_is_an_error(
+    way: str, screens: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has listed a zip that changed, and what was unpacked stands for nothing any more."""
+    ref = MediaRef("image", mirror.local(screens), "images/a.png")
+    opened = os.open if way == "file" else io.open
+
+    def open_late(path: Any, *given: Any, **options: Any) -> Any:
+        if os.fspath(path) == os.fspath(ref.root / ref.path):
+            monkeypatch.undo()
+            monkeypatch.setenv("OMNIDATA_CACHE", str(screens.parent / "cache"))
+            zip_of(("a.png", b"B" * 5000))(screens / "images.zip")
+            code = f"from omnidata import mirror; mirror.local({str(screens)!r})"
+            subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+        return opened(path, *given, **options)
+
+    mirror.fill(ref.root / ref.path)
+    monkeypatch.setattr("os.open" if way == "file" else "io.open", open_late)
+    with pytest.raises(StoreError, match="changed since it was listed"):
+        if way == "medium":
+            media.read_bytes(ref)
+        else:
+            with open_file(ref.root / ref.path, ANY):
+                pass
 
 
 @pytest.mark.parametrize("case", [case for case, about in HOSTILE.items() if about[0] == "a.zip"])
