@@ -393,6 +393,15 @@ def test_rows_for_datasets_are_those_of_the_zip_as_it_is_now(
     assert rows[0]["screenshot"]["bytes"] == b"other"
 
 
+def test_a_cache_in_which_no_folder_can_be_made_is_said(screens: Path) -> None:
+    root = mirror.local(screens)
+    folder = root.parents[len(screens.parts) - 2]
+    shutil.rmtree(folder)
+    folder.write_text("in the way")
+    with pytest.raises(StoreError, match=r"data: the cache cannot keep it \(Not a directory\)"):
+        mirror.local(screens)
+
+
 def test_a_snapshot_of_the_hub_whose_zip_is_a_link_to_its_blob_is_read(tmp_path: Path) -> None:
     own = tmp_path / "datasets--o--n"
     data = own / "snapshots" / "1"
