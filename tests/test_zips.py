@@ -37,6 +37,7 @@ from omnidata.files import ANY, open_file
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, MediaRef
+from tests.hub_server import Hub, files_of
 from tests.loaders import desk, osworld, published_forms
 from tests.loaders.test_archives import HOSTILE, mode_of, parts, zip_of
 from tests.run.scripted import Looking, finals
@@ -415,6 +416,22 @@ def test_a_snapshot_of_the_hub_whose_zip_is_a_link_to_its_blob_is_read(tmp_path:
     there = task.load(data)
     assert there.root != data
     assert told(there) == told(task.load(tmp_path / "plain"))
+
+
+def test_a_dataset_of_the_hub_that_is_all_in_zips_is_read_by_its_name(
+    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `omnidata demo` and many others lay it out: the data are a folder `data`, here a zip."""
+    screenspot(tmp_path / "plain" / "data")
+    hub.add("org/zips", files_of(pack(tmp_path / "plain", tmp_path / "packed")))
+    rows = omnidata.load_dataset("screenspot", "hf://org/zips", split="test")
+    assert rows[0]["screenshot"]["bytes"].startswith(b"\x89PNG")
+    with pytest.raises(SystemExit) as done:
+        main(["info", "screenspot", "hf://org/zips"])
+    assert done.value.code == 0
+    said = capsys.readouterr()
+    assert "2 steps" in said.out
+    assert "zips in it are read as if they were unpacked there" in said.err
 
 
 def test_a_zip_in_parts_is_not_read_and_the_finding_says_how_it_is(tmp_path: Path) -> None:
