@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Final, cast
 
 from omnidata import mirror
-from omnidata.errors import FileError, UsageError
+from omnidata.errors import FileError, OmnidataError, UsageError
 from omnidata.packed import blobs
 
 SETTINGS: Final = 1024**2
@@ -257,7 +257,8 @@ def open_file(path: Path, limit: int) -> BufferedReader:
     file = os.fdopen(os.open(path, _READING), "rb")
     try:
         _check(path, os.fstat(file.fileno()), limit)  # it may have been replaced since
-    except FileError:
+        mirror.fill(path)  # or emptied, by another command that lists what has changed
+    except OmnidataError:
         file.close()
         raise
     return file

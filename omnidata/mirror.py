@@ -388,7 +388,10 @@ def _brought_up_to_date(
         others: by names below the folder what is linked there.
     """
     with _remembered(place.url):
-        return _mirrored(_cache(_stores()), place, found, others or {})
+        try:
+            return _mirrored(_cache(_stores()), place, found, others or {})
+        except OSError as error:
+            raise _no_room(_said(place.url), error) from None
 
 
 @contextmanager
@@ -548,7 +551,7 @@ def _place_holder(cache: _Cache, path: Path, about: StoredObject) -> None:
         raise _no_room(path, error) from None
 
 
-def _no_room(path: Path, error: OSError) -> StoreError:
+def _no_room(path: str | Path, error: OSError) -> StoreError:
     return StoreError(
         f"the cache cannot keep it ({error.strerror})",
         where=shown(path),

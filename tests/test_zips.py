@@ -17,10 +17,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import omnidata
 from omnidata import media, mirror, zips
 from omnidata.cli import main
 from omnidata.errors import (
@@ -31,9 +33,11 @@ from omnidata.errors import (
     StoreError,
     UnansweredError,
 )
+from omnidata.files import ANY, open_file
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, MediaRef
+from tests.hub_server import Hub, files_of
 from tests.loaders import desk, osworld, published_forms
 from tests.loaders.test_archives import HOSTILE, mode_of, parts, zip_of
 from tests.run.scripted import Looking, finals
@@ -238,6 +242,33 @@ def test_zips_that_come_and_go_beside_files_write_no_file_and_hide_none(screens:
         assert {*listed(mirror.local(screens))} == {*first}
 
 
+@pytest.mark.parametrize("way", ["medium", "file"])
+def test_a_file_that_another_command_empties_before_it_is_read_is_an_error(
+    way: str, screens: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has listed a zip that changed, and what was unpacked stands for nothing any more."""
+    ref = MediaRef("image", mirror.local(screens), "images/a.png")
+    opened = os.open if way == "file" else io.open
+
+    def open_late(path: Any, *given: Any, **options: Any) -> Any:
+        if os.fspath(path) == os.fspath(ref.root / ref.path):
+            monkeypatch.undo()
+            monkeypatch.setenv("OMNIDATA_CACHE", str(screens.parent / "cache"))
+            zip_of(("a.png", b"B" * 5000))(screens / "images.zip")
+            code = f"from omnidata import mirror; mirror.local({str(screens)!r})"
+            subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+        return opened(path, *given, **options)
+
+    mirror.fill(ref.root / ref.path)
+    monkeypatch.setattr("os.open" if way == "file" else "io.open", open_late)
+    with pytest.raises(StoreError, match="changed since it was listed"):
+        if way == "medium":
+            media.read_bytes(ref)
+        else:
+            with open_file(ref.root / ref.path, ANY):
+                pass
+
+
 @pytest.mark.parametrize("case", [case for case, about in HOSTILE.items() if about[0] == "a.zip"])
 def test_a_hostile_zip_is_a_file_and_nothing_more(
     case: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
@@ -341,6 +372,37 @@ def test_a_cache_in_data_with_zips_is_refused(
     assert not (screens / "cache").exists()
 
 
+def test_rows_for_datasets_are_those_of_the_zip_as_it_is_now(
+    tmp_path: Path,
+) -> None:
+    """Their media lie in the table, which `datasets` keeps as long as its fingerprint holds."""
+    screenspot(tmp_path / "plain")
+    data = pack(tmp_path / "plain", tmp_path / "packed")
+    omnidata.register()
+
+    def load() -> Any:
+        cache = str(tmp_path / "tables")
+        return datasets.load_dataset(
+            "screenspot", data_dir=str(data), split="test", cache_dir=cache
+        )
+
+    (picture,) = (tmp_path / "plain" / "images").iterdir()
+    assert load()[0]["screenshot"]["bytes"] == picture.read_bytes()
+    zip_of((picture.name, b"other"))(data / "images.zip")
+    assert load()[0]["screenshot"]["bytes"] == b"other"
+    rows = omnidata.load_dataset("screenspot", data, split="test", cache_dir=tmp_path / "tables")
+    assert rows[0]["screenshot"]["bytes"] == b"other"
+
+
+def test_a_cache_in_which_no_folder_can_be_made_is_said(screens: Path) -> None:
+    root = mirror.local(screens)
+    folder = root.parents[len(screens.parts) - 2]
+    shutil.rmtree(folder)
+    folder.write_text("in the way")
+    with pytest.raises(StoreError, match=r"data: the cache cannot keep it \(Not a directory\)"):
+        mirror.local(screens)
+
+
 def test_a_snapshot_of_the_hub_whose_zip_is_a_link_to_its_blob_is_read(tmp_path: Path) -> None:
     own = tmp_path / "datasets--o--n"
     data = own / "snapshots" / "1"
@@ -354,6 +416,22 @@ def test_a_snapshot_of_the_hub_whose_zip_is_a_link_to_its_blob_is_read(tmp_path:
     there = task.load(data)
     assert there.root != data
     assert told(there) == told(task.load(tmp_path / "plain"))
+
+
+def test_a_dataset_of_the_hub_that_is_all_in_zips_is_read_by_its_name(
+    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `omnidata demo` and many others lay it out: the data are a folder `data`, here a zip."""
+    screenspot(tmp_path / "plain" / "data")
+    hub.add("org/zips", files_of(pack(tmp_path / "plain", tmp_path / "packed")))
+    rows = omnidata.load_dataset("screenspot", "hf://org/zips", split="test")
+    assert rows[0]["screenshot"]["bytes"].startswith(b"\x89PNG")
+    with pytest.raises(SystemExit) as done:
+        main(["info", "screenspot", "hf://org/zips"])
+    assert done.value.code == 0
+    said = capsys.readouterr()
+    assert "2 steps" in said.out
+    assert "zips in it are read as if they were unpacked there" in said.err
 
 
 def test_a_zip_in_parts_is_not_read_and_the_finding_says_how_it_is(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ from omnidata.loaders.rows import (
     to_row,
 )
 from omnidata.media import is_mirrored, linkable, read_bytes
+from omnidata.mirror import listing_of, local
 from omnidata.types import LoadedDataset, MediaRef, Step, Task
 
 _SHARDS = 8
@@ -122,7 +123,8 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
     def _root(self, config: datasets.BuilderConfig) -> Path:
         """The folder or file that the user named; what `datasets` found by itself is no answer."""
         task = self.task.name
-        if config.data_dir and is_repository(Path(config.data_dir)):
+        root = local(config.data_dir) if config.data_dir else Path()
+        if config.data_dir and is_repository(root):
             raise DataError(
                 "this is a Parquet repository, which needs no builder",
                 where=str(config.data_dir),
@@ -130,7 +132,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
                 remedy=f'datasets.load_dataset("{config.data_dir}", "{config.name}", split="test")',
             )
         if config.data_dir:
-            return Path(config.data_dir)
+            return root
         # Never `data_files`: without a data_dir, `datasets` fills it with what it finds in the
         # working directory, and nobody can tell that from what a user named.
         raise DataError(
@@ -216,10 +218,14 @@ def _reads(task: Task, root: Path) -> AbstractContextManager[None]:
 
 
 def _fingerprint(task: Task, root: Path) -> str:
-    """SHA-256 over the annotations, the media's folder, and the code that reads them."""
+    """SHA-256 over the annotations, the media's folder, and the code that reads them.
+
+    Of data on a store or in zips also over what is listed, as their rows hold the media's bytes.
+    """
     with _reads(task, root):
         digest = hashlib.sha256(task.fingerprint(root).encode())
         digest.update(os.fsencode("\0".join(bounds())))
+        digest.update(listing_of(root).encode())
         remember_bounds()
     for code in _code(task):
         digest.update(code.read_bytes())

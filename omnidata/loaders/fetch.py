@@ -699,24 +699,35 @@ def local_place(
         UsageError: `auto` without a task, or the task has several sources.
         DataError: as `hub.snapshot`, `plan_fetch` and `fetch`; or the cache has several sources.
     """
+    place = mirror.local(_found(data, task, notice, progress, folder), beside=folder)
+    if hub.is_name(str(data)) and not place.exists():
+        raise DataError(
+            "there is no such file or folder",
+            where=str(data),
+            expected="a path that is there",
+            remedy=f"mend the path; a dataset of the Hub is named hf://{data}",
+        )
+    if whole := mirror.origin(place):
+        notice(f"{whole}: zips in it are read as if they were unpacked there")
+    return place
+
+
+def _found(
+    data: str | Path,
+    task: str | None,
+    notice: Callable[[str], None],
+    progress: Progress,
+    folder: Path,
+) -> str | Path:
+    """The path or URL that a user means: what is downloaded at once has been."""
     if address := hub.parse_address(data):
         try:
             return hub.snapshot(address, notice)
         except hub.TooLargeError as error:
             notice(f"{error.what}: what is read is fetched when it is read")
-            return mirror.local(error.url)
+            return error.url
     if str(data) != AUTO or (folder / data).exists():
-        place = mirror.local(data, beside=folder)
-        if hub.is_name(str(data)) and not place.exists():
-            raise DataError(
-                "there is no such file or folder",
-                where=str(data),
-                expected="a path that is there",
-                remedy=f"mend the path; a dataset of the Hub is named hf://{data}",
-            )
-        if whole := mirror.origin(place):
-            notice(f"{whole}: zips in it are read as if they were unpacked there")
-        return place
+        return data
     if not task:
         raise UsageError(
             "auto means the data of a task, and none is named",

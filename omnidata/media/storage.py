@@ -327,7 +327,9 @@ def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
     if isinstance(found, bytes):
         return found
     try:
-        return found.read_bytes()
+        content = found.read_bytes()
+        mirror.fill(found)  # another command that lists may have emptied it meanwhile: said here
+        return content
     except OSError as error:
         raise MediaError(
             f"the file cannot be read ({error.strerror})",
