@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from omnidata import media, mirror, object_stores
+from omnidata import media, mirror, mirror_cache, object_stores
 from omnidata.types import MediaRef
 
 _THREADS = 8
@@ -92,7 +92,7 @@ def main(count: int = 400, kilobytes: int = 200) -> None:
             for name in names:
                 (own / name.rpartition("/")[2]).write_bytes(bare.cat_file(name))
             for number in range(_ROUNDS):
-                os.environ[mirror.CACHE_VARIABLE] = f"{folder}/cache{number}"
+                os.environ[mirror_cache.CACHE_VARIABLE] = f"{folder}/cache{number}"
                 bare.invalidate_cache()
                 began = time.perf_counter()
                 bare.find("bucket/data", detail=True)
@@ -111,7 +111,7 @@ def main(count: int = 400, kilobytes: int = 200) -> None:
                 note("download", time.perf_counter() - began)
                 with _counting() as came:
                     for some in _SOME:
-                        os.environ[mirror.CACHE_VARIABLE] = f"{folder}/zip{number}-{some}"
+                        os.environ[mirror_cache.CACHE_VARIABLE] = f"{folder}/zip{number}-{some}"
                         came.clear()
                         began = time.perf_counter()
                         root = mirror.local("s3://bucket/zip")

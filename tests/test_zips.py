@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import omnidata
-from omnidata import media, mirror, zips
+from omnidata import media, mirror, mirror_cache, zips
 from omnidata.cli import main
 from omnidata.errors import (
     DataError,
@@ -167,7 +167,7 @@ def test_a_named_file_has_media_in_the_zips_beside_it(screens: Path) -> None:
     path = mirror.local(screens / "rows.json")
     assert path.read_text() == "[]"
     assert media.read_bytes(MediaRef("image", path.parent, "images/a.png")) == b"A" * 5000
-    assert mirror.told(str(path)) == str(screens / "rows.json")
+    assert mirror_cache.told(str(path)) == str(screens / "rows.json")
     # The folder as a whole is another mirror: neither takes away what the other shows.
     (screens / "deep").mkdir()
     zip_of(("d.png", b"D"))(screens / "deep" / "more.zip")
@@ -183,8 +183,8 @@ def test_messages_and_records_name_data_as_the_user_did(
 ) -> None:
     monkeypatch.chdir(screens.parent)
     for name in ("data", "data/rows.json"):
-        assert mirror.shown(mirror.local(name)) == name
-    assert mirror.shown(mirror.local("data") / "images/a.png") == "data/images/a.png"
+        assert mirror_cache.shown(mirror.local(name)) == name
+    assert mirror_cache.shown(mirror.local("data") / "images/a.png") == "data/images/a.png"
 
 
 def test_a_zip_or_a_folder_in_it_may_be_the_data(tmp_path: Path) -> None:

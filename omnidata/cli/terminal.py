@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from omnidata.errors import counted
-from omnidata.mirror import told
+from omnidata.mirror_cache import told
 
 if TYPE_CHECKING:
     from omnidata.errors import Finding

@@ -24,6 +24,7 @@ from typing import Any, Final
 from omnidata import mirror, registry
 from omnidata.errors import DataError, OmnidataError, PluginError, UsageError, meant
 from omnidata.loaders import archives, buckets, hub
+from omnidata.mirror_cache import cache_folder
 from omnidata.storage import (
     PLAN,
     StagedFolder,
@@ -661,7 +662,7 @@ def _move(source: Path, target: Path, where: str) -> None:
 def fetched_folder(task: str, name: str) -> Path:
     """Where the cache has a publication of a task."""
     safe = re.sub(r"[^\w.-]+", "-", name).strip("-.").lower()
-    return mirror.cache_folder() / "data" / task / safe
+    return cache_folder() / "data" / task / safe
 
 
 def in_cache(task: str) -> Mapping[str, Path]:

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from omnidata import mirror
 from omnidata.errors import DataError, OmnidataError, UsageError, meant
 from omnidata.loaders.archives import RESERVE
 from omnidata.media import unsafe
+from omnidata.mirror_cache import cache_folder
 from omnidata.object_stores import SENDS_TOKEN, sends_token
 from omnidata.storage import copy_file, read_json, write_json
 
@@ -487,7 +487,7 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
     from huggingface_hub import constants, snapshot_download
 
     options: dict[str, Any] = {"repo_type": "dataset", "token": sends_token()}
-    kept_notes = mirror.cache_folder() / "hub" / address.name
+    kept_notes = cache_folder() / "hub" / address.name
     chosen = [_escaped(address.below), f"{_escaped(address.below)}/*"] if address.below else None
     refs = kept_notes / "refs.json"
     if is_offline():
@@ -596,7 +596,7 @@ def copy_of(address: HubAddress, names: Sequence[str], notice: HubNotice) -> Pat
             expected="a dataset with these files",
             remedy=f"look at {_page(address)}",
         )
-    folder = mirror.cache_folder() / "copies" / address.name / kept.name
+    folder = cache_folder() / "copies" / address.name / kept.name
     folder.mkdir(parents=True, exist_ok=True)
     for name in found:
         copy_file(kept / name, folder / name)

@@ -25,7 +25,7 @@ from omnidata.adapters.keys import credentials_in
 from omnidata.adapters.render import RenderedPart
 from omnidata.errors import CallError, RunError, UsageError, counted
 from omnidata.jsontext import hash_of
-from omnidata.mirror import shown
+from omnidata.mirror_cache import shown
 from omnidata.run.adapter_contract import accepted
 from omnidata.run.batch_folder import Asked, BatchFolder, Manifest, RequestFile, Round
 from omnidata.run.cluster import Recipe, join_left

@@ -28,7 +28,7 @@ from omnidata.errors import (
     counted,
 )
 from omnidata.loaders.stored_steps import ids_of
-from omnidata.mirror import shown
+from omnidata.mirror_cache import shown
 from omnidata.registry import names, plugin_versions
 from omnidata.run.adapter_contract import (
     About,

@@ -12,7 +12,7 @@ from omnidata.errors import PredictionError, RunError, UsageError, counted
 from omnidata.files import LINE
 from omnidata.jsontext import encode
 from omnidata.loaders.stored_steps import Positions, ids_of
-from omnidata.mirror import shown
+from omnidata.mirror_cache import shown
 from omnidata.run.cost import with_whole_cost
 from omnidata.run.folder import Answers
 from omnidata.run.histories import not_asked

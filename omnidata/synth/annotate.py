@@ -35,7 +35,7 @@ from omnidata.loaders.episode_tree import (
     label,
 )
 from omnidata.media import image, png, samples, stored, wav
-from omnidata.mirror import shown
+from omnidata.mirror_cache import shown
 from omnidata.predictions import Prediction
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits

@@ -23,7 +23,7 @@ from omnidata.errors import DataError, Finding, MediaError, RunError, UsageError
 from omnidata.jsontext import encode, hash_of
 from omnidata.loaders.stored_steps import ids_of
 from omnidata.media import AUDIO_RATE, linkable, resolve, samples, stored, wav
-from omnidata.mirror import shown as shown_path
+from omnidata.mirror_cache import shown as shown_path
 from omnidata.run.folder import Answers
 from omnidata.run.histories import Histories
 from omnidata.run.media_stamps import Seen, media_of

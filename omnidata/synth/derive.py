@@ -27,7 +27,7 @@ from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
 from omnidata.jsontext import encode
 from omnidata.loaders.instructions import foreign
 from omnidata.media import resolve, stored
-from omnidata.mirror import shown
+from omnidata.mirror_cache import shown
 from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
 from omnidata.synth.folder import SynthStaging
 from omnidata.tasks.derivation import MOST_OPERATIONS, PLATFORMS, Derivation, Trajectory

@@ -21,7 +21,7 @@ from omnidata.errors import DataError, Finding, MediaError, RunError, UsageError
 from omnidata.jsontext import encode
 from omnidata.media import image, png, resolve
 from omnidata.metrics.intervals import share
-from omnidata.mirror import shown
+from omnidata.mirror_cache import shown
 from omnidata.predictions import Prediction
 from omnidata.registry import is_ours, working
 from omnidata.run.cluster import Recipe

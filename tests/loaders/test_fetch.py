@@ -27,7 +27,7 @@ from omnidata.loaders import archives
 from omnidata.loaders import fetch as fetching
 from omnidata.loaders.fetch import fetch, local_place, plan_fetch
 from omnidata.media import read_bytes
-from omnidata.mirror import shown
+from omnidata.mirror_cache import shown
 from omnidata.tasks import get_task
 from tests.cli.running import omnidata as command
 from tests.hub_server import TOKEN, Hub, files_of

@@ -25,6 +25,7 @@ from typing import Any, Generic, TypeVar
 
 from omnidata import mirror
 from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError, counted
+from omnidata.mirror_cache import CACHE_VARIABLE, cache_folder
 from omnidata.run.engines.local import Backlog, Lost, cores
 
 Item = TypeVar("Item")
@@ -699,7 +700,7 @@ def _environment(*, mirrored: bool) -> dict[str, str]:
     """What workers are to have in their environment: limits that were raised, and the cache."""
     ours = {name: value for name, value in os.environ.items() if name.startswith("OMNIDATA_")}
     if mirrored:  # paths of media are the driver's
-        ours[mirror.CACHE_VARIABLE] = os.path.realpath(mirror.cache_folder())
+        ours[CACHE_VARIABLE] = os.path.realpath(cache_folder())
     return ours
 
 
