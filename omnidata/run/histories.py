@@ -18,11 +18,10 @@ from omnidata.actions import Action
 from omnidata.predictions import Prediction
 from omnidata.run.folder import TRANSIENT
 from omnidata.tasks.coordinates import of_screen
-from omnidata.tasks.explaining import deciding
+from omnidata.tasks.explaining import standing
 from omnidata.types import Completion, Step, Task
 
 PATCHES = "patches"
-_RIGHT = 1 - 1e-9
 
 
 def patches_of(task: Task) -> int | None:
@@ -84,8 +83,7 @@ def is_miss(task: Task, step: Step, answer: Completion | None) -> bool | None:
         return True
     profile = task.profiles[task.default_profile]
     verdict = profile.judge(step, answer.text, answer.receipt)
-    value = deciding(dict(zip(profile.values, verdict.values, strict=True)))
-    return value is not None and not value > _RIGHT
+    return standing(profile, verdict) not in ("right", "unjudged")
 
 
 def not_asked(task: Task, steps: Iterable[Step], done: Mapping[str, Completion]) -> frozenset[str]:

@@ -46,7 +46,7 @@ from omnidata.run.selection import select, whole_episodes
 from omnidata.run.selection import shard as take_shard
 from omnidata.storage import atomic_write, wrap_os_error, write_json
 from omnidata.tasks.coordinates import answer_space, of_screen, shown
-from omnidata.tasks.explaining import deciding
+from omnidata.tasks.explaining import standing
 from omnidata.types import (
     Completion,
     GenerationParams,
@@ -487,7 +487,7 @@ class _Samples:
         if completion.delivery != "ok":
             return _Answer(number, completion, False, None)
         verdict = self._profile.judge(step, completion.text, completion.receipt)
-        value = deciding(dict(zip(self._profile.values, verdict.values, strict=True)))
+        told = standing(self._profile, verdict)
         action: Action | str | None = None
         if verdict.outcome == "ok":
             receipt = of_screen(completion.receipt, step.screen)
@@ -495,7 +495,7 @@ class _Samples:
                 action = self._task.read(completion.text, receipt)
             if action is None and verdict.parsed is not None:
                 action = encode(verdict.parsed).decode()
-        return _Answer(number, completion, None if value is None else value > 1 - 1e-9, action)
+        return _Answer(number, completion, None if told == "unjudged" else told == "right", action)
 
     def _write(
         self,

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from omnidata.actions import (
     Action,
@@ -91,6 +91,19 @@ def deciding(values: Mapping[str, Any]) -> Any:
     """
     names = [name for name in _PRIMARY if name in values] or list(values)
     return values[names[0]] if names else None
+
+
+Standing = Literal["right", "wrong", "partly", "unjudged"]
+_RIGHT: Final = 1 - 1e-9
+"""Of a score that is a mean of shares, which may lack a last digit."""
+
+
+def standing(profile: Profile, verdict: Verdict) -> Standing:
+    """What a verdict comes to; "partly" for a score between the ends."""
+    value = deciding(dict(zip(profile.values, verdict.values, strict=True)))
+    if value is None:
+        return "unjudged"
+    return "right" if value > _RIGHT else "partly" if value > 0 else "wrong"
 
 
 _UNANSWERED: Final[Mapping[Outcome, str]] = {

@@ -27,7 +27,7 @@ from omnidata.run.sampling import found_below
 from omnidata.run.scoring import get_profile
 from omnidata.tasks.common_options import FOR_JUDGING
 from omnidata.tasks.coordinates import answer_space, shown
-from omnidata.tasks.explaining import deciding
+from omnidata.tasks.explaining import Standing, standing
 from omnidata.training.formats import FormatName, Row, row
 from omnidata.training.rows import Line, Maker, Options, Prompted
 from omnidata.types import (
@@ -48,7 +48,6 @@ PreferenceFormat = Literal[
     "trl-dpo", "trl-kto", "swift-dpo", "llamafactory-dpo", "llamafactory-kto"
 ]
 Order = Literal["nearest", "balanced"]
-Standing = Literal["right", "wrong", "partly", "unjudged"]
 
 TRAINERS: Final[Mapping[PreferenceFormat, FormatName]] = {
     "trl-dpo": "trl",
@@ -66,8 +65,6 @@ _OTHER_TYPE: Final[frozenset[Cause]] = frozenset(
     {"wrong_type", "acted_early", "waited_too_long", "stopped_early", "went_on"}
 )
 _CAUSE: Final = "cause"
-_RIGHT: Final = 1 - 1e-9
-"""Of a score that is a mean of shares, which may lack a last digit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,10 +322,7 @@ def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> 
 def judged(profile: Profile, step: Step, answer: Completion) -> tuple[Verdict, Standing]:
     """The profile's verdict on an answer, and what it comes to."""
     verdict = profile.judge(step, answer.text, answer.receipt)
-    value = deciding(dict(zip(profile.values, verdict.values, strict=True)))
-    if value is None:
-        return verdict, "unjudged"
-    return verdict, "right" if value > _RIGHT else "partly" if value > 0 else "wrong"
+    return verdict, standing(profile, verdict)
 
 
 def diagnosis(
