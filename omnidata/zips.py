@@ -44,7 +44,7 @@ _SIGN: Final = b"PK\3\4"
 _MOST_HEADER: Final = _HEADER.size + 2 * 0xFFFF
 _PIECE: Final = 8 * 1024**2
 _RAW: Final = -15  # zlib's own number: a window of 2^15 bytes, without a wrapping
-_BROKEN: Final = (
+BROKEN: Final = (
     zipfile.BadZipFile,
     EOFError,
     struct.error,
@@ -52,6 +52,7 @@ _BROKEN: Final = (
     NotImplementedError,
     UnicodeError,
 )
+"""What `zipfile` says of a zip that is none, or is broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +233,7 @@ def directory(archive: Path, file: IO[bytes], size: int) -> Mapping[str, Member]
                     info.compress_type == zipfile.ZIP_DEFLATED,
                     info.CRC,
                 )
-    except _BROKEN as error:
+    except BROKEN as error:
         raise refused(archive, f"it is broken ({type(error).__name__}: {error})") from None
     if sum(member.size for member in found.values()) > FREE + RATIO * size:
         raise refused(archive, f"more than {RATIO} times as much would come of its {size:,} bytes")

@@ -28,6 +28,7 @@ from typing import IO, Any, Final, Self
 
 from omnidata.files import ANY, open_file
 from omnidata.zips import (
+    BROKEN,
     END,
     END64,
     END64_FORM,
@@ -53,22 +54,11 @@ _MOST_HEADER: Final = 1024**2
 _NO_HEADER: Final = tarfile.HeaderError
 _END_OF_TAR: Final = tarfile.EOFHeaderError  # type: ignore[attr-defined]  # the stubs lack it
 _PART: Final = re.compile(r"\.z(\d{2,})$", re.IGNORECASE)
-_BROKEN: Final = (
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    gzip.BadGzipFile,
-    lzma.LZMAError,
-    zlib.error,
-    EOFError,
-    struct.error,
-    ValueError,
-    NotImplementedError,
-    UnicodeError,
-)
+_BROKEN: Final = (*BROKEN, tarfile.TarError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class _File:
     """A file in an archive.
 
     Attributes:
@@ -182,7 +172,7 @@ def stem_of(name: str) -> str:
     return inner.stem if inner.suffix.lower() == ".tar" else path.stem
 
 
-def _write(archive: Path, member: Member, target: Path, progress: Callable[[int], None]) -> None:
+def _write(archive: Path, member: _File, target: Path, progress: Callable[[int], None]) -> None:
     """Write one member, and not a byte more than it is said to have.
 
     Raises:
@@ -201,7 +191,7 @@ def _write(archive: Path, member: Member, target: Path, progress: Callable[[int]
 
 
 @contextmanager
-def _members(archive: Path) -> Iterator[Iterator[Member]]:
+def _members(archive: Path) -> Iterator[Iterator[_File]]:
     with ExitStack() as stack:
         if archive.suffix.lower() != ".zip":
             file = stack.enter_context(open_file(archive, ANY))
@@ -216,13 +206,13 @@ def _tar(file: IO[bytes]) -> tarfile.TarFile:
     return tarfile.open(fileobj=file, mode="r:*", tarinfo=_Header)
 
 
-def _of_zip(archive: Path, packed: zipfile.ZipFile) -> Iterator[Member]:
+def _of_zip(archive: Path, packed: zipfile.ZipFile) -> Iterator[_File]:
     room = sum(part.stat().st_size for part in parts_of(archive))
     for info in files_in(archive, packed, room):
-        yield Member(info.filename, info.file_size, partial(packed.open, info))
+        yield _File(info.filename, info.file_size, partial(packed.open, info))
 
 
-def _of_tar(archive: Path, packed: tarfile.TarFile) -> Iterator[Member]:
+def _of_tar(archive: Path, packed: tarfile.TarFile) -> Iterator[_File]:
     """The files of a tar.
 
     Raises:
@@ -244,7 +234,7 @@ def _of_tar(archive: Path, packed: tarfile.TarFile) -> Iterator[Member]:
             assert found is not None  # it is a regular file
             return found
 
-        yield Member(info.name, info.size, opened)
+        yield _File(info.name, info.size, opened)
     assert packed.fileobj is not None  # it has been opened to read
     behind = 0
     while block := packed.fileobj.read(_CHUNK):

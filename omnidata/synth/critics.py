@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from omnidata.adapters.media_budget import HISTORY
-from omnidata.errors import DataError, Finding, MediaError, RunError, UsageError, counted
+from omnidata.errors import DataError, Finding, MediaError, counted
 from omnidata.jsontext import encode, hash_of
 from omnidata.loaders.stored_steps import ids_of
 from omnidata.media import AUDIO_RATE, linkable, resolve, samples, stored, wav
@@ -27,13 +27,13 @@ from omnidata.mirror_cache import shown as shown_path
 from omnidata.run.folder import Answers
 from omnidata.run.histories import Histories
 from omnidata.run.media_stamps import Seen, media_of
-from omnidata.run.run_files import ANSWERS, model_name, read_info, recorded_steps
-from omnidata.run.sampling import answer_key, found_below, shown_size
+from omnidata.run.run_files import ANSWERS, model_name, recorded_steps
+from omnidata.run.sampling import answer_key, shown_size
 from omnidata.run.scoring import get_profile
 from omnidata.storage import atomic_write, copy_file, wrap_os_error
 from omnidata.synth.derive import REPORT, RowsStaging, derivation_of
 from omnidata.tasks.derivation import Derivation, Judged, Turn
-from omnidata.training.preferences import check_run, diagnosis, judged, unusable
+from omnidata.training.preferences import diagnosis, judged, named_runs, unusable
 from omnidata.types import (
     Completion,
     Conversation,
@@ -169,31 +169,11 @@ def derive_critics(
 
 
 def _opened(task: Task, source: LoadedDataset, runs: Sequence[Path]) -> Iterator[_Run]:
-    places: set[Path] = set()
-    for named in runs:
-        for number, run in enumerate(found_below(named), 1):
-            if run.resolve() in places:
-                raise UsageError(
-                    "the run is named twice",
-                    where=f"--run {run}",
-                    expected="each run once",
-                    remedy="leave one of them out",
-                )
-            places.add(run.resolve())
-            info = read_info(run)
-            check_run(run, info, task, source, "--run")
-            if not (run / ANSWERS).exists():
-                raise RunError(
-                    "the run has no answers",
-                    where=str(run),
-                    expected=ANSWERS,
-                    remedy="repeat its `omnidata evaluate` command, or leave it out",
-                )
-            answers = Answers(run / ANSWERS)
-            answers.read()
-            asked = frozenset(ids_of(recorded_steps(info, source, run)))
-            seen = Seen(lambda step: media_of(task.prompt(step, [])))
-            yield _Run(run, str(named), number, model_name(info), answers, asked, seen)
+    for run in named_runs(runs, task, source, "--run"):
+        asked = frozenset(ids_of(recorded_steps(run.info, source, run.path)))
+        seen = Seen(lambda step: media_of(task.prompt(step, [])))
+        model = model_name(run.info)
+        yield _Run(run.path, str(run.named), run.number, model, run.answers, asked, seen)
 
 
 def _sha256(path: Path) -> str:

@@ -337,6 +337,59 @@ def diagnosis(
 
 
 @dataclass(frozen=True, slots=True)
+class NamedRun:
+    """A run whose answers are to prompts of these data.
+
+    Attributes:
+        path: the folder.
+        named: the run that was named: itself, or that whose sample it is.
+        number: of the sample, from 1.
+        info: the content of its `run.json`.
+        answers: by sample id, each read when it is asked for.
+    """
+
+    path: Path
+    named: Path
+    number: int
+    info: Mapping[str, Any]
+    answers: Answers
+
+
+def named_runs(
+    runs: Iterable[Path], task: Task, source: LoadedDataset, flag: str = "--pairs"
+) -> Iterator[NamedRun]:
+    """The runs that were named, each with its samples.
+
+    Raises:
+        UsageError, RunError: see `check_run`; one is named twice, unfinished or broken.
+        PredictionError: its answers cannot be read.
+    """
+    places: set[Path] = set()
+    for named in runs:
+        for number, run in enumerate(found_below(named), 1):
+            if run.resolve() in places:
+                raise UsageError(
+                    "the run is named twice",
+                    where=f"{flag} {run}",
+                    expected="each run once",
+                    remedy="leave one of them out",
+                )
+            places.add(run.resolve())
+            info = read_info(run)
+            check_run(run, info, task, source, flag)
+            if not (run / ANSWERS).exists():
+                raise RunError(
+                    "the run has no answers",
+                    where=str(run),
+                    expected=ANSWERS,
+                    remedy="repeat its `omnidata evaluate` command, or leave it out",
+                )
+            answers = Answers(run / ANSWERS)
+            answers.read()
+            yield NamedRun(run, named, number, info, answers)
+
+
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """What rows are made of.
 
@@ -386,29 +439,10 @@ class Choosing:
         self._profile: Profile = get_profile(task, preferences.profile)
         accepts = options.capabilities.accepts
         self._left_out = frozenset(get_args(Modality)) - accepts
-        places: set[Path] = set()
-        self.sources: list[_Source] = []
-        for run in (each for named in preferences.runs for each in found_below(named)):
-            if run.resolve() in places:
-                raise UsageError(
-                    "the run is named twice",
-                    where=f"--pairs {run}",
-                    expected="each run once",
-                    remedy="leave one of them out",
-                )
-            places.add(run.resolve())
-            info = read_info(run)
-            check_run(run, info, task, source)
-            if not (run / ANSWERS).exists():
-                raise RunError(
-                    "the run has no answers",
-                    where=str(run),
-                    expected=ANSWERS,
-                    remedy="repeat its `omnidata evaluate` command, or leave it out",
-                )
-            answers = Answers(run / ANSWERS)
-            answers.read()
-            self.sources.append(_Source(run, model_name(info), answers))
+        self.sources = [
+            _Source(run.path, model_name(run.info), run.answers)
+            for run in named_runs(preferences.runs, task, source)
+        ]
 
     def choose(self, steps: Sequence[Step]) -> Chosen:
         """The preferences among the answers to steps.
