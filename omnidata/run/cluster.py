@@ -45,7 +45,7 @@ from omnidata.run.engines.ray import (
 )
 from omnidata.run.folder import TRANSIENT, PartFile, RunFolder, attempts_of
 from omnidata.run.histories import not_asked
-from omnidata.run.scheduling import Gate, StageTimer
+from omnidata.run.scheduling import CircuitBreaker, Gate, StageTimer
 from omnidata.storage import drop_partial_line, open_own
 from omnidata.tasks import get_task
 from omnidata.types import Adapter, Completion, GenerationParams, MediaRef, Progress, Step, Task
@@ -142,6 +142,7 @@ class AskingWorker:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._engine: Engine | None = None
+        self._breaker = CircuitBreaker()  # of all its parts together
 
     async def here(self) -> str:
         """The machine."""
@@ -197,6 +198,7 @@ class AskingWorker:
                 gate=_GateAfar(gate, name) if gate else free,
                 cache=None,
                 meter=meter,
+                breaker=self._breaker,
             )
             await engine.ask(steps, None)
         finally:

@@ -88,6 +88,7 @@ class Engine:
         gate: lets requests out, as fast and as many as may go.
         cache: answers to equal requests; None = ask always.
         meter: books where the time goes.
+        breaker: counts failures in a row; its own if None, where the run has all answers.
 
     Attributes:
         stopped: why the run stopped before its end; empty if it did not.
@@ -106,6 +107,7 @@ class Engine:
         gate: Way,
         cache: ResponseCache | None,
         meter: StageTimer,
+        breaker: CircuitBreaker | None = None,
     ) -> None:
         self.meter = meter
         self.stopped = self.failed = ""
@@ -117,7 +119,7 @@ class Engine:
         self._attempts = limits.attempts
         self._timeout_s = limits.timeout_s or adapter.timeout_s
         self._window = AdaptiveConcurrency(limits.concurrency or adapter.concurrency)
-        self._breaker = CircuitBreaker(answered=bool(run.done))
+        self._breaker = breaker or CircuitBreaker(answered=bool(run.done))
         self._ahead = Prefetch(
             self._prepare,
             threads=bool(self._takes),

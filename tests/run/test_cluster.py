@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from omnidata.errors import PredictionError, RunError, UsageError
+from omnidata.errors import PredictionError, RunError, UnansweredError, UsageError
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines.ray import Cluster
@@ -315,3 +315,27 @@ def test_less_room_than_asked_for_is_enough_to_go_on(tmp_path: Path, machines: A
         ask(data, tmp_path / "run", served(server), many, concurrency=1)
         assert server.count == 40
     assert len(answers(tmp_path / "run")) == 40
+
+
+@pytest.mark.full("6 seconds of refusals")
+def test_workers_remember_between_parts_that_others_were_answered(
+    tmp_path: Path, machines: Any
+) -> None:
+    data = make_data(tmp_path, 200)
+    alone = Cluster(machines.address, workers=1)
+    refusing = running(
+        ChatCompletions(), lambda number: FINE if number <= 60 else Fault(status=400)
+    )
+    with refusing as server, pytest.warns(UserWarning, match="steps got no answer"):
+        found = ask(data, tmp_path / "run", served(server), alone)
+    assert "stopped" not in found
+    assert server.count == 200
+
+
+@pytest.mark.full("4 seconds of refusals")
+def test_a_model_that_answers_nothing_is_not_asked_on(tmp_path: Path, cluster: Cluster) -> None:
+    data = make_data(tmp_path, 200)
+    refusing = running(ChatCompletions(), lambda number: Fault(status=401))
+    with refusing as server, pytest.raises(UnansweredError):
+        ask(data, tmp_path / "run", served(server), cluster)
+    assert server.count < 60
