@@ -26,6 +26,21 @@ def lacking(results: Mapping[str, Any]) -> tuple[int, int]:
     return failed, results["counts"].get("degraded", 0)
 
 
+def headline(results: Mapping[str, Any]) -> str:
+    """How many steps have no answer, for the head of a table; empty where each has one.
+
+    Examples:
+        >>> headline({"outcomes": {"ok": 14, "missing": 135}, "counts": {}})
+        '135 of 149 steps have no answer and count as wrong'
+    """
+    failed = lacking(results)[0]
+    if not failed:
+        return ""
+    steps = sum(results["outcomes"].values())
+    verbs = "has no answer and counts" if failed == 1 else "have no answer and count"
+    return f"{failed} of {counted(steps, 'step')} {verbs} as wrong"
+
+
 def legend_of(profile: Profile) -> Mapping[str, str]:
     """What the names of a profile's columns stand for, where it says so."""
     terms: Mapping[str, str] = getattr(profile, "legend", {})
@@ -45,7 +60,7 @@ def print_results(results: Mapping[str, Any], task: Task, as_json: bool) -> None
     else:
         profile = task.profiles[results["profile"]]
         named = legend_of(profile), episode_metrics(profile)
-        terminal.print_results(results, profile.columns, *named)
+        terminal.print_results(results, profile.columns, *named, lacks=headline(results))
 
 
 def print_profiles(found: Mapping[str, Mapping[str, Any]], task: Task, as_json: bool) -> None:
@@ -85,7 +100,9 @@ def print_profiles(found: Mapping[str, Mapping[str, Any]], task: Task, as_json: 
         name: words for each in found for name, words in legend_of(task.profiles[each]).items()
     }
     header = ("", *columns, "steps", "left out")
-    terminal.print_table(f"{title} by every profile (%)", header, rows, legend)
+    lacks = max(found.values(), key=lambda results: sum(results["outcomes"].values()))
+    title = ": ".join(filter(None, (f"{title} by every profile (%)", headline(lacks))))
+    terminal.print_table(title, header, rows, legend)
     for name, said in about.items():
         leaves_out = said["leaves_out"] and f"leaves out: {said['leaves_out']}"
         terminal.say(f"{name}: {'; '.join(filter(None, (said['source'], leaves_out))) or '-'}")
