@@ -23,10 +23,10 @@ from typing import Any, Final
 
 from omnidata.actions import OPPOSITE, Action, Screen, heading
 from omnidata.errors import MediaError
-from omnidata.files import ANY, open_file
 from omnidata.jsontext import BROKEN, as_name, compact, decode, is_number
-from omnidata.loaders.files import HEAD, JsonFiles, Line, Look
+from omnidata.loaders.files import Look, RowFiles
 from omnidata.loaders.load import Note, RowContext, about, short, stated_size
+from omnidata.loaders.row_files import Line, head_of
 from omnidata.media import image_size, resolve, unsafe
 from omnidata.tasks.phones.actions import DIRECTIONS, read_call
 from omnidata.types import MediaRef, Step
@@ -54,8 +54,7 @@ _EDGE: Final = re.compile(r"(left|top|right|bottom): (-?\d{1,9})")
 
 
 def _look(path: Path) -> Look:
-    with open_file(path, ANY) as file:
-        head = file.read(HEAD)
+    head = head_of(path)
     if b'"step_check_pams"' in head or (b'"screenshot_widths"' in head and b'"actions"' in head):
         return "known"
     if b'"gt_action"' in head and b'"gt_bbox"' in head:
@@ -64,7 +63,7 @@ def _look(path: Path) -> Look:
     return "known" if pictures and _OWN.search(head) else "other"
 
 
-FILES: Final = JsonFiles(
+FILES: Final = RowFiles(
     "JSON rows of a picture, an instruction and an action, or of episodes (step_check_pams)", _look
 )
 

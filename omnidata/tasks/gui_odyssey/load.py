@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from omnidata.actions import Action, Pair, Point, Screen, heading
 from omnidata.errors import MediaError
-from omnidata.files import ANY, open_file
 from omnidata.jsontext import as_name, is_number, json_file
-from omnidata.loaders.files import HEAD, JsonFiles, Line, Look, images, walk
+from omnidata.loaders.files import Look, RowFiles, images, walk
 from omnidata.loaders.load import Note, RowContext, about, short, stated_size
+from omnidata.loaders.row_files import Line, head_of
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.phones.actions import BACK, COMPLETE, HOME, IMPOSSIBLE, RECENTS, Rect
 from omnidata.types import MediaRef, Modality, Step
@@ -43,12 +43,11 @@ _MAX_SPLITS: Final = 64 * 1024**2
 
 
 def _look(path: Path) -> Look:
-    with open_file(path, ANY) as file:
-        head = file.read(HEAD)
+    head = head_of(path)
     return "known" if all(sign in head for sign in _SIGNS) else "other"
 
 
-FILES: Final = JsonFiles(
+FILES: Final = RowFiles(
     "annotations/*.json, each an object of episode_id, device_info, task_info, step_length and "
     "steps, with screenshots/ and splits/ beside",
     _look,
