@@ -1,4 +1,4 @@
-"""The answers that `omnidata score` is given: a run's, lines, a log's, a trainer's, or the data's."""
+"""What `omnidata score` is given: answers of a run, a file, a log, a trainer, or the data."""
 
 from __future__ import annotations
 

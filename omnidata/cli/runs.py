@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from omnidata.types import Profile, Task
 
 
+_ANSWERED = ("ok", "unparsed")
+"""Outcomes of steps that got an answer."""
+
+
 def lacking(results: Mapping[str, Any]) -> tuple[int, int]:
     """How many steps got no answer, and how many an answer to less than all of their media.
 
     Steps behind the end of a rollout were not to get any.
     """
-    answered = ("ok", "unparsed")
-    failed = sum(n for outcome, n in results["outcomes"].items() if outcome not in answered)
+    failed = sum(n for outcome, n in results["outcomes"].items() if outcome not in _ANSWERED)
     failed -= results.get("patched", {}).get("not_asked", 0)
     return failed, results["counts"].get("degraded", 0)
 
@@ -31,14 +34,20 @@ def headline(results: Mapping[str, Any]) -> str:
 
     Examples:
         >>> headline({"outcomes": {"ok": 14, "missing": 135}, "counts": {}})
-        '135 of 149 steps have no answer and count as wrong'
+        '135 of 149 steps have no full answer (135 missing) and count as wrong'
     """
     failed = lacking(results)[0]
     if not failed:
         return ""
     steps = sum(results["outcomes"].values())
-    verbs = "has no answer and counts" if failed == 1 else "have no answer and count"
-    return f"{failed} of {counted(steps, 'step')} {verbs} as wrong"
+    kinds = {name: n for name, n in results["outcomes"].items() if name not in _ANSWERED}
+    if "missing" in kinds:
+        kinds["missing"] -= results.get("patched", {}).get("not_asked", 0)
+    told = ", ".join(f"{n} {name}" for name, n in kinds.items() if n)
+    has, count = ("has", "counts") if failed == 1 else ("have", "count")
+    return (
+        f"{failed} of {counted(steps, 'step')} {has} no full answer ({told}) and {count} as wrong"
+    )
 
 
 def legend_of(profile: Profile) -> Mapping[str, str]:

@@ -126,7 +126,7 @@ def score(
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
-    """Score answers that exist: a run's, anybody's, a harness's log, or a trainer's predictions.
+    """Score answers that exist: of a run, a file, a log or a trainer.
 
     Steps without an answer are `missing`, which counts as wrong and makes the exit code 1; where no
     step has an answer there is no score. A run folder is scored on the steps that it asked about,

@@ -194,6 +194,8 @@ def _lines(path: Path) -> Iterator[Line]:
         for number, (at, text) in enumerate(text_lines(file)):
             row = BROKEN if len(text) > MAX_LINE else decode_utf8(text)
             fault = fault_of(text.strip()) if row is BROKEN else ""
+            if len(text) > MAX_LINE:
+                fault = f"it has {MAX_LINE:,} bytes or more"
             yield Line(f"{path}:{at}", path, number, row, fault=fault)
 
 

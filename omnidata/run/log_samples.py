@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnidata.errors import PlatformError, PredictionError
-from omnidata.files import LINE, STREAMED, WHOLE, open_file, read_file
+from omnidata.files import LINE, STREAMED, WHOLE, open_file, open_text, read_text
 from omnidata.jsontext import as_name
 from omnidata.loaders.row_files import Line
 from omnidata.predictions import Prediction
@@ -326,7 +326,7 @@ def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     csv.field_size_limit(min(LINE, sys.maxsize))
     try:
         with (
-            open_file(path, STREAMED) as file,
+            open_text(path, STREAMED) as file,
             io.TextIOWrapper(file, encoding="utf-8", newline="") as text,
         ):
             for row in csv.DictReader(text, delimiter="\t", strict=True):
@@ -341,7 +341,7 @@ def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def _json_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     try:
-        rows = json.loads(read_file(path, WHOLE))
+        rows = json.loads(read_text(path, WHOLE))
     except (ValueError, RecursionError, OSError) as error:
         raise _unreadable(path, error) from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
