@@ -25,7 +25,15 @@ from omnidata.tasks.phones.actions import (
     read_call,
 )
 from omnidata.tasks.phones.answers import name_of
-from omnidata.tasks.phones.task import HISTORY, SPACES, Evaluator, PhoneTask, Wording, unsized
+from omnidata.tasks.phones.task import (
+    HISTORY,
+    SENSES,
+    SPACES,
+    Evaluator,
+    PhoneTask,
+    Wording,
+    unsized,
+)
 from omnidata.tasks.published import HISTORY as HISTORY_TABLE
 from omnidata.tasks.published import Published, read_published
 from omnidata.types import LoadedDataset, Publication, Remote, Step
@@ -39,9 +47,9 @@ class AndroidControl(PhoneTask):
     """AndroidControl: what does the agent do next on the phone?
 
     Args:
-        options: `history`, `coordinates`, `observation`, `a11y_tokens`, and `level`: "high" tells
-            the goal of the episode, "low" the instruction of the step; unknown ones are a
-            `UsageError`.
+        options: `history`, `coordinates`, `observation`, `a11y_tokens`; `level`: "high" tells the
+            goal of the episode, "low" the instruction of the step; `scroll`: what directions in
+            rows of JSON are said of. Unknown ones are a `UsageError`.
     """
 
     title = "AndroidControl"
@@ -96,6 +104,7 @@ class AndroidControl(PhoneTask):
         "level": ("high", "low"),
         "history": HISTORY,
         "coordinates": SPACES,
+        "scroll": SENSES,
         **OPTIONS,
     }
     wording = Wording(
@@ -126,7 +135,9 @@ class AndroidControl(PhoneTask):
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations."""
         low = self.options["level"] == "low"
-        return loader.load(data, check_media=check_media, strict=strict, low=low)
+        return loader.load(
+            data, check_media=check_media, strict=strict, low=low, scroll=self.said_sense
+        )
 
     def detect(self, data: Path) -> bool:
         """Whether one of the first files there is AndroidControl's."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import Any, ClassVar, Literal, TypedDict
+from typing import Any, ClassVar, Literal, TypedDict, get_args
 
 from omnidata.actions import (
     Action,
@@ -59,6 +59,7 @@ from omnidata.tasks.phones.answers import (
     no_command,
     parse,
 )
+from omnidata.tasks.phones.step_rows import ROW, WordSense, fed_size
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.types import (
     PLACE,
@@ -81,11 +82,15 @@ from omnidata.types import (
 
 SPACES: tuple[Space, ...] = ("norm1000", "px", "rel")
 HISTORY = ("gold", "none", "predicted")
+SENSES = ("own", "content", "finger")
+"""What directions in words are said of, in rows and in dialects that keep the words of rows: what
+the maker of each form means, or what the user says of them all."""
 _UNITS: Mapping[Space, str] = {
     "norm1000": "Range: 0-1000 (normalized). [0, 0] = top-left, [1000, 1000] = bottom-right.",
     "px": "In pixels of the screenshot.",
     "rel": "Range: 0-1 (normalized). [0, 0] = top-left, [1, 1] = bottom-right.",
 }
+_OWN_SENSE = ("scroll", SENSES[0])
 _ASK = "Analyze the current screenshot and output the next action as JSON."
 
 
@@ -400,6 +405,7 @@ class PhoneTask(Benchmark):
         evaluators: by the names of their profiles, the default first.
         by: the axes of their tables.
         wording: what the dataset puts into the prompt.
+        labels: what a direction is said of in the labels that others make of the dataset.
 
     Args:
         options: as given with `-T key=value`.
@@ -411,6 +417,7 @@ class PhoneTask(Benchmark):
     evaluators: ClassVar[Mapping[str, Evaluator]]
     by: ClassVar[Mapping[str, Sequence[str]]]
     wording: ClassVar[Wording]
+    labels: ClassVar[WordSense] = "content"
     platform = "mobile"
     parsed_type = _Parsed
     allowed: Mapping[str, Sequence[str]] = {"history": HISTORY, "coordinates": SPACES}
@@ -419,6 +426,10 @@ class PhoneTask(Benchmark):
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
+        # The default stands in no run, as in those from before there was the option.
+        self.options = {
+            key: value for key, value in self.options.items() if (key, value) != _OWN_SENSE
+        }
         self._space = next(space for space in SPACES if space == self.options["coordinates"])
         self.system = reworded(self.wording.system(self._space), self.observation)
         self.prompt_hash = hash_of([dict(self.options), self.system, _ASK, *self._told])
@@ -436,6 +447,22 @@ class PhoneTask(Benchmark):
             )
             for name, evaluator in self.evaluators.items()
         }
+
+    @property
+    def said_sense(self) -> WordSense | None:
+        """What the user says that directions in words are said of; None for what rows mean."""
+        said = self.options.get("scroll")
+        return next((sense for sense in get_args(WordSense) if sense == said), None)
+
+    @property
+    def label_sense(self) -> WordSense:
+        """The same of dialects that keep the words of the benchmark's labels."""
+        return self.said_sense or self.labels
+
+    def fed(self, step: Step) -> Screen | None:
+        """The size in which the row says that its picture was fed to a model."""
+        row = step.source.get(ROW)
+        return fed_size(row) if isinstance(row, Mapping) else None
 
     @abstractmethod
     def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
