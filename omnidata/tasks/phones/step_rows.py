@@ -529,12 +529,12 @@ def _before_feeding(row: Row, place: RowContext) -> Screen:
     if fed is None:
         return 0, 0
     scale = row.get("scale")
-    if isinstance(scale, list) and len(scale) == 2 and all(map(is_number, scale)):
-        if min(scale) > 0 and tuple(scale) != (1, 1):
-            sides = [side / factor for side, factor in zip(fed, scale, strict=True)]
-            whole = round(sides[0]), round(sides[1])
-            if all(abs(a - b) <= _NEAR_WHOLE for a, b in zip(sides, whole, strict=True)):
-                return whole
+    pair = isinstance(scale, list) and len(scale) == 2 and all(map(is_number, scale))
+    if pair and min(scale) > 0 and scale != [1, 1]:
+        sides = [side / factor for side, factor in zip(fed, scale, strict=True)]
+        whole = round(sides[0]), round(sides[1])
+        if all(abs(a - b) <= _NEAR_WHOLE for a, b in zip(sides, whole, strict=True)):
+            return whole
     place.warn(
         "size-fed",
         f"the row has no size but that of the picture as it was fed, {fed[0]} x {fed[1]}",
