@@ -26,6 +26,7 @@ from omnidata.tasks.phones.actions import (
 )
 from omnidata.tasks.phones.answers import name_of
 from omnidata.tasks.phones.task import (
+    GUI_R1,
     HISTORY,
     SENSES,
     SPACES,
@@ -98,6 +99,7 @@ class AndroidControl(PhoneTask):
             "app or going back are wrong here",
             truth=partial(truth_of, places=labelled_bounds),
         ),
+        "gui-r1": GUI_R1,
     }
     by: ClassVar[Mapping[str, Sequence[str]]] = {"split": ("train", "validation", "test")}
     allowed: Mapping[str, Sequence[str]] = {

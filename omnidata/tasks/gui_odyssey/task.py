@@ -14,6 +14,7 @@ from omnidata.tasks.gui_odyssey import rules
 from omnidata.tasks.phones import agentcpm, answers, step_rows
 from omnidata.tasks.phones.actions import DIRECTIONS, HOME, RECENTS, Truth, direction_of, middle
 from omnidata.tasks.phones.task import (
+    GUI_R1,
     HISTORY,
     SENSES,
     SPACES,
@@ -118,6 +119,7 @@ class GuiOdyssey(PhoneTask):
             truth=prepared,
         ),
         "agentcpm-fixed": Evaluator(unsized(agentcpm.fixed), 140, source=_AGENTCPM + _MENDED),
+        "gui-r1": GUI_R1,
     }
     by: ClassVar[Mapping[str, Sequence[str]]] = {"category": (), "device": (), **loader.PARTS}
     allowed: Mapping[str, Sequence[str]] = {

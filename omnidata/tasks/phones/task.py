@@ -40,6 +40,7 @@ from omnidata.tasks.explaining import (
 )
 from omnidata.tasks.json_answers import ParseFailure
 from omnidata.tasks.observation import TELLS_PLACES, Element, located, reworded, tag_at, tags
+from omnidata.tasks.phones import gui_r1
 from omnidata.tasks.phones.actions import (
     WAIT,
     Truth,
@@ -248,6 +249,10 @@ class Evaluator:
     truth: TruthOf | None = None
 
 
+GUI_R1 = Evaluator(unsized(gui_r1.rule), 140, source=gui_r1.SOURCE, leaves_out=gui_r1.LEAVES_OUT)
+"""GUI-R1's own rule, whose profile has other metrics (`gui_r1.GuiR1Profile`)."""
+
+
 class PhoneProfile(EpisodeProfile):
     """An evaluator over the steps of a phone dataset.
 
@@ -434,19 +439,24 @@ class PhoneTask(Benchmark):
         self.system = reworded(self.wording.system(self._space), self.observation)
         self.prompt_hash = hash_of([dict(self.options), self.system, _ASK, *self._told])
         self.profiles: Mapping[str, Profile] = {
-            name: PhoneProfile(
-                name,
-                evaluator,
-                evaluator.truth or self.truth,
-                self.read_prompted,
-                self.body,
-                self.by,
-                self._space,
-                self.marked if self.observation == "som" else None,
-                self.command,
-            )
-            for name, evaluator in self.evaluators.items()
+            name: self._profile(name, evaluator) for name, evaluator in self.evaluators.items()
         }
+
+    def _profile(self, name: str, evaluator: Evaluator) -> Profile:
+        found = PhoneProfile(
+            name,
+            evaluator,
+            evaluator.truth or self.truth,
+            self.read_prompted,
+            self.body,
+            self.by,
+            self._space,
+            self.marked if self.observation == "som" else None,
+            self.command,
+        )
+        if evaluator is not GUI_R1:
+            return found
+        return gui_r1.GuiR1Profile(found, lambda step: self.truth(step.source, step.screen))
 
     @property
     def said_sense(self) -> WordSense | None:
