@@ -20,9 +20,8 @@ from omnidata.dialects import Asked
 from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, meant
 from omnidata.jsontext import hash_of, is_number
 from omnidata.loaders import files
-from omnidata.loaders.files import JsonFiles
+from omnidata.loaders.files import RowFiles
 from omnidata.loaders.load import load_data
-from omnidata.loaders.parquet import PictureFiles
 from omnidata.loaders.stored_steps import Positions, collect, numbered, row_ids
 from omnidata.mirror import local
 from omnidata.plugins import warn_of_misspelt
@@ -230,7 +229,7 @@ class Benchmark:
     profiles: Mapping[str, Profile]
     system: str = ""
     shown: Sequence[str] | None = None
-    files: JsonFiles | PictureFiles | None = None
+    files: RowFiles | None = None
     title: str = ""
     holds: str = ""
     expects: str = ""

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnidata.actions import Action, Screen
-from omnidata.files import ANY, open_file
 from omnidata.jsontext import as_name
-from omnidata.loaders.files import HEAD, JsonFiles, Look
+from omnidata.loaders.files import Look, RowFiles
 from omnidata.loaders.load import Note
+from omnidata.loaders.row_files import head_of
 from omnidata.tasks.phones import step_rows
 from omnidata.tasks.phones.actions import read_call
 from omnidata.tasks.phones.step_rows import (
@@ -49,8 +49,7 @@ _EDGE: Final = re.compile(r"(left|top|right|bottom): (-?\d{1,9})")
 
 
 def _look(path: Path) -> Look:
-    with open_file(path, ANY) as file:
-        head = file.read(HEAD)
+    head = head_of(path)
     if b'"step_check_pams"' in head or (b'"screenshot_widths"' in head and b'"actions"' in head):
         return "known"
     if is_graded(head):
@@ -59,8 +58,8 @@ def _look(path: Path) -> Look:
     return "known" if pictures and _OWN.search(head) else "other"
 
 
-FILES: Final = JsonFiles(
-    "JSON rows of a picture, an instruction and an action, or of episodes (step_check_pams)", _look
+FILES: Final = RowFiles(
+    "rows of a picture, an instruction and an action, or of episodes (step_check_pams)", _look
 )
 
 

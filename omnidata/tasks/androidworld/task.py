@@ -15,10 +15,11 @@ from typing import Any, ClassVar, Final
 from omnidata.errors import DataError, Finding
 from omnidata.files import read_file
 from omnidata.jsontext import as_name, is_number, json_file
-from omnidata.loaders.files import OTHER_DATA, SKIPPED, json_rows, walk
+from omnidata.loaders.files import OTHER_DATA, SKIPPED, not_an_object, walk
 from omnidata.loaders.load import Note, RowContext, short
+from omnidata.loaders.row_files import head_of, read_rows
 from omnidata.metrics.rollouts import RATES
-from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout, head_of
+from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout
 from omnidata.types import Publication
 
 _SIGNS: Final[Mapping[str, Sequence[bytes]]] = {
@@ -108,11 +109,11 @@ def _rows(paths: Iterable[Path], note: Note) -> Iterator[Row]:
         if path.suffix == ".csv":
             yield from _table(path, note)
             continue
-        for where, row in json_rows(path):
-            if isinstance(row, dict):
-                yield path, where, row
+        for line in read_rows(path):
+            if isinstance(line.row, dict):
+                yield path, line.where, line.row
             else:
-                RowContext(where, note).refuse("json-invalid", "it is no object", _EXPECTED)
+                note(not_an_object(line, _EXPECTED))
 
 
 def _table(path: Path, note: Note) -> Iterator[Row]:

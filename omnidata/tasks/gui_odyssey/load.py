@@ -18,10 +18,10 @@ from typing import Any, Final
 
 from omnidata.actions import Action, Pair, Point, Screen, heading
 from omnidata.errors import MediaError
-from omnidata.files import ANY, open_file
 from omnidata.jsontext import as_name, is_number, json_file
-from omnidata.loaders.files import HEAD, JsonFiles, Line, Look, images, walk
+from omnidata.loaders.files import Look, RowFiles, images, walk
 from omnidata.loaders.load import Note, RowContext, about, short, stated_size
+from omnidata.loaders.row_files import Line, head_of
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.phones import step_rows
 from omnidata.tasks.phones.actions import BACK, COMPLETE, HOME, IMPOSSIBLE, RECENTS, Rect
@@ -55,20 +55,15 @@ LABELS: Final[WordSense] = "finger"
 
 
 def _look(path: Path) -> Look:
-    head = _head(path)
+    head = head_of(path)
     return "known" if _is_annotation(head) or is_graded(head) or _ACTS.search(head) else "other"
-
-
-def _head(path: Path) -> bytes:
-    with open_file(path, ANY) as file:
-        return file.read(HEAD)
 
 
 def _is_annotation(head: bytes) -> bool:
     return all(sign in head for sign in _SIGNS)
 
 
-FILES: Final = JsonFiles(
+FILES: Final = RowFiles(
     "annotations/*.json, each an object of episode_id, device_info, task_info, step_length and "
     "steps, with screenshots/ and splits/ beside; or rows of a picture, an instruction and an "
     "action (gt_action, gt_bbox)",
@@ -84,7 +79,7 @@ def find(data: Path) -> list[Path]:
         OSError: a file cannot be read.
     """
     paths = FILES.find(data)
-    return [path for path in paths if _is_annotation(_head(path))] or paths
+    return [path for path in paths if _is_annotation(head_of(path))] or paths
 
 
 def recognises(data: Path) -> bool:
@@ -97,7 +92,7 @@ def recognises(data: Path) -> bool:
 
 
 def _look_alone(path: Path) -> Look:
-    head = _head(path)
+    head = head_of(path)
     return "known" if _is_annotation(head) or is_of_odyssey(path, head) else "other"
 
 
@@ -223,7 +218,7 @@ class Reader:
     def steps(self, data: Path) -> Iterator[Step]:
         """The steps of all episodes, or of rows of single steps where there are no annotations."""
         paths = find(data)
-        if not _is_annotation(_head(paths[0])):
+        if not _is_annotation(head_of(paths[0])):
             rows = step_rows.Reader(
                 self.note, self.low, LABELS, self.said, _act, _EXPECTED_ROW, self._tags
             )

@@ -25,8 +25,8 @@ from typing import Any, Final, Literal, NamedTuple
 from omnidata.actions import OPPOSITE, Action, Direction, Screen, centre, convert, heading
 from omnidata.errors import DataError, MediaError, UsageError, counted
 from omnidata.jsontext import BROKEN, as_name, compact, decode, is_integer, is_number
-from omnidata.loaders.files import Line
 from omnidata.loaders.load import Note, RowContext, about, short, stated_size
+from omnidata.loaders.row_files import Line
 from omnidata.media import image_size, resolve, unsafe
 from omnidata.tasks.phones.actions import (
     COMPLETE,
@@ -479,7 +479,12 @@ class Reader:
         return _before_feeding(moment.own, place)
 
     def _shot(self, line: Line, value: object) -> MediaRef | None:
-        """A picture, below the first folder around the file in which the first one lies."""
+        """A picture that the file holds, or one below a folder around it.
+
+        That is the first folder in which the first of the file's pictures lies.
+        """
+        if held := line.picture(IMAGE_KEYS):
+            return held
         if not isinstance(value, str) or not value:
             return None
         home = line.path.parent
