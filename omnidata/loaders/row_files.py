@@ -263,9 +263,10 @@ def _values(path: Path) -> Iterator[Line]:
 # Parquet.
 
 
-def _leaf_parts(leaf: str) -> list[str]:
+def leaf_parts(leaf: str) -> list[str]:
     """The path of a leaf of the schema without the levels of lists."""
-    return [part for part in leaf.split(".") if part not in _LISTS]
+    column, *below = leaf.split(".")
+    return [column, *(part for part in below if part not in _LISTS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +288,7 @@ class _Columns:
         """Those called `bytes`, as the Hub has them, and columns of bytes with a picture's name."""
         stored, named, leaves = {}, set(), set()
         for number, leaf in enumerate(parquet.leaves(file)):
-            column, (name, *below) = file.schema.column(number), _leaf_parts(leaf)
+            column, (name, *below) = file.schema.column(number), leaf_parts(leaf)
             if column.physical_type != "BYTE_ARRAY" or column.logical_type.type == "STRING":
                 continue
             if below[-1:] != ["bytes"] and leaf not in PICTURES:
@@ -298,11 +299,6 @@ class _Columns:
             elif below in ([], ["bytes"]):
                 stored[name] = leaf.removesuffix(".bytes")
         return cls(stored, named, leaves)
-
-
-def _leaf_parts(leaf: str) -> list[str]:
-    """The path of a leaf of the schema without the levels of lists."""
-    return [part for part in leaf.split(".") if part not in _LISTS]
 
 
 def _is_null(file: pq.ParquetFile, at: int) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import msgspec
 
-from omnidata.actions import Action, Box, Screen, Space, history_text
+from omnidata.actions import Action, Box, Screen, Sense, Space, history_text
 from omnidata.dialects import Asked
 from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, meant
 from omnidata.jsontext import hash_of, is_number
@@ -377,6 +377,21 @@ class Benchmark:
         if step.action is None:
             return ()
         return (replace(step.action, then=()), *step.action.then)
+
+    @property
+    def label_sense(self) -> Sense:
+        """What a direction is said of in the labels from which models learn the benchmark.
+
+        A dialect that keeps the words of labels is read and written in this sense.
+        """
+        return "content"
+
+    def fed(self, step: Step) -> Screen | None:
+        """Width and height in pixels in which the row says that its picture was fed to a model.
+
+        They count for an answer in pixels without a receipt. By default rows do not say it.
+        """
+        return None
 
     def asked_of(self, step: Step) -> Asked | None:
         """What the prompt asks for of one step; None where it is neither an action nor a place.
