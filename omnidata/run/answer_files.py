@@ -6,6 +6,7 @@ it (`fed_receipt`). Which containers and encodings are read says `omnidata.loade
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from omnidata.errors import DataError, PredictionError, counted
+from omnidata.files import STREAMED, lines, open_text
 from omnidata.jsontext import BROKEN, encode, is_number, is_shallow, whole_number
 from omnidata.loaders.row_files import Line, read_rows
 from omnidata.name_index import NameIndex
@@ -27,13 +29,17 @@ _REMEDIES: Final = 3
 _REASONS: Final = 10
 """Reasons that are listed."""
 _KEPT: Final = 100
+_NUMBER: Final = re.compile(r"0x[0-9A-F]+|\d+")
 _OTHER: Final = "another reason"
 """In place of a reason, where there are as many as lines."""
 
 
 @dataclass(slots=True)
 class _Reason:
-    """Lines with the same fault: the first error, how many there are, and where the first are."""
+    """Lines with the same fault: the first error, how many there are, and where the first are.
+
+    The numbers in what is wrong are those of the first line.
+    """
 
     what: str
     error: PredictionError
@@ -62,10 +68,10 @@ class BadLines:
 
     def add(self, error: PredictionError, count: int = 1, places: Sequence[str] = ()) -> None:
         """Take note of a line, or of several with the same fault, of which some are at `places`."""
-        what = error.what
-        if what not in self._reasons and len(self._reasons) >= _KEPT:
-            what = _OTHER
-        reason = self._reasons.setdefault(what, _Reason(what, error))
+        what, key = error.what, _NUMBER.sub("#", error.what)
+        if key not in self._reasons and len(self._reasons) >= _KEPT:
+            what = key = _OTHER
+        reason = self._reasons.setdefault(key, _Reason(what, error))
         reason.count += count
         reason.places += [*(places or [error.where])][: _SHOWN - len(reason.places)]
 
@@ -130,7 +136,9 @@ def answer_rows(path: Path, expected: str) -> Iterator[Line]:
         PredictionError: the file cannot be opened.
     """
     try:
-        yield from read_rows(path)
+        for line in read_rows(path):
+            if not (line.alone and line.row is BROKEN and _is_empty(path)):
+                yield line
     except DataError as error:
         raise PredictionError(
             error.what, where=error.where, expected=expected, remedy=error.remedy
@@ -141,6 +149,21 @@ def answer_rows(path: Path, expected: str) -> Iterator[Line]:
         ) from None
 
 
+def _is_empty(path: Path) -> bool:
+    """Whether a program that was to write answers has written none."""
+    with open_text(path, STREAMED) as file:
+        return not any(text.strip() for text in lines(file))
+
+
+_FAULTS: Final = (
+    ("Unterminated string", "it ends inside a text, as where a program was stopped"),
+    ("in double quotes", "it looks like Python's own form: write it with json.dumps"),
+    ("Extra data", "it holds more than one object"),
+    ("column 1: Expecting value", "it is plain text"),
+)
+"""What a parser of JSON says of common faults, and what that means."""
+
+
 def row_of(line: Line, expected: str) -> Mapping[str, Any]:
     """The object that a row is.
 
@@ -148,7 +171,9 @@ def row_of(line: Line, expected: str) -> Mapping[str, Any]:
         PredictionError: it is none.
     """
     if line.row is BROKEN:
-        what = line.fault or "the line is no JSON"
+        what = line.fault or "it is no JSON"
+        words = next((words for said, words in _FAULTS if said in what), "")
+        what = f"{what}: {words}" if words else what
         raise PredictionError(what, where=line.where, expected=expected, remedy=_CORRECT)
     if not isinstance(line.row, dict):
         raise PredictionError(

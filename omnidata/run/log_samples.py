@@ -219,7 +219,7 @@ def _row_sample(line: Line) -> Sample:
     named = answer_column(found, line.where)
     beside = (named, *(f"{named}_{part}" for part in ("coord", "action", "input_text")), *_FED)
     row = {key: value for key, value in found.items() if key not in beside}
-    text, receipt = text_of(found[named]), fed_receipt(found, line.where)
+    text, receipt = text_of(found[named]), row_receipt(found, line.where)
     return Sample(line.number, row, [], [], "", text, line.where, receipt=receipt)
 
 
@@ -239,6 +239,15 @@ def answer_column(row: Mapping[str, Any], where: str) -> str:
         expected=f"one of the columns {', '.join(ANSWERS)}",
         remedy="leave one column, or write lines of sample_id and output",
     )
+
+
+def row_receipt(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The size of the picture that the model got; where only a scale is known, the data say it.
+
+    Raises:
+        PredictionError: as `fed_receipt`.
+    """
+    return fed_receipt(row, where) if row.get("image_size") is not None else {}
 
 
 def text_of(answer: Any) -> str:

@@ -19,7 +19,7 @@ from omnidata.jsontext import as_name, is_integer
 from omnidata.loaders.stored_steps import Positions, ids_of, taken
 from omnidata.predictions import Prediction
 from omnidata.run import inspect_log
-from omnidata.run.answer_files import BadLines, fed_receipt
+from omnidata.run.answer_files import BadLines
 from omnidata.run.log_samples import (
     ANSWERS,
     INDEX,
@@ -28,6 +28,7 @@ from omnidata.run.log_samples import (
     claw_samples,
     kit_samples,
     lmms_samples,
+    row_receipt,
     row_samples,
     text_of,
 )
@@ -99,7 +100,7 @@ def own_answers(steps: Sequence[Step], bad: BadLines) -> Iterator[Prediction]:
         row = {name: values[0] for name, values in leaves(step.source).items()}
         try:
             named = answer_column(row, step.sample_id)
-            receipt = fed_receipt(row, step.sample_id)
+            receipt = row_receipt(row, step.sample_id)
         except PredictionError as error:
             if any(row.get(name) is not None for name in ANSWERS):
                 bad.add(error)
