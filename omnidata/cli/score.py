@@ -16,7 +16,7 @@ from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.answers import SKIP_BAD, find_answers, read_counted
 from omnidata.cli.arguments import on_engine, reading_data
-from omnidata.errors import DataError, Finding, RunError, UsageError
+from omnidata.errors import DataError, Finding, RunError, UnansweredError, UsageError
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
@@ -131,12 +131,12 @@ def score(
     Steps without an answer are `missing`, which counts as wrong and makes the exit code 1; where no
     step has an answer there is no score. A run folder is scored on the steps that it asked about,
     a trainer's predictions on the rows of the export; --where, --exclude and --limit choose among
-    these. What an environment recorded, as the subtasks that an agent completed
-    or whether it succeeded, is scored without any text; the page of each benchmark says its form.
-    Where that is of several agents, each has a table of its own, and --json is an object of agents'
-    results. --profile all scores by every profile of the task, side by side, each with whose rules
-    it has and what they leave out; without any text by every profile that needs none. --out then
-    gets a folder for each.
+    these. What an environment recorded, as the subtasks that an agent completed or whether it
+    succeeded, is scored without any text; the page of each benchmark says its form. Where that is
+    of several agents, each has a table of its own, and --json is an object of agents' results.
+    --profile all scores by every profile of the task, side by side, each with whose rules it has
+    and what they leave out; without any text by every profile that needs none. --out then gets a
+    folder for each.
 
     `omnidata score hf://ORG/RUN` scores the answers of a run that somebody has pushed, and exits
     with 1 where the results that were published with them are others.
@@ -279,6 +279,12 @@ def score(
         runs.print_profiles(found, benchmark, as_json)
     else:
         runs.print_results(found[rules[0].name], benchmark, as_json)
+    first = found[rules[0].name]["outcomes"]
+    if first.get("unparsed") and not first.get("ok") and not benchmark.options.get("dialect"):
+        terminal.note(
+            "no answer could be read; if the model answered in words of its own, name them: "
+            "--dialect NAME (omnidata info dialects lists them)"
+        )
     if published and differing is not None:
         _tell_compared(published, found[published.profile], differing)
         return
@@ -521,6 +527,14 @@ def _score_recorded(
                 raise
             terminal.note(f"not scored by {name}: {error.what}")  # but perhaps by another one
             continue
+        given = actions or answers
+        if given and all(one.results["outcomes"].keys() == {"missing"} for one in scored):
+            raise UnansweredError(
+                "no task of the data has an answer",
+                where=str(given),
+                expected="an answer to one task at least: without any there is no score",
+                remedy="name the file that the answers are in",
+            )
         found[name] = scored
         doubts += [finding for finding in own if finding not in doubts]
     outs = {name: out and (out / file_name(name) if every else out) for name in found}

@@ -186,6 +186,15 @@ def test_a_run_that_stops_early_may_be_as_consistent_as_a_whole_one(tmp_path: Pa
     assert results["overall"] == {"CR": 7 / 16, "LC": 1.0}
 
 
+def test_a_file_without_sequences_has_no_score(tmp_path: Path) -> None:
+    given = files(tmp_path, [graph("3", EXCEL)], [])
+    for more in ((), ("--profile", "all"), ("--out", tmp_path / "out")):
+        told = omnidata("score", "omnibench", *given, *more, code=1)
+        assert "no task of the data has an answer" in told.stderr
+        assert told.stdout == ""
+    assert not (tmp_path / "out").exists()
+
+
 def test_labels_of_capabilities_are_an_axis(tmp_path: Path) -> None:
     tasks = [graph("1", EXCEL, capability="Parallel Planning"), graph("2", EXCEL)]
     given = files(tmp_path, tasks, [done("1", *EXCEL["nodes"])])
