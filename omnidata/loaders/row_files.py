@@ -109,7 +109,8 @@ def read_rows(path: Path, *, unread: Collection[str] = ()) -> Iterator[Line]:
 
     Args:
         path: the file.
-        unread: top-level columns of Parquet that are never read, such as whole pages of HTML.
+        unread: columns that are left out, such as whole pages of HTML; of Parquet they are never
+            read.
 
     Raises:
         DataError: it is Parquet and cannot be read.
@@ -119,14 +120,11 @@ def read_rows(path: Path, *, unread: Collection[str] = ()) -> Iterator[Line]:
     if is_parquet(path):
         yield from _stored(path, unread)
         return
-    mark, by_line = _beginning(path)
-    if by_line:
-        yield from _lines(path)
-    elif mark == b"[" and path.stat().st_size > AT_ONCE and is_json_array(path):
-        with open_text(path, STREAMED) as file:
-            yield from _items(path, json_items(file))
-    else:
-        yield from _document(path)
+    for line in _json_rows(path):
+        if unread and isinstance(line.row, dict):
+            row = {key: value for key, value in line.row.items() if key not in unread}
+            line = replace(line, row=row)
+        yield line
 
 
 def is_parquet(path: Path) -> bool:
@@ -162,6 +160,17 @@ def head_of(path: Path) -> bytes:
 
 
 # JSON.
+
+
+def _json_rows(path: Path) -> Iterator[Line]:
+    mark, by_line = _beginning(path)
+    if by_line:
+        yield from _lines(path)
+    elif mark == b"[" and path.stat().st_size > AT_ONCE and is_json_array(path):
+        with open_text(path, STREAMED) as file:
+            yield from _items(path, json_items(file))
+    else:
+        yield from _document(path)
 
 
 def _is_document(path: Path) -> bool:
