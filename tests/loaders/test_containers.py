@@ -15,8 +15,10 @@ import pytest
 from omnidata import registry
 from omnidata.loaders.load import recognised
 from omnidata.loaders.row_files import read_rows
+from omnidata.media import read_bytes
 from omnidata.tasks import get_task
 from omnidata.types import Step
+from tests.data import tiny
 from tests.loaders import neighbours, osworld, phones
 from tests.loaders.every import rows_of
 
@@ -110,6 +112,23 @@ def test_steps_are_the_same_in_every_form(task: str, tmp_path: Path) -> None:
         assert recognised(path) == known, form
         assert [f.code for f in found.findings] == [f.code for f in wanted.findings], form
         path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("task", "stem"),
+    [("androidcontrol", "rows"), ("aitw", "rows"), ("cagui-grounding", "cap"), ("osworld-g", "a")],
+)
+def test_a_picture_inside_parquet_is_the_steps(task: str, stem: str, tmp_path: Path) -> None:
+    _, rows = _example(task, tmp_path / "made")
+    names = ("image_path", "image_width", "image_height")
+    row = {key: value for key, value in rows[0].items() if key not in names}
+    row["image"] = {"bytes": tiny.png(1), "path": "a.png"}
+    (tmp_path / f"{stem}.parquet").write_bytes(_parquet([row]))
+    source = get_task(task).load(tmp_path)
+    shot = source.steps[0].media["screenshot"]
+    assert shot
+    assert read_bytes(shot) == tiny.png(1)
+    assert not [found for found in source.findings if found.code.startswith("media")]
 
 
 @pytest.mark.parametrize(

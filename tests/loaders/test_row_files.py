@@ -70,6 +70,7 @@ FORMS: dict[str, tuple[str, Writer]] = {
     "objects over lines": ("rows.json", _one_after_the_other),
     "parquet": ("rows.parquet", _parquet),
     "parquet by another name": ("rows.bin", _parquet),
+    "parquet in .json": ("rows.json", _parquet),
 }
 
 
