@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from omnidata.actions import OPPOSITE, Action, Direction, Screen, centre, convert, heading
 from omnidata.errors import DataError, MediaError, UsageError, counted
-from omnidata.jsontext import BROKEN, as_name, compact, decode, is_integer, is_number
+from omnidata.jsontext import BROKEN, as_name, compact, decode, is_number
 from omnidata.loaders.load import Note, RowContext, about, short, stated_size
 from omnidata.loaders.row_files import Line
 from omnidata.media import image_size, resolve, unsafe
@@ -305,8 +305,13 @@ def _stated(row: Row) -> tuple[object, object]:
     """The screenshot's own width and height, as a row has them; None for what it does not say."""
     for width, height in _SIZES:
         if row.get(width) is not None or row.get(height) is not None:
-            return row.get(width), row.get(height)
+            return _whole(row.get(width)), _whole(row.get(height))
     return None, None
+
+
+def _whole(value: object) -> object:
+    """A whole number as such: tables with gaps hold 1080.0 in place of 1080."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _first(row: Row, keys: Iterable[str]) -> Any:
@@ -342,6 +347,7 @@ class Reader:
     _folders: dict[Path, Path] = field(default_factory=dict)
     _keys: dict[str, None] = field(default_factory=dict)
     _acted: bool = False
+    _as_fed: list[str] = field(default_factory=list)
     _ways: Counter[tuple[WordSense, Direction]] = field(default_factory=Counter)
 
     def steps(self, lines: Iterable[Line], data: Path) -> Iterator[Step]:
@@ -370,6 +376,14 @@ class Reader:
                 remedy="rename the column that holds the action to action, or name other data",
             )
         self._warn_of_senses(data)
+        if self._as_fed:
+            RowContext(str(data), about(self.note, *self._as_fed)).warn(
+                "size-fed",
+                f"{counted(len(self._as_fed), 'row')} with no size but that of the picture as it "
+                "was fed, which stands for the screenshot's",
+                "orig_w and orig_h, or the picture: places are in pixels of the screenshot",
+                "add the size of the screenshot",
+            )
 
     def _warn_of_senses(self, data: Path) -> None:
         """Report vertical scrolls of which most go the way that few scrolls go.
@@ -403,7 +417,7 @@ class Reader:
             own = f"{name}/{moment.number or index}" if grouped else name
             place = RowContext(line.where, about(self.note, own))
             shot = self._shot(line, moment.shot)
-            screen = self._screen(moment, shot, place)
+            screen = self._screen(moment, shot, own, place)
             action, call = self._action(moment, screen, place)
             told = moment.detail if self.low else moment.goal
             if not isinstance(told, str) or not told.strip():
@@ -462,11 +476,11 @@ class Reader:
             place.warn("target-tiny", f"({x}, {y}) is the first pixel", "pixels, not shares of 1")
         return action, call
 
-    def _screen(self, moment: Moment, shot: MediaRef | None, place: RowContext) -> Screen:
+    def _screen(self, moment: Moment, shot: MediaRef | None, own: str, place: RowContext) -> Screen:
         """As the row states it, or else the picture's own; (0, 0) where nobody knows.
 
-        Without either, the size of the picture as it was fed tells it, and the scale between the
-        two if there is one.
+        Without either, the size of the picture as it was fed and the scale between the two tell it,
+        or that size stands for it.
         """
         stated = stated_size(*moment.size, place)
         if stated != (0, 0):
@@ -476,7 +490,11 @@ class Reader:
                 return image_size(shot)
             except MediaError:
                 pass
-        return _before_feeding(moment.own, place)
+        if before := _before_feeding(moment.own):
+            return before
+        if fed := fed_size(moment.own):
+            self._as_fed.append(own)
+        return fed or (0, 0)
 
     def _shot(self, line: Line, value: object) -> MediaRef | None:
         """A picture that the file holds, or one below a folder around it.
@@ -507,46 +525,50 @@ def _is_there(ref: MediaRef) -> bool:
     return True
 
 
-_NEAR_WHOLE: Final = 0.01
+_NEAR_WHOLE: Final = 0.02
 
 
 def fed_size(row: Row) -> Screen | None:
     """Width and height in pixels in which a row says that its picture was fed to a model.
 
-    GUI-R1's inference writes it into the rows that it keeps, as `image_size`.
+    GUI-R1's inference writes it into the rows that it keeps, as `image_size`; others keep the
+    `scale` from the screenshot to it.
     """
-    size = row.get("image_size")
-    if not isinstance(size, list) or len(size) != 2:
+    size, scale = _two(row.get("image_size")), _two(row.get("scale"))
+    if size is None and scale is not None:
+        stated = _two([*_stated(row)])
+        size = stated and (round(stated[0] * scale[0]), round(stated[1] * scale[1]))
+    if size is None or size[0] % 1 or size[1] % 1:
         return None
-    width, height = size
-    if not is_integer(width) or not is_integer(height) or min(size) < 1:
+    return int(size[0]), int(size[1])
+
+
+def _two(value: object) -> tuple[float, float] | None:
+    """Two numbers from which sizes can be reckoned."""
+    if not isinstance(value, list) or len(value) != 2:
         return None
-    return width, height
+    one, other = value
+    if not is_number(one) or not is_number(other) or not 0 < min(value) <= max(value) < _FARTHEST:
+        return None
+    return one, other
 
 
-def _before_feeding(row: Row, place: RowContext) -> Screen:
-    """The size of a screenshot of which only the size as fed is stated; (0, 0) where it is not.
+_FARTHEST: Final = 100_000
 
-    `scale` is how much larger the fed picture is on each axis, so that the quotient is a whole
-    number. A scale of another meaning gives none, and then the fed size stands for it.
+
+def _before_feeding(row: Row) -> Screen | None:
+    """The size of a screenshot of which the size as fed is stated; None where that is not enough.
+
+    A `scale` between the two gives whole numbers, whichever of them it is divided by.
     """
-    fed = fed_size(row)
-    if fed is None:
-        return 0, 0
-    scale = row.get("scale")
-    pair = isinstance(scale, list) and len(scale) == 2 and all(map(is_number, scale))
-    if pair and min(scale) > 0 and scale != [1, 1]:
-        sides = [side / factor for side, factor in zip(fed, scale, strict=True)]
-        whole = round(sides[0]), round(sides[1])
-        if all(abs(a - b) <= _NEAR_WHOLE for a, b in zip(sides, whole, strict=True)):
-            return whole
-    place.warn(
-        "size-fed",
-        f"the row has no size but that of the picture as it was fed, {fed[0]} x {fed[1]}",
-        "orig_w and orig_h, or the picture: places are in pixels of the screenshot",
-        "add the size of the screenshot; that of the fed picture stands for it until then",
-    )
-    return fed
+    fed, scale = fed_size(row), _two(row.get("scale"))
+    if fed is not None and scale is not None and scale != (1, 1):
+        for factors in (scale, (1 / scale[0], 1 / scale[1])):
+            sides = fed[0] / factors[0], fed[1] / factors[1]
+            whole = round(sides[0]), round(sides[1])
+            if max(abs(sides[0] - whole[0]), abs(sides[1] - whole[1])) <= _NEAR_WHOLE:
+                return whole
+    return None
 
 
 def check_sense(source: LoadedDataset, said: WordSense | None) -> LoadedDataset:
@@ -566,7 +588,7 @@ def check_sense(source: LoadedDataset, said: WordSense | None) -> LoadedDataset:
                 f"the scrolls were read as the {was}'s when the repository was made",
                 where=f"-T scroll={said}",
                 expected=f"scroll={was}, or the rows themselves",
-                remedy=f"leave it out, or convert the rows again with -T scroll={said}",
+                remedy="leave it out, or name the rows in place of the repository",
             )
     return source
 
