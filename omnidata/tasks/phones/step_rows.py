@@ -347,6 +347,7 @@ class Reader:
     _folders: dict[Path, Path] = field(default_factory=dict)
     _keys: dict[str, None] = field(default_factory=dict)
     _acted: bool = False
+    _fault: str = ""
     _as_fed: list[str] = field(default_factory=list)
     _ways: Counter[tuple[WordSense, Direction]] = field(default_factory=Counter)
 
@@ -358,7 +359,7 @@ class Reader:
             data: as the user named it.
 
         Raises:
-            DataError: there are rows, and not one has an action.
+            DataError: there are rows, and not one has an action that can be read.
         """
         root = data if data.is_dir() else data.parent
         told = ((line, *self.moments(line.row)) for line in lines)
@@ -369,8 +370,9 @@ class Reader:
             own = alone if name == line.where else name
             yield from self._episode(own, parts, grouped=own is name)
         if self._keys and not self._acted:
+            fault = f": {self._fault}" if self._fault else ""
             raise DataError(
-                f"no action in any row; keys {', '.join(self._keys)}",
+                f"no action in any row{fault}; keys {', '.join(self._keys)}",
                 where=str(data),
                 expected=f"{' or '.join(ACTION_KEYS)}: {self.expected}",
                 remedy="rename the column that holds the action to action, or name other data",
@@ -456,16 +458,18 @@ class Reader:
         self, moment: Moment, screen: Screen, place: RowContext
     ) -> tuple[Action | None, Call | None]:
         self._keys.update(dict.fromkeys(moment.own))
-        self._acted = self._acted or moment.action is not None
         try:
             call = call_of(moment.action, screen, labels=self.labels, said=self.said)
             action = self.read(call.body)
         except ValueError as error:
+            if moment.action is not None:
+                self._fault = self._fault or str(error)
             place.refuse(
                 "action-unusable", str(error), self.expected,
                 "mend the row; the step is not judged until then",
             )  # fmt: skip
             return None, None
+        self._acted = True
         if call.sense:
             self._ways[call.sense, call.body["direction"]] += 1
         x, y = call.body.get("x", 0), call.body.get("y", 0)
