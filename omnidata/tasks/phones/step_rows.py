@@ -27,7 +27,12 @@ from omnidata.errors import DataError, MediaError, UsageError, counted
 from omnidata.jsontext import BROKEN, as_name, compact, decode, is_number
 from omnidata.loaders.load import Note, RowContext, about, short, stated_size
 from omnidata.loaders.row_files import Line
-from omnidata.loaders.row_sizes import size_before_feeding, size_columns
+from omnidata.loaders.row_sizes import (
+    fed_size,
+    size_before_feeding,
+    size_columns,
+    warn_of_fed_sizes,
+)
 from omnidata.media import image_size, resolve, unsafe
 from omnidata.tasks.phones.actions import (
     COMPLETE,
@@ -354,6 +359,8 @@ class Reader:
     _folders: dict[Path, Path] = field(default_factory=dict)
     _keys: dict[str, None] = field(default_factory=dict)
     _acted: bool = False
+    _fault: str = ""
+    _as_fed: list[str] = field(default_factory=list)
     _ways: Counter[tuple[WordSense, Direction]] = field(default_factory=Counter)
 
     def steps(self, lines: Iterable[Line], data: Path) -> Iterator[Step]:
@@ -364,7 +371,7 @@ class Reader:
             data: as the user named it.
 
         Raises:
-            DataError: there are rows, and not one has an action.
+            DataError: there are rows, and not one has an action that can be read.
         """
         root = data if data.is_dir() else data.parent
         told = ((line, *self.moments(line.row)) for line in lines)
@@ -375,13 +382,15 @@ class Reader:
             own = alone if name == line.where else name
             yield from self._episode(own, parts, grouped=own is name)
         if self._keys and not self._acted:
+            fault = f": {self._fault}" if self._fault else ""
             raise DataError(
-                f"no action in any row; keys {', '.join(self._keys)}",
+                f"no action in any row{fault}; keys {', '.join(self._keys)}",
                 where=str(data),
                 expected=f"{' or '.join(ACTION_KEYS)}: {self.expected}",
                 remedy="rename the column that holds the action to action, or name other data",
             )
         self._warn_of_senses(data)
+        warn_of_fed_sizes(self._as_fed, str(data), self.note)
 
     def _warn_of_senses(self, data: Path) -> None:
         """Report vertical scrolls of which most go the way that few scrolls go.
@@ -415,7 +424,7 @@ class Reader:
             own = f"{name}/{moment.number or index}" if grouped else name
             place = RowContext(line.where, about(self.note, own))
             shot = self._shot(line, moment.shot)
-            screen = self._screen(moment, shot, place)
+            screen = self._screen(moment, shot, own, place)
             action, call = self._action(moment, screen, place)
             told = moment.detail if self.low else moment.goal
             if not isinstance(told, str) or not told.strip():
@@ -454,16 +463,18 @@ class Reader:
         self, moment: Moment, screen: Screen, place: RowContext
     ) -> tuple[Action | None, Call | None]:
         self._keys.update(dict.fromkeys(moment.own))
-        self._acted = self._acted or moment.action is not None
         try:
             call = call_of(moment.action, screen, labels=self.labels, said=self.said)
             action = self.read(call.body)
         except ValueError as error:
+            if moment.action is not None:
+                self._fault = self._fault or str(error)
             place.refuse(
                 "action-unusable", str(error), self.expected,
                 "mend the row; the step is not judged until then",
             )  # fmt: skip
             return None, None
+        self._acted = True
         if call.sense:
             self._ways[call.sense, call.body["direction"]] += 1
         x, y = call.body.get("x", 0), call.body.get("y", 0)
@@ -474,11 +485,11 @@ class Reader:
             place.warn("target-tiny", f"({x}, {y}) is the first pixel", "pixels, not shares of 1")
         return action, call
 
-    def _screen(self, moment: Moment, shot: MediaRef | None, place: RowContext) -> Screen:
+    def _screen(self, moment: Moment, shot: MediaRef | None, own: str, place: RowContext) -> Screen:
         """As the row states it, or else the picture's own; (0, 0) where nobody knows.
 
-        Without either, the size of the picture as it was fed tells it, and the scale between the
-        two if there is one.
+        Without either, the size of the picture as it was fed and the scale between the two tell it,
+        or that size stands for it.
         """
         stated = stated_size(*moment.size, place)
         if stated != (0, 0):
@@ -488,7 +499,11 @@ class Reader:
                 return image_size(shot)
             except MediaError:
                 pass
-        return size_before_feeding(moment.own, place)
+        if before := size_before_feeding(moment.own):
+            return before
+        if fed := fed_size(moment.own):
+            self._as_fed.append(own)
+        return fed or (0, 0)
 
     def _shot(self, line: Line, value: object) -> MediaRef | None:
         """A picture that the file holds, or one below a folder around it.
@@ -536,7 +551,7 @@ def check_sense(source: LoadedDataset, said: WordSense | None) -> LoadedDataset:
                 f"the scrolls were read as the {was}'s when the repository was made",
                 where=f"-T scroll={said}",
                 expected=f"scroll={was}, or the rows themselves",
-                remedy=f"leave it out, or convert the rows again with -T scroll={said}",
+                remedy="leave it out, or name the rows in place of the repository",
             )
     return source
 

@@ -19,7 +19,12 @@ from omnidata.jsontext import is_integer, is_number
 from omnidata.loaders.files import Look, RowFiles, images
 from omnidata.loaders.load import Note, RowContext, about, short, size_of
 from omnidata.loaders.row_files import Line, head_of, is_parquet
-from omnidata.loaders.row_sizes import size_before_feeding, size_columns
+from omnidata.loaders.row_sizes import (
+    fed_size,
+    size_before_feeding,
+    size_columns,
+    warn_of_fed_sizes,
+)
 from omnidata.media import unsafe
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
@@ -265,6 +270,7 @@ def read(
     paths = ROWS.find(data)
     reader = _Reader(root, boxes, language, note, _names(paths, root))
     yield from map(reader.step, ROWS.rows(paths, note))
+    warn_of_fed_sizes(reader.as_fed, str(data), note)
 
 
 def _names(paths: Sequence[Path], root: Path) -> dict[Path, str]:
@@ -286,6 +292,7 @@ class _Reader:
     language: Language
     note: Note
     names: Mapping[Path, str]
+    as_fed: list[str] = field(default_factory=list)
     _folders: dict[Path, Path] = field(default_factory=dict)
 
     def step(self, line: Line) -> Step | None:
@@ -301,7 +308,7 @@ class _Reader:
         shot, screen = self._picture(line, place)
         targets = self._targets(row, boxes, screen, place)
         if screen == UNKNOWN and "gt_bbox" in row:
-            screen = size_before_feeding(row, place)  # which a box may exceed by a few pixels
+            screen = self._fed(row, name)
         return Step(
             sample_id=name,
             episode_id=name,
@@ -321,6 +328,15 @@ class _Reader:
                 "row": row,
             },
         )
+
+    def _fed(self, row: Row, name: str) -> Screen:
+        """The size that a row of GUI-R1's tells; a box may exceed that of the picture as fed."""
+        if before := size_before_feeding(row):
+            return before
+        fed = fed_size(row)
+        if fed:
+            self.as_fed.append(name)
+        return fed or UNKNOWN
 
     def _boxes(self, line: Line) -> Boxes:
         """What the row's numbers are.
