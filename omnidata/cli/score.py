@@ -159,6 +159,12 @@ def score(
             expected=f"omnidata score {task} DATA, or omnidata score hf://ORG/RUN",
         )
     scorer = get_task(task).score_files
+    heeded = [
+        option for option in task_options if scorer and option.partition("=")[0] in scorer.options
+    ]
+    if heeded:
+        scorer = get_task(task, parse(heeded, "-T")).score_files
+    unheeded = [option for option in task_options if option not in heeded]
     if actions is not None:
         if predictions is not None or scorer is None:
             raise UsageError(
@@ -169,14 +175,14 @@ def score(
                 expected=f"omnidata score {task} DATA"
                 + (" --actions LOG" if scorer else " ANSWERS"),
             )
-        _refuse_options(task_options, harness, spread=bool(workers or cluster))
+        _refuse_options(unheeded, harness, spread=bool(workers or cluster))
         _score_recorded(scorer, data, None, profile, out, actions, strict=strict, as_json=as_json)
         return
     undecided = profile in (None, _ALL) and not harness
     recorded = predictions is None or (undecided and scorer and scorer.takes(predictions))
     if scorer and (recorded or profile in scorer.profiles):
         _check_answers(scorer, task, predictions, None if profile == _ALL else profile)
-        _refuse_options(task_options, harness, spread=bool(workers or cluster))
+        _refuse_options(unheeded, harness, spread=bool(workers or cluster))
         _score_recorded(scorer, data, predictions, profile, out, strict=strict, as_json=as_json)
         if published:
             _tell_uncompared(published)

@@ -525,7 +525,7 @@ def total(
     }
 
 
-CONFOUNDED: Final = "other categories"
+CONFOUNDED: Final = "confounded by category"
 """What is added to the name of chains and graphs of one size that are of other categories."""
 
 Shape = tuple[int, str, str] | tuple[()]

@@ -244,7 +244,7 @@ def test_chains_and_graphs_are_compared_within_the_same_categories() -> None:
 def test_chains_and_graphs_of_other_categories_are_said_to_be() -> None:
     """A difference between them may be the domain's, or its level's."""
     assert shapes((CHAIN_OF_3, "MMM", "abc"), (FORK, "MWW", "a"), (FORK, "MWW", "")) == {
-        "chain of 3: other categories": 1, "graph of 3: other categories": 2,
+        "chain of 3: confounded by category": 1, "graph of 3: confounded by category": 2,
     }  # fmt: skip
     assert not shapes((CHAIN_OF_3, "MMM", "abc"), (CHAIN_OF_3, "WWW", "a"))
 

@@ -60,6 +60,7 @@ from omnidata.tasks.osworld.actions import (
 )
 from omnidata.tasks.osworld.load import Results
 from omnidata.tasks.osworld.scoring import RolloutScorer
+from omnidata.tasks.osworld.suite import EVALUATION, LIST, TaskFiles
 from omnidata.tasks.osworld.tree import groups, recognises, sets
 from omnidata.tasks.overview import Table, share
 from omnidata.tasks.profiles import EpisodeProfile
@@ -202,7 +203,7 @@ OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     **OPTIONS_OF_TREES,
 }
 """The options of the task. `alignment` says how clips are cut out of recordings; `examples` is the
-release's folder of that name, which has the instructions."""
+suite's folder of that name, which has the instructions, or a list of its tasks."""
 
 _TASK: Final = "\nYou are asked to complete the following task: {}"
 _NEXT: Final = (
@@ -301,20 +302,23 @@ class OsWorld(Benchmark):
         ),
     )
     variations = (HISTORY, VARIATION)
-    score_files = RolloutScorer()
+    score_files: RolloutScorer
     parsed_type = _Parsed
     baselines: Sequence[str] = ("oracle", "center")
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
-        self._examples = Path(self.options["examples"]) if self.options["examples"] else None
-        if self._examples is not None and not self._examples.is_dir():
+        place = Path(self.options["examples"]) if self.options["examples"] else None
+        if place is not None and not place.exists():
             raise UsageError(
-                "there is no such folder",
-                where=f"-T examples={self._examples}",
-                expected="OSWorld's evaluation_examples/examples",
+                "there is no such file or folder",
+                where=f"-T examples={place}",
+                expected=f"OSWorld's {EVALUATION}, its folder of examples, or a list like {LIST}",
             )
+        files = None if place is None else TaskFiles.at(place)
+        self._examples = files.examples if files else None
+        self.score_files = RolloutScorer(files)
         seen = [self.options[name] for name in OPTIONS_OF_TREES if name in self.options]
         words = [system_prompt(self.observation), _TASK, _NEXT_OF.get(self.observation, _NEXT)]
         self.prompt_hash = hash_of(

@@ -370,18 +370,6 @@ class Instructions:
     missing: set[str] = field(default_factory=set)
     _known: dict[str, str] = field(default_factory=dict)
 
-    def row(self, rollout: Rollout) -> Mapping[str, Any]:
-        """What the release's examples say of a rollout's; empty where they say nothing."""
-        if self.examples is None or not rollout.domain or not rollout.example_id:
-            return {}
-        name = f"{rollout.domain}/{rollout.example_id}.json"
-        try:
-            path = resolve(MediaRef("image", self.examples, name), budget=_SMALL)
-            found = decode_utf8(path.read_bytes())
-        except (MediaError, OSError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
     def of(self, rollout: Rollout, row: Mapping[str, Any]) -> str:
         """What an agent was asked; empty where nobody says.
 
@@ -400,8 +388,27 @@ class Instructions:
         return found
 
     def _listed(self, rollout: Rollout) -> str:
-        text = self.row(rollout).get("instruction")
+        row = example_row(self.examples, rollout.domain, rollout.example_id)
+        text = row.get("instruction")
         return text if isinstance(text, str) else ""
+
+
+def example_row(examples: Path | None, domain: str, example_id: str) -> Mapping[str, Any]:
+    """What a suite's examples say of a task; empty where they say nothing.
+
+    Args:
+        examples: the folder with `<domain>/<id>.json`; None where there is none.
+        domain: of the task.
+        example_id: its id.
+    """
+    if examples is None or not domain or not example_id:
+        return {}
+    try:
+        ref = MediaRef("image", examples, f"{domain}/{example_id}.json")
+        found = decode_utf8(resolve(ref, budget=_SMALL).read_bytes())
+    except (MediaError, OSError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _beside(rollout: Rollout) -> str:
