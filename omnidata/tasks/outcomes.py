@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any, ClassVar, Final, TypedDict
 
 from omnidata.actions import Action
-from omnidata.errors import DataError, Finding
+from omnidata.errors import DataError, Finding, counted
 from omnidata.files import ANY, open_file
 from omnidata.jsontext import hash_of
 from omnidata.loaders.files import HEAD, walk
@@ -33,9 +33,10 @@ from omnidata.metrics.rollouts import (
     repeated,
     total,
 )
+from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import OfflineScorer, RowProfile, Scored
-from omnidata.types import Conversation, MediaRef, Message, Part, Step, Verdict
+from omnidata.types import Conversation, LoadedDataset, MediaRef, Message, Part, Step, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +338,22 @@ class OutcomeProfile(RowProfile):
         return Verdict("ok", (right,), {"success": said})
 
 
+class View(overview.View):
+    """The tasks too, of which several agents may have rollouts."""
+
+    def __init__(self, source: LoadedDataset) -> None:
+        super().__init__(source)
+        self.tasks = len({step.group for step in source.steps})
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts as JSON values."""
+        return {"counts": self.counts, "tasks": self.tasks}
+
+    def remarks(self) -> list[str]:
+        """How many tasks there are."""
+        return [counted(self.tasks, "task")]
+
+
 class Outcomes(Benchmark):
     """Results of rollouts: what agents reached, and whether a model sees it.
 
@@ -347,6 +364,7 @@ class Outcomes(Benchmark):
     """
 
     score_files: OutcomeScorer
+    overview = View
     roles: Mapping[str, Any] = {"screenshot": "image"}
     subsets = ("success", "failure")
     parsed_type = _Parsed

@@ -310,6 +310,40 @@ def test_examples_say_what_another_suites_tasks_are(tmp_path: Path) -> None:
     assert named["overall"]["SR_all"] == 1 / 2
 
 
+def test_a_rollout_inside_anothers_folder_is_no_second_agent(tmp_path: Path) -> None:
+    results(tmp_path, RUN, {"os": ["1.0", "0.0"], "notes": ["1.0"]})
+    for place, text in (
+        ("os/os-0/vlc/v", "1.0"),  # an example of its own
+        ("notes/notes-0/cache/os/o", "0.0"),
+        ("os/os-1/old", "1.0"),  # copies that somebody kept
+        ("os/os-1/backup/os/os-1", "1.0"),
+        ("os/os-1/attempt_2", "1.0"),
+    ):
+        rollout(tmp_path, line(), place=f"{RUN}/{place}", result=text, pictures=False)
+    done = omnidata("score", "osworld", tmp_path, "--json")
+    found = as_json(done)
+    assert found["agent"] == RUN
+    assert (found["counts"]["tasks"], found["counts"]["finished"]) == (5, 5)
+    assert found["overall"]["SR_finished"] == pytest.approx((1 + 0.5 + 1 + 1 + 0) / 5)
+    assert done.stderr.count("warning [rollout-inside]") == 2
+
+
+def test_a_result_above_the_examples_is_none_of_them(tmp_path: Path) -> None:
+    results(tmp_path, RUN, {"os": ["1.0", "0.0"]})
+    (tmp_path / RUN / "result.txt").write_text("0.5")
+    done = omnidata("score", "osworld", tmp_path, "--json")
+    assert as_json(done)["agent"] == RUN
+    assert as_json(done)["overall"]["SR_all"] == 1 / 369
+    assert "result-outside" in done.stderr
+
+
+def test_a_folder_beside_a_rollouts_is_one_that_was_begun(tmp_path: Path) -> None:
+    """Of another suite too, whose domains nobody knows."""
+    found = scored(results(tmp_path, RUN, {"notes": ["1.0", None], "clock": ["1.0"]}))
+    assert (found["counts"]["tasks"], found["counts"]["unfinished"]) == (3, 1)
+    assert found["overall"] == {"SR_finished": 1.0, "SR_all": 2 / 3}
+
+
 def test_more_examples_than_the_set_has_are_a_finding(tmp_path: Path) -> None:
     data = results(tmp_path, RUN, {"thunderbird": ["0.0"] * 16})
     assert "examples-many" in omnidata("score", "osworld", data).stderr
@@ -396,6 +430,16 @@ def test_info_shows_results_without_a_single_turn(tmp_path: Path) -> None:
     }
     told = omnidata("info", "osworld", data, code=1).stdout
     assert "5 rollouts, 3 finished (60.0 %)" in told
+
+
+def test_info_counts_a_task_once_whoever_tried_it(tmp_path: Path) -> None:
+    for run in (RUN, OTHER, f"attempt_2/{RUN}"):
+        results(tmp_path, run, {"os": ["1.0"] * 3, "notes": ["0"] * 5})
+    done = as_json(omnidata("info", "osworld", tmp_path, "--json"))
+    assert done["tasks"] == {"notes": 5, "os": 3}
+    assert sum(sum(found.values()) for found in done["rollouts"].values()) == 24
+    told = omnidata("info", "osworld", tmp_path).stdout
+    assert "8 tasks, 24 rollouts, 24 finished (100.0 %)" in told
 
 
 def test_the_tree_is_a_dataset_of_hugging_face(tmp_path: Path) -> None:

@@ -79,7 +79,8 @@ class TaskFiles:
             ref = MediaRef("image", self.listing.parent, self.listing.name)
             found = decode_utf8(resolve(ref, budget=_BUDGET).read_bytes())
         except (MediaError, OSError) as error:
-            raise _no_list(self.listing, "the list of tasks cannot be read") from error
+            what = error.what if isinstance(error, MediaError) else error.strerror
+            raise _no_list(self.listing, f"the list of tasks cannot be read: {what}") from None
         if not isinstance(found, dict) or not all(map(_is_ids, found.values())):
             raise _no_list(self.listing, "it is no list of tasks")
         tasks = frozenset((domain, own) for domain, ids in found.items() for own in ids)

@@ -6,6 +6,7 @@ What the paper scores, the share of examples that succeed, needs no model's text
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -142,7 +143,7 @@ class StepProfile(EpisodeProfile):
         return *match, read is not None and read.as_prompted
 
 
-# What `omnidata info` counts: rollouts by domain, how many finished, and their turns.
+# What `omnidata info` counts: tasks and rollouts by domain, how many finished, and their turns.
 
 
 class View(overview.View):
@@ -154,6 +155,7 @@ class View(overview.View):
     def __init__(self, source: LoadedDataset) -> None:
         super().__init__(source)
         self.rollouts = _rollouts(source) if isinstance(source, Results) else {}
+        self.tasks = _tasks(source)
 
     @classmethod
     def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
@@ -162,23 +164,33 @@ class View(overview.View):
 
     def as_dict(self) -> dict[str, Any]:
         """The counts as JSON values."""
-        return {"counts": self.counts, "rollouts": self.rollouts}
+        return {"counts": self.counts, "tasks": self.tasks, "rollouts": self.rollouts}
 
     def tables(self) -> list[Table]:
-        """The rollouts, then the steps if there are any."""
+        """The tasks and rollouts, then the steps if there are any."""
         rows = [
-            [domain, *(str(found[name]) for name in OUTCOMES)]
+            [domain, str(self.tasks[domain]), *(str(found[name]) for name in OUTCOMES)]
             for domain, found in self.rollouts.items()
         ]
-        found = [Table("Rollouts", ("", *OUTCOMES), rows)] if rows else []
+        title = "Tasks, and how their rollouts ended"
+        found = [Table(title, ("", "tasks", *OUTCOMES), rows)] if rows else []
         return [*found, *(super().tables() if self.source.steps else ())]
 
     def remarks(self) -> list[str]:
-        """How many rollouts there are, and how many of them finished."""
+        """How many tasks and rollouts there are, and how many of these finished."""
+        tasks = [counted(sum(self.tasks.values()), "task")]
         total = sum(sum(found.values()) for found in self.rollouts.values())
         done = total - sum(found["unfinished"] for found in self.rollouts.values())
-        rollouts = counted(total, "rollout")
-        return [f"{rollouts}, {done} finished ({share(done, total)})"] if total else []
+        rollouts = f"{counted(total, 'rollout')}, {done} finished ({share(done, total)})"
+        return [*tasks, rollouts] if total else tasks
+
+
+def _tasks(source: LoadedDataset) -> Mapping[str, int]:
+    """By domain how many tasks there are, whoever and however often tried them."""
+    found = {(step.tags.get("domain"), step.group) for step in source.steps}
+    if isinstance(source, Results):  # knows those without a turn too
+        found |= {(rollout.domain, rollout.example_id) for rollout, _ in source.results.values()}
+    return dict(sorted(Counter(domain or "unknown" for domain, _ in found).items()))
 
 
 def _rollouts(source: Results) -> Mapping[str, Mapping[str, int]]:

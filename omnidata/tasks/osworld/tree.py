@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from itertools import islice
@@ -147,12 +147,17 @@ class Rollout:
         return resolve(MediaRef("image", self.root, self.name(file)), budget=budget).read_bytes()
 
 
+Parts = tuple[str, ...]
+"""The names of folders, from that of the results downwards."""
+
+
 def find(data: Path, note: Note) -> list[Rollout]:
     """The rollouts below a folder, sorted by path.
 
-    A folder counts that has a trajectory or a result, and every folder of a known domain, for the
-    release makes it before it begins. `onboard` and what begins with a dot are passed over, and so
-    are links to folders of the tree.
+    A folder counts that has a trajectory or a result, and every folder of a known domain and beside
+    a rollout's, for the release makes it before it begins. `onboard` and what begins with a dot are
+    passed over, and so are links to folders of the tree. A rollout in another's folder is one of
+    the same agent, or passed over (`_inside`).
 
     Args:
         data: the folder, or a trajectory's file.
@@ -168,23 +173,27 @@ def find(data: Path, note: Note) -> list[Rollout]:
     far: list[Path] = []
     found = list(_walk(root, (), mirror.trees(root), far, note)) if data.is_dir() else [()]
     refuse_far(far, data)
-    return sorted(map(namer.named, found), key=lambda rollout: rollout.path)
+    named = _inside(found, namer, note)
+    return sorted(named, key=lambda rollout: rollout.path)
 
 
 def _walk(
-    root: Path, parts: tuple[str, ...], trees: tuple[str, ...], far: list[Path], note: Note
-) -> Iterator[tuple[str, ...]]:
+    root: Path, parts: Parts, trees: tuple[str, ...], far: list[Path], note: Note
+) -> Iterator[Parts]:
     check_depth(root.joinpath(*parts), len(parts))
     with os.scandir(root.joinpath(*parts)) as entries:
         listed = sorted(entries, key=lambda entry: entry.name)
     has_files = any(entry.name in (TRAJECTORY, RESULT) for entry in listed)
-    below: list[tuple[str, ...]] = []
+    below: list[Parts] = []
+    begun: list[Parts] = []
     for entry in listed:
         path, inner = Path(entry.path), (*parts, entry.name)
         if entry.name.startswith(".") or entry.name == _SKIPPED or not path.is_dir():
             continue
         if not mirror.is_link(path):
-            below += _walk(root, inner, trees, far, note)
+            rollouts = list(_walk(root, inner, trees, far, note))
+            below += rollouts
+            begun += [] if rollouts else [inner]
         elif is_walked(leads := real(path), trees):
             note(_link(entry.path))
         elif inside(leads, bounds() or trees):
@@ -195,6 +204,90 @@ def _walk(
     if has_files or (not below and not group_of().keys().isdisjoint(above)):
         yield parts
     yield from below
+    if not has_files and any(len(one) == len(parts) + 1 for one in below):
+        yield from begun
+
+
+def _inside(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollout]:
+    """The rollouts of folders, of which some lie in others.
+
+    What lies in an example's folder is of the same agent: an attempt where its folder says so, one
+    of several instructions where the example has no result of its own, or another example where it
+    lies two folders deep. What is none of these is a copy that somebody kept.
+    """
+    above = _above_examples(found, namer) & set(found)
+    for parts in sorted(above):
+        note(_above("/".join((*parts, RESULT))))
+    every = set(found) - above
+    owners = {parts: _outermost(parts, every) for parts in found if parts in every}
+    tried = set()
+    for parts in (parts for parts, owner in owners.items() if owner is None):
+        rollout = namer.named(parts)
+        tried.add((rollout.run, rollout.domain, rollout.example_id))
+        yield rollout
+    for parts, owner in owners.items():
+        if owner is None:
+            continue
+        outer = namer.named(owner)
+        inner, attempt = _without_attempts(parts[len(owner) :])
+        if not inner or (len(inner) == 1 and not namer.has(owner, RESULT)):
+            yield namer.named(parts)
+        elif not (namer.has(parts, RESULT) or namer.has(parts, TRAJECTORY)):
+            continue  # it is called as a domain's is
+        elif len(inner) > 1 and (outer.run, *inner[-2:]) not in tried:
+            domain, example = inner[-2:]
+            yield replace(
+                outer,
+                path="/".join(parts),
+                domain=domain,
+                example_id=example,
+                instruction_id="",
+                attempt=attempt,
+            )
+        else:
+            note(_copied("/".join(parts), "/".join(owner) or "."))
+
+
+def _outermost(parts: Parts, every: Collection[Parts]) -> Parts | None:
+    return next((parts[:n] for n in range(len(parts)) if parts[:n] in every), None)
+
+
+def _above_examples(found: Sequence[Parts], namer: _Namer) -> set[Parts]:
+    """Folders with a result that lie above several examples': what it says is of none of them."""
+    inside: dict[Parts, list[Parts]] = {}
+    for parts in found:
+        for length in range(len(parts)):
+            inside.setdefault(parts[:length], []).append(parts[length:])
+    return {
+        parts
+        for parts, inner in inside.items()
+        if not namer.has(parts, TRAJECTORY)
+        and group_of().keys().isdisjoint(parts[-2:-1])
+        and len(inner) > 1
+        and all(len(one) > 1 for one in inner)
+    }
+
+
+def _above(path: str) -> Finding:
+    return Finding(
+        "result-outside",
+        "warning",
+        path,
+        "it lies above the folders of domains",
+        "results in the folders of examples",
+        "move it if it is an example's; it is passed over until then",
+    )
+
+
+def _copied(path: str, owner: str) -> Finding:
+    return Finding(
+        "rollout-inside",
+        "warning",
+        path,
+        f"it lies in the folder of another rollout, {owner}",
+        "a folder of its own for each example",
+        "move it if it is a rollout of its own; it is passed over until then",
+    )
 
 
 def _link(path: str) -> Finding:
@@ -242,6 +335,10 @@ class _Namer:
             attempt,
             limit if is_integer(limit := args.get("max_steps")) and limit > 0 else None,
         )
+
+    def has(self, parts: tuple[str, ...], file: str) -> bool:
+        """Whether a file lies in a folder."""
+        return self._root.joinpath(*parts, file).is_file()
 
     def _settings(self, parts: tuple[str, ...]) -> Mapping[str, Any]:
         """The nearest `args.json` above a rollout."""
