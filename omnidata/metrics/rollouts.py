@@ -288,12 +288,16 @@ def within(attempts: Sequence[Attempt], most: int) -> list[float]:
         >>> within([Attempt("a", 0.75, turns=3, gains=[(1, 0.25), (2, 0.5)])], 3)
         [0.25, 0.75, 0.75]
     """
-    found = [one for one in attempts if one.turns and one.score is not None]
+    found = [
+        one.gains or [(one.turns, one.score)]
+        for one in attempts
+        if one.turns and one.score is not None
+    ]
     if not found:
         return []
     gained = np.zeros(most)
-    for one in found:
-        for turn, part in one.gains or [(one.turns, one.score)]:
+    for gains in found:
+        for turn, part in gains:
             gained[turn - 1] += part
     curve: list[float] = (gained.cumsum() / len(found)).tolist()
     return curve

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -274,6 +274,17 @@ def unique(rollouts: Iterable[Rollout], note: Note) -> Iterator[Rollout]:
 def named(one: Rollout) -> str:
     """What the step is called that asks about a rollout."""
     return "/".join(filter(None, (one.agent, one.task, one.attempt)))
+
+
+def outermost(folder: Path, folders: Collection[Path]) -> Path:
+    """The outermost of some folders in which a folder lies: a rollout in it is no other agent's.
+
+    Args:
+        folder: that of a rollout.
+        folders: those of all rollouts; where it lies in none, it stands for itself.
+    """
+    above = (one for one in reversed(folder.parents) if one in folders)
+    return next(above, folder)
 
 
 _PEEKED: Final = 500
