@@ -144,8 +144,11 @@ class OutcomeScorer(OfflineScorer):
             )
         findings: list[Finding] = []
         agents: dict[str, dict[str, dict[str, Rollout]]] = {}
+        others: dict[str, int] = {}
         with reading(data, self.name):
             for one in unique(self.rollouts(data, findings.append), findings.append):
+                for name, score in one.scores.items():
+                    others[name] = others.get(name, 0) + (score is not None)
                 if profile in one.scores:
                     tried = agents.setdefault(one.agent, {}).setdefault(one.task, {})
                     tried[one.attempt] = one
@@ -168,11 +171,13 @@ class OutcomeScorer(OfflineScorer):
             for agent in sorted(agents.keys() - known.keys())
         ]
         if not known:
+            told = [f"--profile {name}, which {count} rollouts have a score of"
+                    for name, count in others.items() if count and name != profile]  # fmt: skip
             raise DataError(
                 f"nothing there has a score of {profile}",
                 where=str(data),
                 expected=f"scores of one of {', '.join(self.profiles)}",
-                remedy="name the files with the scores too, or another --profile",
+                remedy=f"name {' or '.join(['the files with the scores too', *told])}",
             )
         if strict:
             refuse_findings(findings, data)
