@@ -235,6 +235,15 @@ def test_another_suite_is_scored_over_its_own_tasks(tmp_path: Path) -> None:
     ).stderr  # fmt: skip
 
 
+def test_a_trials_number_above_the_domains_is_no_domain(tmp_path: Path) -> None:
+    """WindowsAgentArena writes <action_space>/<observation_type>/<model>/<trial>/<domain>/<id>."""
+    found = scored(suite(tmp_path, f"{RUN}/0"))
+    assert found["agent"] == f"{RUN}/0"
+    assert {name: own["tasks"] for name, own in found["by"]["domain"].items()} == SUITE
+    (rollout, *_) = load.rollouts(tmp_path, lambda finding: None)
+    assert (rollout.action_space, rollout.observation_type, rollout.model) == tuple(RUN.split("/"))
+
+
 def test_agents_of_another_suite_are_scored_over_the_tasks_of_all_of_them(tmp_path: Path) -> None:
     results(tmp_path, RUN, {"notepad": ["1.0", "0.0"], "chrome": [None]})
     results(tmp_path, OTHER, {"notepad": ["1.0"], "clock": ["1.0"]})
@@ -250,10 +259,18 @@ def test_a_list_in_the_tree_says_the_tasks(tmp_path: Path, place: str) -> None:
     tree = suite(tmp_path)
     tasks = {domain: [f"{domain}-{n}" for n in range(4)] for domain in SUITE}
     listed(tree / place, tasks)
+    (tree / RUN / "clock" / "clock-3").mkdir()  # which was begun
     done = omnidata("score", "osworld", tree, "--json")
     assert as_json(done)["overall"]["SR_all"] == 21 / 28
-    assert as_json(done)["counts"]["absent"] == 7
+    assert (as_json(done)["counts"]["unfinished"], as_json(done)["counts"]["absent"]) == (1, 6)
     assert "domain-unknown" not in done.stderr
+
+
+def test_a_broken_list_in_the_tree_is_refused_where_rates_are_made(tmp_path: Path) -> None:
+    tree = suite(tmp_path)
+    (listed(tree, {})).write_text("[]")
+    assert "it is no list of tasks" in omnidata("score", "osworld", tree, code=2).stderr
+    assert as_json(omnidata("info", "osworld", tree, "--json"))["tasks"]["clock"] == 3
 
 
 def test_a_list_that_the_user_names_says_the_tasks(tmp_path: Path) -> None:
@@ -276,7 +293,7 @@ def test_a_list_that_the_user_names_says_the_tasks(tmp_path: Path) -> None:
     for value, says in (
         (tmp_path / "none", "no such file"),
         (listed(tmp_path / "other", {"os": ["x"]}), "one of the listed"),
-        (listed(tmp_path / "odd", {"os": "x"}), "no list of tasks"),  # type: ignore[dict-item]
+        (listed(tmp_path / "odd", {"os": "x"}), "no list of tasks"),
         (listed(tmp_path / "empty", {}), "has no task"),
     ):
         told = omnidata("score", "osworld", tree, "-T", f"examples={value}", code=2).stderr

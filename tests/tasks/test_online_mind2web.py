@@ -138,8 +138,8 @@ def test_an_agents_own_judge_is_a_judge(tmp_path: Path, scale: Any) -> None:
 def test_a_judge_that_counts_to_100_gives_parts_of_it(tmp_path: Path) -> None:
     for own, score in (("a", 75), ("b", 1), ("c", 0), ("d", None)):
         judged(tmp_path / "X", own, score)
-    for own, score in (("a", 0.75), ("b", 1)):
-        judged(tmp_path / "Y", own, score)
+    judged(tmp_path / "Y", "a", 0.75)
+    judged(tmp_path / "Y", "b", 1)
     found = scores(tmp_path, JUDGE)
     assert found["X"]["overall"]["SR_finished"] == pytest.approx((0.75 + 0.01 + 0) / 3)
     assert found["Y"]["overall"]["SR_finished"] == pytest.approx((0.75 + 1) / 2)

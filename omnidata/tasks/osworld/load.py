@@ -472,8 +472,13 @@ def load(
     )
 
 
-def rollouts(data: Path, note: Note) -> list[Rollout]:
+def rollouts(data: Path, note: Note, files: TaskFiles | None = None) -> list[Rollout]:
     """The rollouts that are there, with or without a trajectory.
+
+    Args:
+        data: the tree, or a trajectory's file.
+        note: takes the findings.
+        files: where the suite's tasks are said; None for what lies in the tree.
 
     Raises:
         DataError: nothing is there, or nothing like OSWorld's results.
@@ -484,7 +489,7 @@ def rollouts(data: Path, note: Note) -> list[Rollout]:
     try:
         if data.is_file() and not recognises(data):
             raise _unlike("no line there is one of a trajectory", data)
-        found = find(data, note)
+        found = find(data, note, _domains(data, files))
     except FileError:
         raise
     except OSError as error:
@@ -492,6 +497,16 @@ def rollouts(data: Path, note: Note) -> list[Rollout]:
     if not found:
         raise _unlike(f"no folder there holds {TRAJECTORY} or {RESULT}", data)
     return found
+
+
+def _domains(data: Path, files: TaskFiles | None) -> frozenset[str]:
+    """The suite's domains, where they are said; a broken list matters where rates are made."""
+    if files is not None:
+        return files.domains()
+    try:
+        return TaskFiles.beside(data).domains()
+    except DataError:
+        return frozenset()
 
 
 def _unlike(what: str, data: Path) -> DataError:

@@ -129,11 +129,13 @@ class RolloutScorer(OfflineScorer):
                 limits of turns; or `strict` and there is a finding.
         """
         findings: list[Finding] = []
-        tried = _tried(data, findings)
-        files = TaskFiles.beside(data) if self._files is None else self._files
-        suite = self._suite(data, profile, tried, files)
-        for (_, *task), found in tried.items():
-            _recorded(found, "/".join(task), suite, findings)
+        _refuse_repository(data)
+        with reading(data, "osworld", *(self._files.places if self._files else ())):
+            files = self._files or TaskFiles.beside(data)
+            tried = _tried(data, files, findings)
+            suite = self._suite(data, profile, tried, files)
+            for (_, *task), found in tried.items():
+                _recorded(found, "/".join(task), suite, findings)
         known = {key: found for key, found in tried.items() if suite.has(key[1:])}
         _check_results(known, findings, data)
         findings += _outside(tried, suite, profile, data)
@@ -176,7 +178,7 @@ class RolloutScorer(OfflineScorer):
         return suite
 
 
-def _tried(data: Path, findings: list[Finding]) -> dict[Key, _Tried]:
+def _refuse_repository(data: Path) -> None:
     if is_repository(data):
         raise DataError(
             "a Parquet repository holds steps, and no results of examples without any",
@@ -184,13 +186,15 @@ def _tried(data: Path, findings: list[Finding]) -> dict[Key, _Tried]:
             expected="a tree of results",
             remedy="name the data that it was converted from",
         )
+
+
+def _tried(data: Path, files: TaskFiles, findings: list[Finding]) -> dict[Key, _Tried]:
     tried: dict[Key, _Tried] = {}
-    with reading(data, "osworld"):
-        for rollout in rollouts(data, findings.append):
-            key = rollout.run, rollout.domain, rollout.example_id
-            result = read_result(rollout, findings.append)
-            found = tried.setdefault(key, _Tried())
-            found.results.setdefault(rollout.attempt, []).append((rollout, result))
+    for rollout in rollouts(data, findings.append, files):
+        key = rollout.run, rollout.domain, rollout.example_id
+        result = read_result(rollout, findings.append)
+        found = tried.setdefault(key, _Tried())
+        found.results.setdefault(rollout.attempt, []).append((rollout, result))
     return tried
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from omnidata.errors import DataError, MediaError
+from omnidata.files import bounds, inside, real
 from omnidata.jsontext import decode_utf8, is_number
 from omnidata.media import Budget, resolve
 from omnidata.tasks.osworld.tree import example_row, group_of, groups, infeasible, sets
@@ -57,11 +58,17 @@ class TaskFiles:
     @classmethod
     def beside(cls, data: Path) -> TaskFiles:
         """Those in a tree of results: in `evaluation_examples`, or at its top."""
-        folders = sorted(data.glob(f"{EVALUATION}*")) if data.is_dir() else []
-        if place := next(filter(Path.is_dir, folders), None):
-            return replace(cls.at(place), is_named=False)
+        within = bounds() or (real(data),)
+        for place in sorted(data.glob(f"{EVALUATION}*")) if data.is_dir() else ():
+            if place.is_dir() and inside(real(place), within):
+                return replace(cls.at(place), is_named=False)
         listing = data / LIST
         return cls(None, listing) if listing.is_file() else cls()
+
+    @property
+    def places(self) -> list[Path]:
+        """Where they lie, for what is allowed to be opened."""
+        return [path for path in (self.examples, self.listing) if path is not None]
 
     def row(self, task: Task) -> Row:
         """What the examples say of a task; empty where they say nothing."""
@@ -107,6 +114,14 @@ class TaskFiles:
                 remedy="name another folder",
             ) from None
         return frozenset(found)
+
+    def domains(self) -> frozenset[str]:
+        """Those of the tasks, by the list and the examples.
+
+        Raises:
+            DataError: the list is none.
+        """
+        return frozenset(domain for domain, _ in (self.listed() or frozenset()) | self.shown())
 
 
 def _folder(path: Path) -> Path | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -151,7 +151,7 @@ Parts = tuple[str, ...]
 """The names of folders, from that of the results downwards."""
 
 
-def find(data: Path, note: Note) -> list[Rollout]:
+def find(data: Path, note: Note, domains: Collection[str] = ()) -> list[Rollout]:
     """The rollouts below a folder, sorted by path.
 
     A folder counts that has a trajectory or a result, and every folder of a known domain and beside
@@ -162,6 +162,7 @@ def find(data: Path, note: Note) -> list[Rollout]:
     Args:
         data: the folder, or a trajectory's file.
         note: takes the findings.
+        domains: of the suite, beside those of the paper's sets.
 
     Raises:
         DataError: folders lie too deep in one another.
@@ -169,16 +170,22 @@ def find(data: Path, note: Note) -> list[Rollout]:
         OSError: a folder cannot be read.
     """
     root = data if data.is_dir() else data.parent
-    namer = _Namer(root)
+    namer = _Namer(root, frozenset(domains) | group_of().keys())
     far: list[Path] = []
-    found = list(_walk(root, (), mirror.trees(root), far, note)) if data.is_dir() else [()]
+    walked = _walk(root, (), mirror.trees(root), far, note, namer.domains)
+    found = list(walked) if data.is_dir() else [()]
     refuse_far(far, data)
     named = _inside(found, namer, note)
     return sorted(named, key=lambda rollout: rollout.path)
 
 
 def _walk(
-    root: Path, parts: Parts, trees: tuple[str, ...], far: list[Path], note: Note
+    root: Path,
+    parts: Parts,
+    trees: tuple[str, ...],
+    far: list[Path],
+    note: Note,
+    domains: Set[str],
 ) -> Iterator[Parts]:
     check_depth(root.joinpath(*parts), len(parts))
     with os.scandir(root.joinpath(*parts)) as entries:
@@ -191,17 +198,17 @@ def _walk(
         if entry.name.startswith(".") or entry.name == _SKIPPED or not path.is_dir():
             continue
         if not mirror.is_link(path):
-            rollouts = list(_walk(root, inner, trees, far, note))
+            rollouts = list(_walk(root, inner, trees, far, note, domains))
             below += rollouts
             begun += [] if rollouts else [inner]
         elif is_walked(leads := real(path), trees):
             note(_link(entry.path))
         elif inside(leads, bounds() or trees):
-            below += _walk(root, inner, (*trees, leads), far, note)
+            below += _walk(root, inner, (*trees, leads), far, note, domains)
         else:
             far.append(path)
     above = (root.resolve().name, *parts)[-2:-1]
-    if has_files or (not below and not group_of().keys().isdisjoint(above)):
+    if has_files or (not below and not domains.isdisjoint(above)):
         yield parts
     yield from below
     if not has_files and any(len(one) == len(parts) + 1 for one in below):
@@ -229,7 +236,7 @@ def _inside(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollo
         if owner is None:
             continue
         outer = namer.named(owner)
-        inner, attempt = _without_attempts(parts[len(owner) :])
+        inner, attempt = _without_attempts(parts[len(owner) :], namer.domains)
         if not inner or (len(inner) == 1 and not namer.has(owner, RESULT)):
             yield namer.named(parts)
         elif not (namer.has(parts, RESULT) or namer.has(parts, TRAJECTORY)):
@@ -262,7 +269,7 @@ def _above_examples(found: Sequence[Parts], namer: _Namer) -> set[Parts]:
         parts
         for parts, inner in inside.items()
         if not namer.has(parts, TRAJECTORY)
-        and group_of().keys().isdisjoint(parts[-2:-1])
+        and namer.domains.isdisjoint(parts[-2:-1])
         and len(inner) > 1
         and all(len(one) > 1 for one in inner)
     }
@@ -306,21 +313,24 @@ class _Namer:
 
     Args:
         root: the folder that was named; its own place counts too.
+        domains: those that are known.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, domains: Set[str]) -> None:
         self._root = root
-        self._above, _ = _without_attempts(root.resolve().parts[-5:])
+        self.domains = domains
+        self._above, _ = _without_attempts(root.resolve().parts[-5:], domains)
         self._args: dict[str, Mapping[str, Any]] = {}
 
     def named(self, parts: tuple[str, ...]) -> Rollout:
         """The rollout in a folder."""
-        inner, attempt = _without_attempts(parts)
+        inner, attempt = _without_attempts(parts, self.domains)
         known = (*self._above, *inner)
-        at = _domain_at(known, len(self._above) if len(inner) >= 2 else 0)
+        at = _domain_at(known, len(self._above) if len(inner) >= 2 else 0, self.domains)
         before = known[: max(at, 0)]
-        space = next((part for part in before[-3:] if part in ACTION_SPACES), "")
-        observed = next((part for part in before[-2:] if part in OBSERVATION_TYPES), "")
+        agent = before[:-1] if _is_trial(before) else before
+        space = next((part for part in agent[-3:] if part in ACTION_SPACES), "")
+        observed = next((part for part in agent[-2:] if part in OBSERVATION_TYPES), "")
         args = self._settings(parts)
         return Rollout(
             self._root,
@@ -330,7 +340,7 @@ class _Namer:
             "/".join(known[at + 2 :]),
             space or _one_of(args.get("action_space"), ACTION_SPACES),
             observed or _one_of(args.get("observation_type"), OBSERVATION_TYPES),
-            before[-1] if observed and before[-1] != observed else _text(args.get("model")),
+            agent[-1] if observed and agent[-1] != observed else _text(args.get("model")),
             before[len(self._above) :],
             attempt,
             limit if is_integer(limit := args.get("max_steps")) and limit > 0 else None,
@@ -359,10 +369,10 @@ class _Namer:
         return found if isinstance(found, dict) else {}
 
 
-def _without_attempts(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+def _without_attempts(parts: Parts, domains: Set[str]) -> tuple[Parts, str]:
     """The folders but for those of attempts, and these; what lies in a domain is an example."""
     named = [
-        bool(_ATTEMPT.fullmatch(part)) and (not place or parts[place - 1] not in group_of())
+        bool(_ATTEMPT.fullmatch(part)) and (not place or parts[place - 1] not in domains)
         for place, part in enumerate(parts)
     ]
     both = list(zip(parts, named, strict=True))
@@ -370,15 +380,20 @@ def _without_attempts(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     return kept, "/".join(part for part, is_attempt in both if is_attempt)
 
 
-def _domain_at(parts: tuple[str, ...], lowest: int) -> int:
+def _is_trial(before: Parts) -> bool:
+    """Whether the folders above a domain end with the number that WindowsAgentArena adds."""
+    return len(before) > 2 and before[-1].isdecimal() and before[-3] in OBSERVATION_TYPES
+
+
+def _domain_at(parts: Parts, lowest: int, domains: Set[str]) -> int:
     """The place of the domain: a known one before the example, or as the release lays it out."""
     last = len(parts) - 1
     for at in (last - 1, last - 2):
-        if at >= lowest and parts[at] in group_of():
+        if at >= lowest and parts[at] in domains:
             return at
     for at in range(last - 3, lowest - 3, -1):
         if at >= 0 and parts[at] in OBSERVATION_TYPES:
-            return at + 2
+            return at + (3 if last > at + 3 and _is_trial(parts[: at + 3]) else 2)
     return last - 1
 
 
