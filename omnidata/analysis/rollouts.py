@@ -367,8 +367,8 @@ def _within(runs: Sequence[Run]) -> Iterator[Table]:
     ]
     limits = {run.results["rollouts"].get("step_limit") for run in own}
     notes = [
-        "The mean score of the attempts with a score and a trajectory, where what takes more turns "
-        f"counts 0. Area: its mean over 1 to {most} turns."
+        "What the attempts with a score and a trajectory had reached by then. A part of a score "
+        f"counts from the turn at which it was reached. Area: the mean over 1 to {most} turns."
     ]
     if len(limits) > 1:
         told = ", ".join(str(limit or "unknown") for limit in sorted(limits, key=lambda n: n or 0))

@@ -185,12 +185,17 @@ def score(
         for flag, value in (("--where", where), ("--exclude", exclude), ("--limit", limit))
         if value
     ]
-    meaningless = [f"-T {option}" for option in task_options]
+    scorer = get_task(task).score_files
+    heeded = [
+        option for option in task_options if scorer and option.partition("=")[0] in scorer.options
+    ]
+    if heeded:
+        scorer = get_task(task, parse(heeded, "-T")).score_files
+    meaningless = [f"-T {option}" for option in task_options if option not in heeded]
     meaningless += [f"--from {harness}"] * bool(harness) + [f"--rows {rows}"] * bool(rows)
     meaningless += (
         choice + [SKIP_BAD] * skip_bad + ["--workers, --engine"] * bool(workers or cluster)
     )
-    scorer = get_task(task).score_files
     if actions is not None:
         if predictions is not None or scorer is None:
             raise UsageError(

@@ -484,12 +484,13 @@ def total(
     Returns:
         `overall`, a table, and `by`, name -> group -> table, for "app", "category", the five
         dimensions of complexity, "eligible" (what Table 11 admits), where given "intent" and
-        "capability", and "shape": chains and graphs of as many nodes and edges (section 5.2,
-        Figure 6), of the sizes of which there are both. A table holds the profile's means, None
-        over nothing; `ci95` with a pair or None for each; `tasks`; and for the paper's profile
-        `undefined_LC`, tasks without LC, and `capped_LC`, tasks of which only bounds are known.
-        Neither counts in the mean of LC; where there are any of the latter, `LC_bounds` is what it
-        would lie between with them.
+        "capability", and "shape": chains and graphs of as many nodes and edges and of the same
+        categories (section 5.2, Figure 6), where there are both; where no categories have both, of
+        any, and the names say `CONFOUNDED`. A table holds the profile's means, None over nothing;
+        `ci95` with a pair or None for each; `tasks`; and for the paper's profile `undefined_LC`,
+        tasks without LC, and `capped_LC`, tasks of which only bounds are known. Neither counts in
+        the mean of LC; where there are any of the latter, `LC_bounds` is what it would lie between
+        with them.
 
     Raises:
         ValueError: another number of intents or labels than of scores.
@@ -508,9 +509,9 @@ def total(
     if labels is not None:
         groups["capability"] = (labels, tuple(capabilities()))
     groups["eligible"] = ([eligible(score.complexity) for score in scores], tuple(capabilities()))
-    shapes = [shape for _, shape in sorted({found for found in _shapes(scores) if found})]
-    if shapes:
-        groups["shape"] = ([found[1:] for found in _shapes(scores)], shapes)
+    shapes = _shapes(scores)
+    if named := sorted({shape for shape in shapes if shape}):
+        groups["shape"] = ([shape[-1:] for shape in shapes], [name for *_, name in named])
     columns = _columns(scores, profile)
     return {
         "overall": _table(columns, profile, seed),
@@ -524,20 +525,49 @@ def total(
     }
 
 
-def _shapes(scores: Sequence[TaskScore]) -> list[tuple[int, str] | tuple[()]]:
-    """Of each task its nodes and its shape; nothing where no other shape has as many edges too.
+CONFOUNDED: Final = "confounded by category"
+"""What is added to the name of chains and graphs of one size that are of other categories."""
+
+Shape = tuple[int, str, str] | tuple[()]
+"""Nodes, categories, and what the group is called; empty for a task that is compared with none."""
+
+
+def _shapes(scores: Sequence[TaskScore]) -> list[Shape]:
+    """The shape of each task, with whose it is compared (section 5.2, Figure 6).
 
     A chain of n subtasks has n - 1 edges, and so it is compared with graphs of n - 1 edges alone.
+    The same categories are the same knowledge domain and level.
     """
-    measured = [score.complexity for score in scores]
-    chains = {each.instruction for each in measured if _edges_of_chain(each) and _is_path(each)}
-    graphs = {each.instruction for each in measured if _edges_of_chain(each) and not _is_path(each)}
-    return [
-        (each.instruction, f"{'chain' if _is_path(each) else 'graph'} of {each.instruction}")
-        if _edges_of_chain(each) and each.instruction in chains & graphs
-        else ()
-        for each in measured
-    ]
+    sized: dict[int, list[TaskScore]] = {}
+    for score in scores:
+        if _edges_of_chain(score.complexity):
+            sized.setdefault(score.complexity.instruction, []).append(score)
+    alike = {size: _in_both([_domain(one), one] for one in own) for size, own in sized.items()}
+    both = _in_both((size, one) for size, own in sized.items() for one in own)
+
+    def shape(score: TaskScore) -> Shape:
+        size, domain = score.complexity.instruction, _domain(score)
+        if not _edges_of_chain(score.complexity) or size not in both:
+            return ()
+        if alike[size] and domain not in alike[size]:
+            return ()
+        kind = "chain" if _is_path(score.complexity) else "graph"
+        told = domain if alike[size] else CONFOUNDED
+        return size, told, f"{kind} of {size}: {told}"
+
+    return [shape(score) for score in scores]
+
+
+def _domain(score: TaskScore) -> str:
+    return ", ".join(sorted(score.categories))
+
+
+def _in_both(keyed: Iterable[Sequence[Any]]) -> set[Any]:
+    """The keys of which there is a chain and a graph that is none."""
+    found: dict[bool, set[Any]] = {True: set(), False: set()}
+    for key, score in keyed:
+        found[_is_path(score.complexity)].add(key)
+    return found[True] & found[False]
 
 
 def _edges_of_chain(measured: Complexity) -> bool:

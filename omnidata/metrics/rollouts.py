@@ -177,6 +177,8 @@ class Attempt:
         turns: how many the agent had; None where nobody says, as for the other two.
         seconds: how long it took.
         tokens: that the model read and wrote.
+        gains: the turn, from 1, at which each part of the score was reached, and the part; empty
+            where all of it is known at the end.
     """
 
     task: str
@@ -185,6 +187,7 @@ class Attempt:
     turns: int | None = None
     seconds: float | None = None
     tokens: int | None = None
+    gains: Sequence[tuple[int, float]] = ()
 
     @property
     def succeeded(self) -> bool:
@@ -274,20 +277,28 @@ def within(attempts: Sequence[Attempt], most: int) -> list[float]:
         most: turns of the last point, at least as many as an attempt has.
 
     Returns:
-        (most,): the mean score, where what takes more turns than the point has counts 0; the last
-        one is the mean score. Its mean is the area under the curve, which is 1 for an agent that
-        always succeeds in the first turn. Empty over nothing.
+        (most,): the mean of what was reached by then. A score that came in parts counts part by
+        part; any other counts from the attempt's last turn on. The last point is the mean score.
+        The mean of all is the area under the curve, which is 1 for an agent that always succeeds in
+        the first turn. Empty over nothing.
 
     Examples:
         >>> within([Attempt("a", 1.0, turns=2), Attempt("b", 0.0, turns=1)], 3)
         [0.0, 0.5, 0.5]
+        >>> within([Attempt("a", 0.75, turns=3, gains=[(1, 0.25), (2, 0.5)])], 3)
+        [0.25, 0.75, 0.75]
     """
-    found = [(one.turns, one.score) for one in attempts if one.turns and one.score is not None]
+    found = [
+        one.gains or [(one.turns, one.score)]
+        for one in attempts
+        if one.turns and one.score is not None
+    ]
     if not found:
         return []
     gained = np.zeros(most)
-    for turns, score in found:
-        gained[turns - 1] += score
+    for gains in found:
+        for turn, part in gains:
+            gained[turn - 1] += part
     curve: list[float] = (gained.cumsum() / len(found)).tolist()
     return curve
 

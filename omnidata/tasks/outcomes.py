@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any, ClassVar, Final, TypedDict
 
 from omnidata.actions import Action
-from omnidata.errors import DataError, Finding
+from omnidata.errors import DataError, Finding, counted
 from omnidata.jsontext import hash_of
 from omnidata.loaders.files import walk
 from omnidata.loaders.load import Note, reading, refuse_findings, size_of
@@ -32,9 +32,10 @@ from omnidata.metrics.rollouts import (
     repeated,
     total,
 )
+from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import OfflineScorer, RowProfile, Scored
-from omnidata.types import Conversation, MediaRef, Message, Part, Step, Verdict
+from omnidata.types import Conversation, LoadedDataset, MediaRef, Message, Part, Step, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +143,11 @@ class OutcomeScorer(OfflineScorer):
             )
         findings: list[Finding] = []
         agents: dict[str, dict[str, dict[str, Rollout]]] = {}
+        others: dict[str, int] = {}
         with reading(data, self.name):
             for one in unique(self.rollouts(data, findings.append), findings.append):
+                for name, score in one.scores.items():
+                    others[name] = others.get(name, 0) + (score is not None)
                 if profile in one.scores:
                     tried = agents.setdefault(one.agent, {}).setdefault(one.task, {})
                     tried[one.attempt] = one
@@ -166,11 +170,13 @@ class OutcomeScorer(OfflineScorer):
             for agent in sorted(agents.keys() - known.keys())
         ]
         if not known:
+            told = [f"--profile {name}, which {count} rollouts have a score of"
+                    for name, count in others.items() if count and name != profile]  # fmt: skip
             raise DataError(
                 f"nothing there has a score of {profile}",
                 where=str(data),
                 expected=f"scores of one of {', '.join(self.profiles)}",
-                remedy="name the files with the scores too, or another --profile",
+                remedy=f"name {' or '.join(['the files with the scores too', *told])}",
             )
         if strict:
             refuse_findings(findings, data)
@@ -274,6 +280,17 @@ def named(one: Rollout) -> str:
     return "/".join(filter(None, (one.agent, one.task, one.attempt)))
 
 
+def outermost(folder: Path, folders: Collection[Path]) -> Path:
+    """The outermost of some folders in which a folder lies: a rollout in it is no other agent's.
+
+    Args:
+        folder: that of a rollout.
+        folders: those of all rollouts; where it lies in none, it stands for itself.
+    """
+    above = (one for one in reversed(folder.parents) if one in folders)
+    return next(above, folder)
+
+
 _PEEKED: Final = 500
 
 
@@ -326,6 +343,22 @@ class OutcomeProfile(RowProfile):
         return Verdict("ok", (right,), {"success": said})
 
 
+class View(overview.View):
+    """The tasks too, of which several agents may have rollouts."""
+
+    def __init__(self, source: LoadedDataset) -> None:
+        super().__init__(source)
+        self.tasks = len({step.group for step in source.steps})
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts as JSON values."""
+        return {"counts": self.counts, "tasks": self.tasks}
+
+    def remarks(self) -> list[str]:
+        """How many tasks there are."""
+        return [counted(self.tasks, "task")]
+
+
 class Outcomes(Benchmark):
     """Results of rollouts: what agents reached, and whether a model sees it.
 
@@ -336,6 +369,7 @@ class Outcomes(Benchmark):
     """
 
     score_files: OutcomeScorer
+    overview = View
     roles: Mapping[str, Any] = {"screenshot": "image"}
     subsets = ("success", "failure")
     parsed_type = _Parsed

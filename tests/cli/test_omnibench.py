@@ -321,7 +321,7 @@ def test_a_log_of_actions_scores_as_the_sequences_that_it_comes_to(tmp_path: Pat
     }  # fmt: skip
     assert found["outcomes"] == {"ok": 3, "missing": 1}
     assert found["rollouts"]["endings"] == {"completed": 1, "finished": 1, "unknown": 1}
-    assert found["rollouts"]["within"] == pytest.approx([1 / 9, 1 / 9, 5 / 9])
+    assert found["rollouts"]["within"] == pytest.approx([5 / 36, 10 / 36, 5 / 9])
     lines = {line["sample_id"]: line for line in read_lines(out / "scores.jsonl")}
     assert lines["1"]["parsed"] == {"executed": ["D", "A", "C"], "at": [1, 2, 3]}
     assert (lines["2"]["ending"], lines["2"]["turns"]) == ("completed", 3)
@@ -329,6 +329,21 @@ def test_a_log_of_actions_scores_as_the_sequences_that_it_comes_to(tmp_path: Pat
     assert "Completed" in omnidata("report", out).stdout
     released = walked(given, "--actions", actions, "--profile", "omnibench-release")
     assert released["profile"] == "omnibench-release"
+
+
+def test_coverage_within_so_many_turns_counts_each_subtask_from_its_action(tmp_path: Path) -> None:
+    """A subtask of depth 1 of 3 is done at once, and then nothing for 20 actions."""
+    dag = {"nodes": ["a", "b"], "edges": {"a": ["b"]}}
+    given, actions = files(tmp_path, [graph("1", dag)], [logged("1", "a"), *[logged("1")] * 20])
+    out = tmp_path / "out"
+    for profile in ("omnibench-paper", "omnibench-release"):
+        found = walked(given, "--actions", actions, "--out", out, "--profile", profile)["rollouts"]
+        assert found["endings"] == {"no_progress": 1}
+        assert found["within"] == pytest.approx([1 / 3] * 21)
+        assert found["area"] == pytest.approx(1 / 3)
+    told = omnidata("report", out, "--format", "csv").stdout
+    curve = [line for line in told.splitlines() if "SR_within_1," in line]
+    assert curve and "0.333" in curve[0]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,6 @@ def test_a_tree_is_scored_by_the_sets_that_its_domains_are_of(tmp_path: Path) ->
     (tmp_path / "out" / "osworld" / "mine.txt").write_text("")
     again = omnidata("score", "osworld", tree, *every, "--out", tmp_path / "out", code=2).stderr
     assert "the place holds other things" in again
-    results(tmp_path / "neither", RUN, {"mine": ["1.0"]})
-    told = omnidata("score", "osworld", tmp_path / "neither", *every, code=2).stderr
-    assert "no example is of a domain" in told
 
 
 def test_a_whole_set_of_results_is_scored_over_all_of_it(tmp_path: Path) -> None:
@@ -85,14 +83,13 @@ def test_a_whole_set_of_results_is_scored_over_all_of_it(tmp_path: Path) -> None
 
 def test_several_agents_are_never_pooled(tmp_path: Path) -> None:
     results(tmp_path, RUN, {"os": ["1.0"]})
-    results(tmp_path, OTHER, {"os": ["0.0"], "gimp": ["1.0"], "mine": ["1.0"]})
+    results(tmp_path, OTHER, {"os": ["0.0"], "gimp": ["1.0"]})
     found = scored(tmp_path)
     assert list(found) == [OTHER, RUN]
     assert {agent: own["overall"] for agent, own in found.items()} == {
         RUN: {"SR_finished": 1.0, "SR_all": 1 / 369},
         OTHER: {"SR_finished": 0.5, "SR_all": 1 / 369},
     }
-    assert [own["counts"]["unknown_tasks"] for own in found.values()] == [1, 0]
     assert found[OTHER] == scored(tmp_path / OTHER), "whether others lie beside it or not"
     table = omnidata("score", "osworld", tmp_path).stdout
     assert f"osworld by osworld (%): {RUN}" in table
@@ -199,12 +196,169 @@ def test_the_mean_over_instructions_is_the_examples_score(tmp_path: Path) -> Non
     assert found["overall"] == {"SR_finished": 0.5, "SR_all": 0.5 / 369}
 
 
-def test_other_domains_are_left_out_and_counted(tmp_path: Path) -> None:
-    data = results(tmp_path, RUN, {"os": ["1.0"], "my_app": ["0.0", "0.0"]})
-    done = omnidata("score", "osworld", data, "--json")
-    assert as_json(done)["overall"]["SR_finished"] == 1.0
-    assert as_json(done)["counts"]["unknown_tasks"] == 2
-    assert "domain-unknown" in done.stderr
+SUITE = {"notepad": 3, "clock": 3, "settings": 3, "chrome": 3, "msedge": 3, "files": 3, "paint": 3}
+"""Another suite of which one domain is called as one of OSWorld's."""
+
+
+def suite(root: Path, run: str = RUN, text: str = "1.0") -> Path:
+    return results(root, run, {domain: [text] * size for domain, size in SUITE.items()})
+
+
+def listed(folder: Path, tasks: Mapping[str, Sequence[str]], name: str = "test_all.json") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(json.dumps(tasks))
+    return folder / name
+
+
+def example(folder: Path, domain: str, own: str, **row: Any) -> None:
+    place = folder / "evaluation_examples" / "examples" / domain
+    place.mkdir(parents=True, exist_ok=True)
+    (place / f"{own}.json").write_text(json.dumps({"id": own, "instruction": "Go", **row}))
+
+
+def test_another_suite_is_scored_over_its_own_tasks(tmp_path: Path) -> None:
+    done = omnidata("score", "osworld", suite(tmp_path / "tree"), "--json")
+    found = as_json(done)
+    assert found["overall"] == {"SR_finished": 1.0, "SR_all": 1.0}
+    assert found["counts"] == {
+        "tasks": 21, "finished": 21, "unfinished": 0, "absent": 0, "unknown_tasks": 0,
+    }  # fmt: skip
+    by = found["by"]
+    assert {name: own["tasks"] for name, own in by["domain"].items()} == SUITE
+    assert not by["group"] and "feasibility" not in by, "nobody says which of them cannot be done"
+    assert "domain-unknown" in done.stderr and "the 21 tasks that agents tried" in done.stderr
+    assert "passed over" not in done.stderr
+    every = scored(tmp_path / "tree", "--profile", "all")
+    assert list(every) == ["osworld"], "its domains are none of the Windows set's"
+    assert "no example is of a domain" in omnidata(
+        "score", "osworld", tmp_path / "tree", "--profile", "osworld-windows", code=2
+    ).stderr  # fmt: skip
+
+
+def test_a_trials_number_above_the_domains_is_no_domain(tmp_path: Path) -> None:
+    """WindowsAgentArena writes <action_space>/<observation_type>/<model>/<trial>/<domain>/<id>."""
+    found = scored(suite(tmp_path, f"{RUN}/0"))
+    assert found["agent"] == f"{RUN}/0"
+    assert {name: own["tasks"] for name, own in found["by"]["domain"].items()} == SUITE
+    (rollout, *_) = load.rollouts(tmp_path, lambda finding: None)
+    assert (rollout.action_space, rollout.observation_type, rollout.model) == tuple(RUN.split("/"))
+
+
+def test_agents_of_another_suite_are_scored_over_the_tasks_of_all_of_them(tmp_path: Path) -> None:
+    results(tmp_path, RUN, {"notepad": ["1.0", "0.0"], "chrome": [None]})
+    results(tmp_path, OTHER, {"notepad": ["1.0"], "clock": ["1.0"]})
+    found = scored(tmp_path)
+    assert {agent: own["overall"]["SR_all"] for agent, own in found.items()} == {
+        RUN: 1 / 4, OTHER: 2 / 4,
+    }  # fmt: skip
+    assert [own["counts"]["tasks"] for own in found.values()] == [4, 4]
+
+
+@pytest.mark.parametrize("place", ["evaluation_examples", "evaluation_examples_windows", "."])
+def test_a_list_in_the_tree_says_the_tasks(tmp_path: Path, place: str) -> None:
+    tree = suite(tmp_path)
+    tasks = {domain: [f"{domain}-{n}" for n in range(4)] for domain in SUITE}
+    listed(tree / place, tasks)
+    (tree / RUN / "clock" / "clock-3").mkdir()  # which was begun
+    done = omnidata("score", "osworld", tree, "--json")
+    assert as_json(done)["overall"]["SR_all"] == 21 / 28
+    assert (as_json(done)["counts"]["unfinished"], as_json(done)["counts"]["absent"]) == (1, 6)
+    assert "domain-unknown" not in done.stderr
+
+
+def test_a_broken_list_in_the_tree_is_refused_where_rates_are_made(tmp_path: Path) -> None:
+    tree = suite(tmp_path)
+    (listed(tree, {})).write_text("[]")
+    assert "it is no list of tasks" in omnidata("score", "osworld", tree, code=2).stderr
+    assert as_json(omnidata("info", "osworld", tree, "--json"))["tasks"]["clock"] == 3
+
+
+def test_a_list_that_the_user_names_says_the_tasks(tmp_path: Path) -> None:
+    """What was tried beside it is left out: a part of OSWorld is scored over that part."""
+    tree = results(tmp_path / "tree", RUN, {"os": ["1.0", "0.0", "1.0"], "vlc": ["1.0"]})
+    folder = tmp_path / "evaluation_examples"
+    small = listed(folder, {"os": ["os-0", "os-1"], "gimp": ["gimp-0"]}, "test_small.json")
+    listed(folder, {"os": ["os-0", "os-1", "os-2", "os-3"], "vlc": ["vlc-0"]})
+    done = omnidata("score", "osworld", tree, "-T", f"examples={small}", "--json")
+    found = as_json(done)
+    assert found["overall"] == {"SR_finished": 0.5, "SR_all": 1 / 3}
+    assert found["counts"] == {
+        "tasks": 3, "finished": 2, "unfinished": 0, "absent": 1, "unknown_tasks": 2,
+    }  # fmt: skip
+    assert "task-unlisted" in done.stderr
+    assert [*found["by"]["group"]] == ["OS", "Professional"]
+    assert [one["tasks"] for one in found["by"]["feasibility"].values()] == [3]
+    found = scored(tree, "-T", f"examples={folder}")
+    assert found["overall"]["SR_all"] == 3 / 5
+    for value, says in (
+        (tmp_path / "none", "no such file"),
+        (listed(tmp_path / "other", {"os": ["x"]}), "one of the listed"),
+        (listed(tmp_path / "odd", {"os": "x"}), "no list of tasks"),
+        (listed(tmp_path / "empty", {}), "has no task"),
+    ):
+        told = omnidata("score", "osworld", tree, "-T", f"examples={value}", code=2).stderr
+        assert says in " ".join(told.split())
+    told = omnidata("score", "osworld", tree, "-T", "history=none", code=2).stderr
+    assert "nothing here was said" in told
+
+
+def test_examples_say_what_another_suites_tasks_are(tmp_path: Path) -> None:
+    tree = results(tmp_path / "tree", RUN, {"notepad": ["1.0"], "clock": ["0.0"]})
+    for domain, own, func in (
+        ("notepad", "notepad-0", "infeasible"),
+        ("clock", "clock-0", "exact"),
+        ("clock", "clock-1", "exact"),
+    ):
+        example(tree, domain, own, evaluator={"func": func}, related_apps=[domain, "x"][: len(own)])
+    done = omnidata("score", "osworld", tree, "--json")
+    found = as_json(done)
+    assert found["overall"]["SR_all"] == 1 / 3
+    assert "domain-unknown" not in done.stderr
+    can = found["by"]["feasibility"]
+    assert {name: (one["tasks"], one["SR_all"]) for name, one in can.items()} == {
+        "feasible": (2, 0.0), "infeasible": (1, 1.0),
+    }  # fmt: skip
+    assert found["by"]["workflow"]["several apps"]["tasks"] == 3
+    assert found["by"]["apps"]["2"]["SR_all"] == 1 / 3, "the examples say how many need two"
+    apart = results(tmp_path / "apart", RUN, {"os": ["1.0"]})
+    example(tmp_path, "os", "os-0")
+    example(tmp_path, "os", "os-1")
+    named = scored(apart, "-T", f"examples={tmp_path / 'evaluation_examples' / 'examples'}")
+    assert named["overall"]["SR_all"] == 1 / 2
+
+
+def test_a_rollout_inside_anothers_folder_is_no_second_agent(tmp_path: Path) -> None:
+    results(tmp_path, RUN, {"os": ["1.0", "0.0"], "notes": ["1.0"]})
+    for place, text in (
+        ("os/os-0/vlc/v", "1.0"),  # an example of its own
+        ("notes/notes-0/cache/os/o", "0.0"),
+        ("os/os-1/old", "1.0"),  # copies that somebody kept
+        ("os/os-1/backup/os/os-1", "1.0"),
+        ("os/os-1/attempt_2", "1.0"),
+    ):
+        rollout(tmp_path, line(), place=f"{RUN}/{place}", result=text, pictures=False)
+    done = omnidata("score", "osworld", tmp_path, "--json")
+    found = as_json(done)
+    assert found["agent"] == RUN
+    assert (found["counts"]["tasks"], found["counts"]["finished"]) == (5, 5)
+    assert found["overall"]["SR_finished"] == pytest.approx((1 + 0.5 + 1 + 1 + 0) / 5)
+    assert done.stderr.count("warning [rollout-inside]") == 2
+
+
+def test_a_result_above_the_examples_is_none_of_them(tmp_path: Path) -> None:
+    results(tmp_path, RUN, {"os": ["1.0", "0.0"]})
+    (tmp_path / RUN / "result.txt").write_text("0.5")
+    done = omnidata("score", "osworld", tmp_path, "--json")
+    assert as_json(done)["agent"] == RUN
+    assert as_json(done)["overall"]["SR_all"] == 1 / 369
+    assert "result-outside" in done.stderr
+
+
+def test_a_folder_beside_a_rollouts_is_one_that_was_begun(tmp_path: Path) -> None:
+    """Of another suite too, whose domains nobody knows."""
+    found = scored(results(tmp_path, RUN, {"notes": ["1.0", None], "clock": ["1.0"]}))
+    assert (found["counts"]["tasks"], found["counts"]["unfinished"]) == (3, 1)
+    assert found["overall"] == {"SR_finished": 1.0, "SR_all": 2 / 3}
 
 
 def test_more_examples_than_the_set_has_are_a_finding(tmp_path: Path) -> None:
@@ -293,6 +447,16 @@ def test_info_shows_results_without_a_single_turn(tmp_path: Path) -> None:
     }
     told = omnidata("info", "osworld", data, code=1).stdout
     assert "5 rollouts, 3 finished (60.0 %)" in told
+
+
+def test_info_counts_a_task_once_whoever_tried_it(tmp_path: Path) -> None:
+    for run in (RUN, OTHER, f"attempt_2/{RUN}"):
+        results(tmp_path, run, {"os": ["1.0"] * 3, "notes": ["0"] * 5})
+    done = as_json(omnidata("info", "osworld", tmp_path, "--json"))
+    assert done["tasks"] == {"notes": 5, "os": 3}
+    assert sum(sum(found.values()) for found in done["rollouts"].values()) == 24
+    told = omnidata("info", "osworld", tmp_path).stdout
+    assert "8 tasks, 24 rollouts, 24 finished (100.0 %)" in told
 
 
 def test_the_tree_is_a_dataset_of_hugging_face(tmp_path: Path) -> None:

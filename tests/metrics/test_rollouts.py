@@ -97,6 +97,14 @@ def test_endings_are_of_what_was_recorded_and_failures_of_what_did_not_succeed()
     assert found["seconds"] is found["tokens"] is None
 
 
+def test_parts_of_a_score_count_from_their_own_turns() -> None:
+    parts = Attempt("a", 0.75, "no_progress", 21, gains=[(1, 0.25), (2, 0.5)])
+    whole = Attempt("b", 1.0, "finished", 3)
+    assert within([parts], 21) == [0.25] + [0.75] * 20
+    assert within([parts, whole], 4) == [0.125, 0.375, 0.875, 0.875]
+    assert behaviour([parts])["area"] == pytest.approx((0.25 + 20 * 0.75) / 21)
+
+
 def test_attempts_at_one_task_are_drawn_together() -> None:
     """Two tasks, ten attempts each, all alike: as wide as two attempts."""
     many = [Attempt("a", 1.0, "finished"), Attempt("b", 1.0, "crash")] * 10

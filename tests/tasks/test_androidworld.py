@@ -1,13 +1,17 @@
-"""AndroidWorld's results: episodes as JSON, tables as CSV, and pickles that nobody opens."""
+"""AndroidWorld's results: checkpoints, JSON, tables as CSV and as printed, and droidrun's."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import pickle
 import tempfile
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,7 +90,7 @@ def test_the_releases_list_of_tasks_says_how_difficult_they_are(tmp_path: Path) 
 
 
 class _Trap:
-    """What a pickle runs when it is read."""
+    """What a pickle runs when Python reads it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Path.touch, (Path(self.path),)
@@ -95,28 +99,232 @@ class _Trap:
         self.path = str(path)
 
 
-def test_pickles_are_told_of_and_never_read(tmp_path: Path) -> None:
+def checkpoint(folder: Path, *episodes: Mapping[str, Any], name: str = "") -> Path:
+    """A task's checkpoint as AndroidWorld writes it, with a screenshot and texts of each step."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shot = np.zeros((80, 36, 3), np.uint8)
+    steps = {"raw_screenshot": [shot, shot], "summary": ["I see.", "Done."], "step_number": [0, 1]}
+    kept = []
+    for one in episodes:
+        failed = one["exception_info"] is not None
+        nothing = dict.fromkeys(("is_successful", "episode_length"), np.nan) if failed else {}
+        kept.append(
+            {
+                **{name: one[name] for name in ("goal", "task_template")},
+                "episode_data": np.nan if failed else steps,
+                **one,
+                **nothing,
+                "finish_dtime": datetime(2026, 1, 2, 3, 4),  # noqa: DTZ001  # as it writes them
+                "agent_name": one.get("agent_name", "m3a_gpt4v"),
+            }
+        )
+    own = name or f"{episodes[0]['task_template']}_{episodes[0]['instance_id']}.pkl.gz"
+    content = pickle.dumps(kept)
+    (folder / own).write_bytes(gzip.compress(content) if own.endswith("gz") else content)
+    return folder
+
+
+def test_checkpoints_are_scored_as_the_episodes_that_they_hold(tmp_path: Path) -> None:
+    rows = [
+        episode("A", np.float64(1.0)), episode("A", 0.0, instance_id=1),
+        episode("B", 0.5, instance_id=np.int64(0)),
+        episode("C", None, exception_info="Traceback: no emulator"),
+    ]  # fmt: skip
+    run = tmp_path / "runs" / "run_20260102T030405000000"
+    for row in rows:
+        checkpoint(run, row)
+    assert recognised(tmp_path) == ["androidworld"]
+    found = scores(tmp_path)["m3a_gpt4v"]
+    assert found["overall"]["SR_finished"] == pytest.approx((0.5 + 0.5) / 2)
+    assert found["overall"]["SR_all"] == pytest.approx((0.5 + 0.25) / 116)  # B was tried once
+    assert found["counts"]["unfinished"] == 1
+    assert found["rollouts"]["endings"] == {"crash": 1, "unknown": 3}
+    rows[-1]["episode_length"] = None
+    plain = json.loads(json.dumps(rows, default=float))
+    same = scores(androidworld(tmp_path / "json", {"m3a_gpt4v": plain}))["m3a_gpt4v"]
+    assert found == same, "as if they had been written as JSON"
+    source = get_task("androidworld").load(run)
+    assert not codes(source)
+    assert source.steps[0].source["row"]["finish_dtime"] == "2026-01-02T03:04:00"
+    assert "episode_data" not in source.steps[0].source["row"]
+
+
+@pytest.mark.parametrize("name", ["A_0.pkl", "A_0.pkl.gz", "A_0.pickle", "all.pickle.gz"])
+def test_checkpoints_are_read_zipped_or_not(tmp_path: Path, name: str) -> None:
+    checkpoint(tmp_path, episode("A", 1.0, agent_name=""), name=name)
+    assert scores(tmp_path)[tmp_path.name]["counts"]["finished"] == 1, "the folder is the agent"
+    assert scores(tmp_path / name)[tmp_path.name]["counts"]["finished"] == 1
+
+
+def test_an_older_checkpoint_is_a_pair_with_the_names_of_what_is_done(tmp_path: Path) -> None:
+    held = [episode("A", 1.0), episode("B", 0.0)], ["A", "B"]
+    (tmp_path / "m3a.pkl.gz").write_bytes(gzip.compress(pickle.dumps(held)))
+    assert scores(tmp_path)[tmp_path.name]["overall"]["SR_finished"] == 0.5
+
+
+def test_runs_of_one_agent_in_several_folders_are_not_pooled(tmp_path: Path) -> None:
+    for run, success in (("run_1", 1.0), ("run_2", 0.0)):
+        checkpoint(tmp_path / run, episode("A", success))
+    found = scores(tmp_path)
+    assert {agent: one["overall"]["SR_finished"] for agent, one in found.items()} == {
+        "m3a_gpt4v/run_1": 1.0, "m3a_gpt4v/run_2": 0.0,
+    }  # fmt: skip
+
+
+def test_the_elements_that_m3a_keeps_are_read_without_its_classes(tmp_path: Path) -> None:
+    """As a pickle has them: a name, nothing given, and a state."""
+    name = b"android_world.env.representation_utils\nUIElement\n"
+    steps = b"X\x0c\x00\x00\x00episode_data}X\x08\x00\x00\x00elementsc" + name
+    steps += b")\x81}X\x04\x00\x00\x00textX\x02\x00\x00\x00OKsbss"
+    content = pickle.dumps([episode("A", 1.0)], 2)[:-2] + steps + b"a."
+    (tmp_path / "A_0.pkl").write_bytes(content)
+    assert scores(tmp_path)[tmp_path.name]["overall"]["SR_finished"] == 1.0
+    (tmp_path / "A_0.pkl").write_bytes(content.replace(b"UIElement", b"UIScreens"))
+    with pytest.raises(DataError, match=r"android_world\.env\.representation_utils\.UIScreens"):
+        scores(tmp_path)
+
+
+def test_a_checkpoint_that_is_more_than_data_is_refused_by_name_and_not_run(tmp_path: Path) -> None:
     sprung = tmp_path / "sprung"
     data = tmp_path / "data"
     data.mkdir()
-    (data / "CameraTakePhoto_0.pkl.gz").write_bytes(pickle.dumps(_Trap(sprung)))
-    with pytest.raises(DataError, match="pickles, and nothing that can be read safely"):
+    held = [episode("CameraTakePhoto", 1.0, aux_data=_Trap(sprung))]
+    (data / "CameraTakePhoto_0.pkl.gz").write_bytes(gzip.compress(pickle.dumps(held)))
+    (data / "Trap_0.pkl.gz").write_bytes(pickle.dumps(_Trap(sprung)))
+    with pytest.raises(DataError, match=r"getattr|Path"):
         get_task("androidworld").load(data)
-    androidworld(data, {"m3a": [episode()]})
-    assert codes(get_task("androidworld").load(data)) == {"pickle-unread": 1}
+    checkpoint(data, episode())
+    found = get_task("androidworld").load(data)
+    assert codes(found) == {"pickle-refused": 2}
+    assert len(found.steps) == 1
     assert not sprung.exists()
+
+
+PRINTED = """\
+I0102 12:00:00.000 1 suite_utils.py:689]
+
+                      task_num  num_complete_trials  mean_success_rate  mean_episode_length  \
+total_runtime_s  num_fail_trials
+task
+CameraTakePhoto              0                 1.00               0.00                 4.00  \
+           40.1             0.00
+========= Average =========  0                 1.00               0.00                 4.00  \
+           40.1             0.00
+
+Running task: MarkorCreateNote
+==============================
+
+                      task_num  num_complete_trials  mean_success_rate  mean_episode_length  \
+total_runtime_s  num_fail_trials
+task
+CameraTakePhoto              0                 2.00               0.50                 4.00  \
+           80.1             0.00
+ClockStopWatchPaused         1                 1.00               1.00                 3.00  \
+           20.0             0.00
+MarkorCreateNote             2                 0.00                NaN                  NaN  \
+           17.3             1.00
+========= Average =========  0                 1.00               0.75                 3.50  \
+           39.1             0.33
+
+                mean_success_rate
+difficulty                   easy medium hard
+tags
+complex_ui                   0.50      -    -
+"""
+"""What `run.py` logs: a table of all tasks so far after each episode, and one by tag."""
+
+
+@pytest.mark.parametrize("place", ["m3a.log", "m3a.txt", "m3a/log", "m3a/results.md"])
+def test_the_printed_table_is_read_its_last_one(tmp_path: Path, place: str) -> None:
+    path = tmp_path / "data" / place
+    path.parent.mkdir(parents=True)
+    path.write_text(PRINTED, encoding="utf-8")
+    told = [{"task_name": "CameraTakePhoto", "difficulty": "easy"}]
+    (tmp_path / "data" / "task_metadata.json").write_text(json.dumps(told))
+    assert recognised(tmp_path / "data") == ["androidworld"]
+    found = scores(tmp_path / "data")["m3a"]
+    assert found["overall"] == {"SR_finished": 0.75, "SR_all": pytest.approx(1.5 / 116)}
+    assert (found["counts"]["finished"], found["counts"]["unfinished"]) == (2, 1)
+    assert found["by"]["difficulty"]["easy"]["SR_finished"] == 0.5
+    assert not codes(get_task("androidworld").load(tmp_path / "data"))
+
+
+def test_rows_of_a_printed_table_that_cannot_be_used_are_found(tmp_path: Path) -> None:
+    cut = PRINTED.replace("ClockStopWatchPaused         1 ", "...                          1 ")
+    (tmp_path / "m3a.log").write_text(cut.replace("           17.3             1.00", ""))
+    source = get_task("androidworld").load(tmp_path)
+    assert codes(source) == {"columns-differ": 2}
+    assert [step.sample_id for step in source.steps] == ["m3a/CameraTakePhoto"]
+
+
+def test_a_table_beside_episodes_is_no_second_agent(tmp_path: Path) -> None:
+    """Episodes say more; of the table the tasks count that have none."""
+    run = checkpoint(tmp_path / "run", episode("CameraTakePhoto", 1.0))
+    (run / "log.txt").write_text(PRINTED, encoding="utf-8")
+    found = scores(tmp_path)
+    assert list(found) == ["m3a_gpt4v"]
+    assert found["m3a_gpt4v"]["overall"]["SR_finished"] == 1.0
+    assert codes(get_task("androidworld").load(tmp_path)) == {"table-repeated": 1}
+
+
+def droidrun(folder: Path, task: str, success: Any, **changes: Any) -> None:
+    """A task's result as droidrun's evaluation writes it."""
+    row = {
+        "task_id": 3, "task_name": task, "task_idx": 0, "task_description": f"Do {task}.",
+        "max_steps": 15, "success": success, "agent_success": True, "steps_taken": 4,
+        "execution_time": 45.7, "reasoning": False, "final_thought": "Done.", "logs": [],
+        "timestamp": "2026-01-02T03:04:05", "error": None, "trajectory": [{"type": "plan"}],
+        "trajectory_stats": {"total_steps": 4}, "device": "emulator-5554", **changes,
+    }  # fmt: skip
+    (folder / task).mkdir(parents=True, exist_ok=True)
+    (folder / task / "result.json").write_text(json.dumps(row, indent=2))
+
+
+def test_droidruns_results_are_one_agents(tmp_path: Path) -> None:
+    """`success` is the environment's, `agent_success` the agent's own opinion."""
+    data = tmp_path / "eval_results"
+    droidrun(data, "A", 1.0)
+    droidrun(data, "B", 0.0)
+    droidrun(data, "C", 0.5, agent_success=False, steps_taken=15)
+    droidrun(data, "D", 0.0, agent_success=False, final_thought="Timeout after 900 seconds")
+    droidrun(data, "E", 0.0, agent_success=False, error="RuntimeError('no device')")
+    droidrun(data / "A" / "old", "A", 0.0)
+    assert recognised(data) == ["androidworld"]
+    for place, agent in ((data, "eval_results"), (tmp_path, "eval_results")):
+        found = scores(place)
+        assert list(found) == [agent]
+        assert found[agent]["overall"]["SR_finished"] == pytest.approx((1 + 0 + 0.5 + 0) / 4)
+        assert found[agent]["rollouts"]["endings"] == {
+            "finished": 2, "step_limit": 1, "time_limit": 1, "crash": 1,
+        }  # fmt: skip
+    source = get_task("androidworld").load(data)
+    assert codes(source) == {"attempt-repeated": 1}, "the copy inside the folder of the task"
+    (first,) = [step for step in source.steps if step.sample_id == "eval_results/A"]
+    assert first.instruction == "Do A."
+    assert first.source["row"]["task_name"] == "A" and "trajectory" not in first.source["row"]
+
+
+def test_older_results_of_droidrun_have_a_file_for_each_run_and_a_summary(tmp_path: Path) -> None:
+    for number, success in enumerate((True, False)):
+        row = {"task_name": f"T{number}", "success": success, "steps_taken": 3, "error": None}
+        (tmp_path / f"20260102_03040{number}_T{number}.json").write_text(json.dumps(row))
+    tasks = [{"task_name": "T0", "success": True, "steps_taken": 3}]
+    (tmp_path / "summary.json").write_text(json.dumps({"total_tasks": 2, "tasks": tasks}))
+    found = scores(tmp_path)
+    assert {agent: one["counts"]["finished"] for agent, one in found.items()} == {tmp_path.name: 2}
+    assert not codes(get_task("androidworld").load(tmp_path))
 
 
 def test_rows_that_cannot_be_used_are_found(tmp_path: Path) -> None:
     rows: list[Any] = [
         episode(task_template=None), episode("A", 7.0), episode("B"), episode("B"),
-        episode("C", None), 7,
+        episode("C", None), 7, episode("D", is_successful="yes"),
     ]  # fmt: skip
     data = androidworld(tmp_path, {"m3a": rows})
     (data / "table.csv").write_text(TABLE + "Short,1\n")
     source = get_task("androidworld").load(data)
     assert codes(source) == {
-        "task-missing": 1, "score-unusable": 1, "attempt-repeated": 1, "json-invalid": 1,
+        "task-missing": 1, "score-unusable": 2, "attempt-repeated": 1, "json-invalid": 1,
         "columns-differ": 1,
     }  # fmt: skip
     (unknown,) = [step for step in source.steps if step.sample_id == "m3a/C"]

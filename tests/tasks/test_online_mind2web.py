@@ -110,6 +110,72 @@ def test_of_two_judges_of_one_rollout_the_first_holds(tmp_path: Path) -> None:
     assert scores(data, JUDGE)["Seer"]["overall"]["SR_finished"] == 1.0
 
 
+def judged(folder: Path, own: str, score: Any, **changes: Any) -> None:
+    """A rollout as Browser Use publishes its own: no actions, and what its judge said."""
+    row = {"task_id": own, "task": f"Do {own}", "final_result_response": "It is done."}
+    row |= {"judge": {"score": score, "reasoning": "It was."}} | changes
+    (folder / own).mkdir(parents=True, exist_ok=True)
+    (folder / own / "result.json").write_text(json.dumps(row))
+
+
+@pytest.mark.parametrize("scale", [100, 1, 100.0, True])
+def test_an_agents_own_judge_is_a_judge(tmp_path: Path, scale: Any) -> None:
+    """Of 300 rollouts 291 are right, by a judge that counts to 100, to 1, or says true."""
+    data = tmp_path / "repository" / "results"
+    for number in range(300):
+        judged(data, f"t{number}", scale if number >= 9 else scale * 0)
+    assert recognised(data) == ["online-mind2web"]
+    found = scores(data, JUDGE)
+    assert list(found) == ["results"]
+    assert found["results"]["overall"] == {"SR_finished": 0.97, "SR_all": 0.97}
+    assert found["results"]["counts"]["absent"] == 0
+    assert found["results"]["rollouts"]["endings"] == {"finished": 300}
+    assert scores(data.parent, JUDGE) == found
+    with pytest.raises(DataError, match=f"--profile {JUDGE}, which 300 rollouts have"):
+        scores(data)
+
+
+def test_a_judge_that_counts_to_100_gives_parts_of_it(tmp_path: Path) -> None:
+    for own, score in (("a", 75), ("b", 1), ("c", 0), ("d", None)):
+        judged(tmp_path / "X", own, score)
+    judged(tmp_path / "Y", "a", 0.75)
+    judged(tmp_path / "Y", "b", 1)
+    found = scores(tmp_path, JUDGE)
+    assert found["X"]["overall"]["SR_finished"] == pytest.approx((0.75 + 0.01 + 0) / 3)
+    assert found["Y"]["overall"]["SR_finished"] == pytest.approx((0.75 + 1) / 2)
+    assert found["X"]["counts"]["absent"] == 297, "nobody judged the fourth"
+
+
+@pytest.mark.parametrize("score", ["100", 101, -1, float("nan"), [1]])
+def test_a_judgement_that_is_no_score_is_found(tmp_path: Path, score: Any) -> None:
+    judged(tmp_path / "X", "a", score)
+    judged(tmp_path / "X", "b", 100)
+    assert codes(get_task("online-mind2web").load(tmp_path)) == {"score-unusable": 1}
+    assert scores(tmp_path, JUDGE)["X"]["counts"]["finished"] == 1
+
+
+def test_webjudges_label_holds_beside_an_agents_own_judge(tmp_path: Path) -> None:
+    judged(tmp_path / "X", "a", 100)
+    judged(tmp_path / "X", "b", 100)
+    label = {"task_id": "a", "predicted_label": 0}
+    (tmp_path / "X" / "webjudge_auto_eval_results.json").write_text(json.dumps(label) + "\n")
+    assert scores(tmp_path, JUDGE)["X"]["overall"]["SR_finished"] == 0.5
+    assert codes(get_task("online-mind2web").load(tmp_path)) == {"judgement-repeated": 1}
+
+
+def test_a_rollout_inside_anothers_folder_is_no_second_agent(tmp_path: Path) -> None:
+    judged(tmp_path / "Seer", "a", 100)
+    judged(tmp_path / "Seer" / "a", "b", 0)
+    judged(tmp_path / "Seer" / "a" / "old", "a", 0)
+    label = {"task_id": "c", "predicted_label": 1}
+    (tmp_path / "Seer" / "a" / "eval_results.json").write_text(json.dumps(label) + "\n")
+    found = scores(tmp_path, JUDGE)
+    assert list(found) == ["Seer"]
+    assert found["Seer"]["overall"]["SR_finished"] == pytest.approx((1 + 0 + 1) / 3)
+    assert codes(get_task("online-mind2web").load(tmp_path)) == {"rollout-repeated": 1}
+    assert list(scores(tmp_path / "Seer" / "a", JUDGE)) == ["Seer"], "named from within"
+
+
 def test_a_screenshot_elsewhere_is_never_opened(tmp_path: Path) -> None:
     steps = [{"action": "do", "screenshot": "../../../secret.png"}]
     trajectory(tmp_path, "t1", action_history=steps)

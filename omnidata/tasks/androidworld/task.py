@@ -1,41 +1,35 @@
 """The task `androidworld`: success rates of AndroidWorld's results, and whether a model sees them.
 
-Source: AndroidWorld (Rawles et al., 2024), `android_world/suite_utils.py`. Its checkpoints are
-pickles, which run whatever their author wrote into them: they are never opened.
+Source: AndroidWorld (Rawles et al., 2024), `android_world/suite_utils.py`.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from omnidata.errors import DataError, Finding
-from omnidata.files import read_text
 from omnidata.jsontext import as_name, is_number, json_file
-from omnidata.loaders.files import OTHER_DATA, SKIPPED, holds_rows, not_an_object, walk
+from omnidata.loaders.files import OTHER_DATA, walk
 from omnidata.loaders.load import Note, RowContext, short
-from omnidata.loaders.row_files import head_of, read_rows
-from omnidata.metrics.rollouts import RATES
-from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout
+from omnidata.metrics.rollouts import RATES, Ending
+from omnidata.tasks.androidworld.rows import (
+    EXPECTED,
+    LARGEST,
+    RESULT,
+    Entry,
+    entries,
+    is_pickle,
+    kind_of,
+)
+from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout, outermost
 from omnidata.types import Publication
 
-_SIGNS: Final[Mapping[str, Sequence[bytes]]] = {
-    "rows": (b'"task_template"', b'"is_successful"'),
-    ".csv": (b"mean_success_rate", b"num_complete_trials"),
-}
-"""What stands at the beginning of files of episodes, and of tables of tasks."""
 _METADATA: Final = "task_metadata.json"
-_LARGEST: Final = 64 * 1024**2
-_EXPECTED: Final = (
-    "JSON of episodes with task_template and is_successful, or CSV of tasks with "
-    "mean_success_rate and num_complete_trials"
-)
 DIFFICULTIES: Final = ("easy", "medium", "hard")
-
-Row = tuple[Path, str, Mapping[str, Any]]
 
 
 class _Scorer(OutcomeScorer):
@@ -49,35 +43,40 @@ class _Scorer(OutcomeScorer):
     profiles: ClassVar[Mapping[str, Any]] = {"androidworld": dict.fromkeys(RATES, "share")}
 
     def knows(self, path: Path) -> bool:
-        """Whether a file is one of episodes, or a table of tasks."""
-        signs = _SIGNS.get("rows" if holds_rows(path) else path.suffix)
-        return bool(signs) and all(sign in head_of(path) for sign in signs or ())
+        """Whether a file has episodes, or is a table of tasks."""
+        return kind_of(path) is not None
 
     def rollouts(self, data: Path, note: Note) -> Iterator[Rollout]:
-        """The episodes, or the tasks of a table."""
+        """The episodes, and of tables the tasks without any."""
         if not data.exists():
-            raise DataError("there is no such file or folder", where=str(data), expected=_EXPECTED)
+            raise DataError("there is no such file or folder", where=str(data), expected=EXPECTED)
         paths = list(walk(data))
         difficulty = _difficulties(paths)
-        root, found = data if data.is_dir() else data.parent, False
-        for path, where, row in _rows(filter(self.knows, paths), note):
-            found = True
-            agent = as_name(row.get("agent_name")) or _agent(path, root)
-            one = _rollout(agent, row, RowContext(where, note), difficulty)
+        findings: list[Finding] = []
+
+        def keep(finding: Finding) -> None:
+            findings.append(finding)
+            note(finding)
+
+        found = [entry for path in _by_depth(paths) for entry in _read(path, keep)]
+        if not found:
+            raise _nothing(data, findings)
+        agents = _Agents(data, found)
+        told: set[tuple[str, str | None]] = set()
+        repeated: set[Path] = set()
+        for entry in sorted(found, key=lambda entry: entry.is_table):  # which keeps the order
+            agent = agents.of(entry)
+            key = agent, as_name(entry.row.get("task_template"))
+            if entry.is_table and key in told:
+                repeated.add(entry.path)
+                continue
+            if not entry.is_table:
+                told.add(key)
+            one = _rollout(agent, entry, RowContext(entry.where, note), difficulty)
             if one:
                 yield one
-        pickled = [path for path in paths if path.name.endswith((".pkl", ".pkl.gz", ".pickle"))]
-        if pickled:
-            note(_pickled(pickled))
-        if not found:
-            raise DataError(
-                f"there are {len(pickled)} pickles, and nothing that can be read safely"
-                if pickled
-                else "no file there has AndroidWorld's columns",
-                where=str(data),
-                expected=_EXPECTED,
-                remedy="write them as JSON where they were made" if pickled else OTHER_DATA,
-            )
+        for path in sorted(repeated):
+            note(_repeated(path))
 
 
 class AndroidWorld(Outcomes):
@@ -90,7 +89,7 @@ class AndroidWorld(Outcomes):
     title = "AndroidWorld"
     platform = "mobile"
     holds = "results of agents on Android, without screenshots; whether they succeeded"
-    expects = _EXPECTED
+    expects = EXPECTED
     sources = (
         Publication(
             "AndroidWorld",
@@ -103,53 +102,110 @@ class AndroidWorld(Outcomes):
     score_files = _Scorer()
 
 
-def _rows(paths: Iterable[Path], note: Note) -> Iterator[Row]:
-    for path in paths:
-        if path.suffix == ".csv":
-            yield from _table(path, note)
-            continue
-        for line in read_rows(path):
-            if isinstance(line.row, dict):
-                yield path, line.where, line.row
-            else:
-                note(not_an_object(line, _EXPECTED))
+def _by_depth(paths: Iterable[Path]) -> list[Path]:
+    """The files above others first: what lies in a task's folder repeats that task."""
+    return sorted(paths, key=lambda path: (len(path.parts), path))
 
 
-def _table(path: Path, note: Note) -> Iterator[Row]:
-    """The rows of a table of tasks, as pandas writes `process_episodes`; the averages are none."""
-    text = read_text(path, _LARGEST).decode("utf-8", "replace")
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    try:
-        names = reader.fieldnames or [""]
-        for row in reader:
-            name = row.get("task_template") or row.get("task") or row.get(names[0]) or ""
-            where = f"{path}:{reader.line_num}"
-            if None in row or None in row.values():
-                RowContext(where, note).refuse(
-                    "columns-differ", "the row has not the table's columns", ", ".join(names)
-                )
-            elif not name.startswith("="):
-                yield path, where, {**row, "task_template": name}
-    except csv.Error as error:
-        note(Finding("csv-invalid", "error", str(path), str(error), "a table as CSV", SKIPPED))
+def _read(path: Path, note: Note) -> Iterator[Entry]:
+    """The rows of a file; a pickle is looked into whatever it begins with."""
+    kind = kind_of(path) or ("checkpoint" if is_pickle(path) else None)
+    if kind:
+        yield from entries(path, kind, note)
+
+
+def _nothing(data: Path, findings: list[Finding]) -> DataError:
+    first = next((one for one in findings if one.severity == "error"), None)
+    if first is None:
+        return DataError(
+            "no file there has AndroidWorld's results",
+            where=str(data),
+            expected=EXPECTED,
+            remedy=OTHER_DATA,
+        )
+    return DataError(first.what, where=first.where, expected=first.expected, remedy=first.remedy)
+
+
+class _Agents:
+    """Who made the rows of files.
+
+    A checkpoint names its agent; where several folders have the same, they are runs that nothing
+    says to be attempts, and the folder is a part of the name. A table is of the one agent whose
+    episodes lie beside it. Else the folder of the file is the agent, or the file alone.
+
+    Args:
+        data: as the user named it.
+        found: the rows.
+    """
+
+    def __init__(self, data: Path, found: Collection[Entry]) -> None:
+        self._root = data if data.is_dir() else data.parent
+        self._tasks = {
+            one.path.parent for one in found if one.kind == "droidrun" and one.path.name == RESULT
+        }
+        self._folders: dict[str, set[Path]] = defaultdict(set)
+        for one in found:
+            if one.kind == "checkpoint" and (name := as_name(one.row.get("agent_name"))):
+                self._folders[name].add(one.path.parent)
+        self._beside: dict[Path, set[str]] = defaultdict(set)
+        for one in found:
+            is_own = one.kind == "checkpoint" or self._below(one.path.parent) != "."
+            if not one.is_table and is_own:  # at the top a file may be an agent
+                self._beside[one.path.parent].add(self.of(one))
+
+    def of(self, entry: Entry) -> str:
+        """The agent of a row."""
+        folder = entry.path.parent
+        if name := as_name(entry.row.get("agent_name")):
+            shared = entry.kind == "checkpoint" and len(self._folders[name]) > 1
+            return f"{name}/{self._named(folder)}" if shared else name
+        if entry.is_table and len(beside := self._beside[folder]) == 1:
+            return next(iter(beside))
+        if entry.kind == "droidrun":  # a file for each task
+            in_task = entry.path.name == RESULT
+            return self._named(outermost(folder, self._tasks).parent if in_task else folder)
+        below = self._below(folder)
+        if below == "." and entry.kind != "checkpoint":
+            return entry.path.stem
+        return self._named(folder)
+
+    def _below(self, folder: Path) -> str:
+        is_below = folder.is_relative_to(self._root)
+        return folder.relative_to(self._root).as_posix() if is_below else "."
+
+    def _named(self, folder: Path) -> str:
+        below = self._below(folder)
+        return below if below != "." else folder.resolve().name or "agent"
+
+
+def _repeated(path: Path) -> Finding:
+    return Finding(
+        "table-repeated",
+        "warning",
+        str(path),
+        "its tasks have episodes beside it",
+        "the episodes, or a table of them",
+        "nothing; the episodes are used",
+    )
 
 
 def _rollout(
-    agent: str, row: Mapping[str, Any], at: RowContext, difficulty: Mapping[str, str]
+    agent: str, entry: Entry, at: RowContext, difficulty: Mapping[str, str]
 ) -> Rollout | None:
+    row, table = entry.row, entry.is_table
     task = as_name(row.get("task_template"))
     if task is None:
         at.refuse("task-missing", "the row has no task_template", "the name of a task")
         return None
-    table = "is_successful" not in row
-    score = _number(row.get("mean_success_rate" if table else "is_successful"))
-    turns = _number(row.get("mean_episode_length" if table else "episode_length"))
-    failed = row.get("exception_info")
-    if score is not None and not 0 <= score <= 1:
-        at.refuse("score-unusable", f"the success is {short(score)}", "a number from 0 to 1")
+    said = row.get("mean_success_rate" if table else "is_successful")
+    score = _number(said)
+    if not (_is_nothing(said) if score is None else 0 <= score <= 1):
+        at.refuse("score-unusable", f"the success is {short(said)}", "a number from 0 to 1")
         return None
+    failed = row.get("exception_info")
     goal, level = row.get("goal"), difficulty.get(task) or row.get("difficulty")
     done = score is not None and not (isinstance(failed, str) and failed)
+    turns = _number(row.get("mean_episode_length" if table else "episode_length"))
     instance = row.get("instance_id")
     return Rollout(
         agent,
@@ -157,51 +213,52 @@ def _rollout(
         goal if isinstance(goal, str) else task,
         {"androidworld": score if done else None},
         at.where,
-        dict(row),
+        dict(entry.source),
         attempt="" if instance in (None, 0, 0.0, "0", "") else as_name(instance) or "",
         tags={"difficulty": level} if level in DIFFICULTIES else {},
-        # A score of 0 does not say whether the agent gave up or ran out of steps.
-        ending=None if table else "unknown" if done else "crash",
+        ending=None if table else _ending(row) if done else "crash",
         turns=int(turns) if turns and not table else None,
         seconds=_number(row.get("run_time")),
     )
 
 
+def _ending(row: Mapping[str, Any]) -> Ending:
+    """How an episode ended, as droidrun says it.
+
+    AndroidWorld says nothing: by a score of 0 an agent gave up, or ran out of steps.
+    """
+    thought, most = row.get("final_thought"), row.get("max_steps")
+    if isinstance(thought, str) and thought.startswith("Timeout after"):
+        return "time_limit"
+    if row.get("agent_success") is True:
+        return "finished"
+    steps = row.get("episode_length")
+    return "step_limit" if is_number(most) and is_number(steps) and 0 < most <= steps else "unknown"
+
+
 def _number(value: object) -> float | None:
     """A number, or one that a table has as a text; None where there is none, as for NaN."""
-    if isinstance(value, bool):
-        return float(value)
     try:
-        number = float(value) if is_number(value) or isinstance(value, str) else None
+        number = float(value) if isinstance(value, int | float | str) else None
     except (ValueError, OverflowError):
         return None
     return number if number is not None and abs(number) < 1e12 else None
 
 
-def _agent(path: Path, root: Path) -> str:
-    """Who did it, where no row says it: the folder of the file, or the file alone."""
-    folder = path.parent.relative_to(root).as_posix()
-    return path.stem if folder == "." else folder
+def _is_nothing(value: object) -> bool:
+    """Whether a value says that there is no success: nothing, or NaN."""
+    if isinstance(value, str):
+        return value.strip().lower() in ("", "nan", "none")
+    return value is None or (isinstance(value, float) and not isfinite(value))
 
 
 def _difficulties(paths: Iterable[Path]) -> dict[str, str]:
     """How difficult each task is, by the release's file if that lies among the results."""
     found: dict[str, str] = {}
     for path in paths:
-        rows = json_file(path, _LARGEST) if path.name == _METADATA else None
+        rows = json_file(path, LARGEST) if path.name == _METADATA else None
         for row in rows if isinstance(rows, list) else ():
             name = row.get("task_name") if isinstance(row, dict) else None
             if isinstance(name, str) and row.get("difficulty") in DIFFICULTIES:
                 found[name] = row["difficulty"]
     return found
-
-
-def _pickled(paths: list[Path]) -> Finding:
-    return Finding(
-        "pickle-unread",
-        "warning",
-        str(paths[0]),
-        f"{len(paths)} checkpoints are pickles, which run code when they are read",
-        _EXPECTED,
-        "write your own as JSON where they were made (docs/androidworld.md); trust nobody else's",
-    )

@@ -18,7 +18,7 @@ from omnidata.loaders.load import reading, refuse_findings
 from omnidata.loaders.repository import is_repository
 from omnidata.loaders.task_library import TaskGraph
 from omnidata.metrics.graph_evaluator import LoggedAction, Walk, walk
-from omnidata.metrics.graphs import GraphProfile, TaskScore, score_task, total
+from omnidata.metrics.graphs import GraphProfile, TaskScore, coverage, score_task, total
 from omnidata.metrics.intervals import named_methods
 from omnidata.metrics.rollouts import Attempt, behaviour
 from omnidata.predictions import numbered_lines
@@ -75,7 +75,7 @@ TABLES = (
     ),
     TableSpec(
         "shape",
-        "Chains and graphs of as many subtasks and dependencies",
+        "Chains and graphs of as many subtasks and dependencies and the same categories",
         "shape",
         most=1,
         like="OmniBench, Figure 6",
@@ -252,13 +252,25 @@ def _of_agent(
     results = _results(profile, list(tasks.values()), scores, done)
     results["counts"] |= counts
     attempts = [
-        Attempt(task, float(score.cr), found.walk.ending, found.walk.steps)
-        for task, score in zip(tasks, scores, strict=True)
-        if (found := done.get(task)) and found.walk
+        Attempt(
+            task.id,
+            float(score.cr),
+            found.walk.ending,
+            found.walk.steps,
+            gains=_gains(task, found.walk),
+        )
+        for task, score in zip(tasks.values(), scores, strict=True)
+        if (found := done.get(task.id)) and found.walk
     ]
     if attempts:
         results["rollouts"] = behaviour(attempts)
     return [Scored("", results, list(_lines(profile, tasks, scores, done)))], findings
+
+
+def _gains(task: TaskGraph, walk: Walk) -> list[tuple[int, float]]:
+    """What each completed subtask adds to CR, and at which action."""
+    parts = [float(coverage(task.graph, [node])) for node in walk.executed]
+    return list(zip(walk.at, parts, strict=True))
 
 
 def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:

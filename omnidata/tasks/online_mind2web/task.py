@@ -1,7 +1,8 @@
 """The task `online-mind2web`: success rates of agents on live web pages, and judges of them.
 
-Source: Online-Mind2Web (Xue et al., 2025): the labels of persons, what WebJudge said, and the
-trajectories, as its repository has them.
+Sources: Online-Mind2Web (Xue et al., 2025): the labels of persons, what WebJudge said, and the
+trajectories, as its repository has them; results with a `judge.score` as Browser Use publishes its
+own.
 """
 
 from __future__ import annotations
@@ -12,23 +13,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from omnidata.errors import DataError
-from omnidata.jsontext import as_name
+from omnidata.errors import DataError, Finding
+from omnidata.jsontext import as_name, is_number
 from omnidata.loaders.files import OTHER_DATA, holds_rows, not_an_object, walk
 from omnidata.loaders.load import Note, RowContext, short
 from omnidata.loaders.row_files import head_of, read_rows
 from omnidata.media import unsafe
 from omnidata.metrics.rollouts import RATES
-from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout
+from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout, outermost
 from omnidata.types import MediaRef, Publication, Remote
 
 _EXPECTED: Final = (
     "human_label.json, lines of task_id and predicted_label, or folders TASK_ID/result.json with "
-    "trajectory/"
+    "trajectory/ or judge.score"
 )
 _LABEL: Final = "_human_label"
 _RESULT: Final = "result.json"
-_LARGEST: Final = 512 * 1024**2
+_SIGNS: Final = (b'"action_history"', b'"final_result_response"')
 _LABELS: Final[Mapping[str, float | None]] = {"0": 0.0, "1": 1.0, "2": None}
 """Failure, success, and what an agent could not even begin."""
 LEVELS: Final[Mapping[str, int | None]] = {"easy": None, "medium": None, "hard": None}
@@ -45,12 +46,16 @@ class _Known:
         where: the first of them.
         row: the trajectory's, else that of the first.
         scores: by profile.
+        judged: what its own `judge.score` says, in a unit that only all of the agent's tell.
+        is_read: whether the trajectory is known.
     """
 
     where: str
     row: Mapping[str, Any]
     scores: dict[str, float | None] = field(default_factory=dict)
     shots: Sequence[MediaRef] = ()
+    judged: float | None = None
+    is_read: bool = False
 
 
 Told = dict[tuple[str, str], _Known]
@@ -58,7 +63,7 @@ Told = dict[tuple[str, str], _Known]
 
 
 class _Scorer(OutcomeScorer):
-    """Success by the labels of persons, or by WebJudge's."""
+    """Success by the labels of persons, or by those of WebJudge or another judge."""
 
     name = HUMAN
     size = 300
@@ -69,12 +74,12 @@ class _Scorer(OutcomeScorer):
     }
 
     def knows(self, path: Path) -> bool:
-        """Whether a file has labels of persons or of WebJudge, or is a trajectory's."""
+        """Whether a file has labels of persons or of WebJudge, or is a rollout's."""
         if not holds_rows(path):
             return False
         head = head_of(path)
         named = b'_human_label"' in head or b'"predicted_label"' in head
-        return named or (path.name == _RESULT and b'"action_history"' in head)
+        return named or (path.name == _RESULT and any(sign in head for sign in _SIGNS))
 
     def rollouts(self, data: Path, note: Note) -> Iterator[Rollout]:
         """The rollouts of every file, what they say of one put together."""
@@ -83,7 +88,13 @@ class _Scorer(OutcomeScorer):
         root = data if data.is_dir() else data.parent
         told: Told = {}
         tasks: dict[str, Mapping[str, Any]] = {}
-        for path in filter(lambda path: self.knows(path) or _is_tasks(path), walk(data)):
+        paths = [path for path in walk(data) if self.knows(path) or _is_tasks(path)]
+        folders = {path.parent for path in paths if path.name == _RESULT}
+        # What lies in the folder of a rollout is of the same agent, and repeats what lies above.
+        for path in sorted(paths, key=lambda path: (len(path.parts), path)):
+            own_folder = outermost(path.parent, folders)
+            folder = own_folder.parent if own_folder in folders else path.parent
+            agent = _agent(folder, path, root)
             for line in read_rows(path):
                 where, row = line.where, line.row
                 if not isinstance(row, dict):
@@ -95,7 +106,7 @@ class _Scorer(OutcomeScorer):
                 elif "reference_length" in row:
                     tasks[own] = row
                 else:
-                    _add(told, own, row, path, root, RowContext(where, note))
+                    _add(told, agent, own, row, path, RowContext(where, note))
         if not told:
             raise DataError(
                 "no file there has results of Online-Mind2Web",
@@ -103,6 +114,7 @@ class _Scorer(OutcomeScorer):
                 expected=_EXPECTED,
                 remedy=OTHER_DATA,
             )
+        _judge(told, note)
         for (agent, own), known in told.items():
             yield _rollout(agent, own, known, tasks.get(own, {}))
 
@@ -138,21 +150,40 @@ def _is_tasks(path: Path) -> bool:
     return holds_rows(path) and b'"reference_length"' in head_of(path)
 
 
+def _agent(folder: Path, path: Path, root: Path) -> str:
+    """Whose a file is: that of the folder, or at the top the file's own name."""
+    if not folder.is_relative_to(root):
+        return folder.resolve().name or "agent"
+    below = folder.relative_to(root).as_posix()
+    if below != ".":
+        return below
+    return root.name or "agent" if path.name == _RESULT else path.stem
+
+
 def _add(
-    told: Told, own: str, row: Mapping[str, Any], path: Path, root: Path, at: RowContext
+    told: Told, agent: str, own: str, row: Mapping[str, Any], path: Path, at: RowContext
 ) -> None:
     labels = {name.removesuffix(_LABEL): row[name] for name in row if name.endswith(_LABEL)}
-    for agent, label in labels.items():
+    for labelled, label in labels.items():
         text = str(label)
         if text in _LABELS:
-            known = told.setdefault((agent, own), _Known(at.where, row))
+            known = told.setdefault((labelled, own), _Known(at.where, row))
             known.scores[HUMAN] = _LABELS[text]
         else:
-            at.refuse("label-unknown", f"{agent} has the label {short(label)}", "0, 1 or 2")
-    folder = path.parent.parent if path.name == _RESULT else path.parent
-    below = folder.relative_to(root).as_posix() if folder.is_relative_to(root) else "."
-    agent = path.stem if below == "." and path.name != _RESULT else below
-    agent = root.name or "agent" if agent == "." else agent
+            at.refuse("label-unknown", f"{labelled} has the label {short(label)}", "0, 1 or 2")
+    if path.name == _RESULT:
+        known = told.setdefault((agent, own), _Known(at.where, row))
+        if known.is_read:
+            at.warn(
+                "rollout-repeated",
+                f"another file is of {agent} at {own}",
+                "a rollout of each agent at a task",
+                "move it if it is another agent's; the first is used until then",
+            )
+            return
+        known.where, known.row, known.is_read = at.where, row, True
+        known.shots = _shots(path.parent / "trajectory", row)
+        known.judged = _own_judgement(row, at)
     if "predicted_label" in row:
         known = told.setdefault((agent, own), _Known(at.where, row))
         said = row["predicted_label"]
@@ -165,10 +196,57 @@ def _add(
             )
             return
         known.scores[JUDGE] = float(said) if said in (0, 1) else None
-    elif path.name == _RESULT:
-        known = told.setdefault((agent, own), _Known(at.where, row))
-        known.where, known.row = at.where, row
-        known.shots = _shots(path.parent / "trajectory", row)
+
+
+_MOST: Final = 100
+"""What a judge may give: some count to 1, some to 100."""
+
+
+def _own_judgement(row: Mapping[str, Any], at: RowContext) -> float | None:
+    """What `judge.score` says; None where there is none, or none that can be used."""
+    judge = row.get("judge")
+    said = judge.get("score") if isinstance(judge, dict) else None
+    if isinstance(said, bool):
+        return float(said)
+    if is_number(said) and 0 <= said <= _MOST:
+        return float(said)
+    if said is not None:
+        at.refuse(
+            "score-unusable",
+            f"judge.score is {short(said)}",
+            f"a number from 0 to 1, or to {_MOST}",
+            "mend it; the rollout has no score until then",
+        )
+    return None
+
+
+def _judge(told: Told, note: Note) -> None:
+    """Add what the agents' own judges say, as WebJudge's where that says nothing.
+
+    A score above 1 shows that all of the agent's are of 100.
+    """
+    most: dict[str, float] = {}
+    for (agent, _), known in told.items():
+        most[agent] = max(most.get(agent, 0.0), known.judged or 0.0)
+    both: dict[str, int] = {}
+    for (agent, _), known in told.items():
+        if known.judged is None:
+            continue
+        if JUDGE in known.scores:
+            both[agent] = both.get(agent, 0) + 1
+        else:
+            known.scores[JUDGE] = known.judged / (_MOST if most[agent] > 1 else 1)
+    for agent, count in both.items():
+        note(
+            Finding(
+                "judgement-repeated",
+                "warning",
+                agent,
+                f"{count} rollouts have a judge.score beside a predicted_label",
+                "one judge's",
+                "nothing; the predicted_label is used",
+            )
+        )
 
 
 def _shots(folder: Path, row: Mapping[str, Any]) -> list[MediaRef]:
@@ -205,7 +283,7 @@ def _rollout(agent: str, own: str, known: _Known, task: Mapping[str, Any]) -> Ro
         known.where,
         dict(row),
         tags={"level": level} if isinstance(level, str) and level in LEVELS else {},
-        ending=("finished" if said else "unknown") if steps else None,
+        ending="finished" if said else "unknown" if steps else None,
         turns=len(did) or None,
         did=[words for words in did if isinstance(words, str)],
         shots=known.shots,

@@ -1,4 +1,4 @@
-"""How OSWorld's rollouts ended, what they took, and what kind of task they were at.
+"""How OSWorld's rollouts ended, and what they took.
 
 The release notes none of it. Its loop asks the agent until it says DONE or FAIL, or has had its
 turns (`max_steps` of `args.json`), writes a line for every action, and none for a turn in which the
@@ -9,61 +9,16 @@ agent said nothing that could be run. Whatever breaks the loop off is written as
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Final
 
 from omnidata.dialects.pyautogui import Call
-from omnidata.jsontext import is_integer, is_number
+from omnidata.jsontext import is_integer
 from omnidata.metrics.rollouts import Attempt, Ending, period
 from omnidata.tasks.osworld.actions import calls_of
 from omnidata.tasks.osworld.load import said
-from omnidata.tasks.osworld.tree import infeasible
 from omnidata.tasks.osworld.turns import Run, Turn
 
-WORKFLOWS: Final = frozenset({"multi_apps", "multi_app"})
-"""The domains of tasks that need several applications (Table 15)."""
 _PARTS: Final = (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"))
-DIFFICULTIES: Final[Mapping[str, float]] = {"easy": 60, "medium": 180, "hard": float("inf")}
-"""Up to how many seconds people need (Appendix D.1)."""
-
-Feasibility = Literal["feasible", "infeasible"]
-
-
-def feasibility(task: str, row: Mapping[str, Any]) -> Feasibility:
-    """Whether a task can be done.
-
-    Args:
-        task: `<domain>/<id>`.
-        row: what the release's examples say of it; empty where they are not there, and the list of
-            the release's thirty decides.
-    """
-    evaluator = row.get("evaluator")
-    if isinstance(evaluator, Mapping):
-        named = evaluator.get("func")
-        listed = named if isinstance(named, list) else [named]
-        return "infeasible" if "infeasible" in listed else "feasible"
-    return "infeasible" if task in infeasible() else "feasible"
-
-
-def axes_of(domain: str, task: str, row: Mapping[str, Any]) -> dict[str, str]:
-    """The groups of a task (Table 15), and of its own the applications that it needs.
-
-    Args:
-        domain: of the task.
-        task: `<domain>/<id>`.
-        row: what the release's examples say of it. `related_apps` are the applications;
-            `human_seconds`, how long people need, is no column of the release.
-    """
-    found = {
-        "feasibility": feasibility(task, row),
-        "workflow": "several apps" if domain in WORKFLOWS else "single app",
-    }
-    apps = row.get("related_apps")
-    if isinstance(apps, list) and apps:
-        found["apps"] = str(len(apps))
-    seconds = row.get("human_seconds")
-    if is_number(seconds) and seconds >= 0:
-        found["difficulty"] = next(name for name, most in DIFFICULTIES.items() if seconds <= most)
-    return found
 
 
 def attempt_of(
@@ -73,7 +28,7 @@ def attempt_of(
     score: float | None,
     action_space: str,
     limit: int | None,
-    feasible: bool,
+    feasible: bool | None,
 ) -> Attempt:
     """What a trajectory says of an attempt.
 
@@ -83,7 +38,7 @@ def attempt_of(
         score: of the evaluation; None where there is none.
         action_space: the agent's.
         limit: the turns that it was given; None where nobody says.
-        feasible: whether the task can be done.
+        feasible: whether the task can be done; None where nothing says it.
     """
     if run is None or not (run.turns or run.crashed):
         return Attempt(task, score)
@@ -107,7 +62,9 @@ def _number(run: Run, turn: Turn) -> int:
     return turn.number - run.first_number + 1
 
 
-def _ending(run: Run, space: str, limit: int | None, *, feasible: bool, scored: bool) -> Ending:
+def _ending(
+    run: Run, space: str, limit: int | None, *, feasible: bool | None, scored: bool
+) -> Ending:
     if run.crashed:
         return "time_limit" if "time limit" in run.crashed.lower() else "crash"
     last = run.turns[-1]
@@ -116,7 +73,7 @@ def _ending(run: Run, space: str, limit: int | None, *, feasible: bool, scored: 
     if isinstance(end, Call) and end.kind == "terminate":
         if not end.status.lower().startswith("fail"):
             return "finished"
-        return "fail_wrong" if feasible else "fail_right"
+        return "fail" if feasible is None else "fail_wrong" if feasible else "fail_right"
     if last.rows[-1].get("done") is True:
         return "finished"
     if not scored:

@@ -25,6 +25,7 @@ from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.observation import MAX_BYTES, Element, broken_tree, pack, unpack
 from omnidata.tasks.osworld.accessibility import SUFFIX, read_tree
 from omnidata.tasks.osworld.actions import Reading, calls_of
+from omnidata.tasks.osworld.suite import EVALUATION, TaskFiles
 from omnidata.tasks.osworld.tree import (
     FOUND,
     INSTRUCTION,
@@ -396,9 +397,6 @@ def elements(step: Step) -> list[Element]:
 TREE: Final = "accessibility_tree"
 """What a step's `source` has where there is a tree: packed, or empty if it cannot be read."""
 
-EXAMPLES = "evaluation_examples/examples"
-"""Where the release has the examples, beside its results."""
-
 _BUDGET = Budget(max_bytes=4 * 1024**3)
 _SKIPPING = frozenset({"json-invalid", "turns-many"})
 
@@ -433,8 +431,8 @@ def load(
     Args:
         data: the tree, from any of its levels downwards; a trajectory's file; or a Parquet
             repository.
-        examples: the release's folder `evaluation_examples/examples`, for the instructions; None
-            where it lies under that name in the tree, or nowhere.
+        examples: the folder of the suite's examples, for the instructions; None where its
+            `evaluation_examples` lies in the tree, or nowhere.
         align: "pictures" decodes the recordings to find the screenshots in them.
         strict: make the first finding an error.
         check_media: look whether screenshots and recordings exist and are whole.
@@ -450,8 +448,7 @@ def load(
     data = Path(data)
 
     def read() -> LoadedDataset:
-        held = data / EXAMPLES
-        told = Instructions(examples or (held if held.is_dir() else None))
+        told = Instructions(examples or TaskFiles.beside(data).examples)
         source = _read(data, told, align, check_media=check_media)
         if needs_steps and not source.steps:
             errors = (one for one in source.findings if one.severity == "error")
@@ -475,8 +472,13 @@ def load(
     )
 
 
-def rollouts(data: Path, note: Note) -> list[Rollout]:
+def rollouts(data: Path, note: Note, files: TaskFiles | None = None) -> list[Rollout]:
     """The rollouts that are there, with or without a trajectory.
+
+    Args:
+        data: the tree, or a trajectory's file.
+        note: takes the findings.
+        files: where the suite's tasks are said; None for what lies in the tree.
 
     Raises:
         DataError: nothing is there, or nothing like OSWorld's results.
@@ -487,7 +489,7 @@ def rollouts(data: Path, note: Note) -> list[Rollout]:
     try:
         if data.is_file() and not recognises(data):
             raise _unlike("no line there is one of a trajectory", data)
-        found = find(data, note)
+        found = find(data, note, _domains(data, files))
     except FileError:
         raise
     except OSError as error:
@@ -495,6 +497,16 @@ def rollouts(data: Path, note: Note) -> list[Rollout]:
     if not found:
         raise _unlike(f"no folder there holds {TRAJECTORY} or {RESULT}", data)
     return found
+
+
+def _domains(data: Path, files: TaskFiles | None) -> frozenset[str]:
+    """The suite's domains, where they are said; a broken list matters where rates are made."""
+    if files is not None:
+        return files.domains()
+    try:
+        return TaskFiles.beside(data).domains()
+    except DataError:
+        return frozenset()
 
 
 def _unlike(what: str, data: Path) -> DataError:
@@ -594,7 +606,7 @@ def _doubts(instructions: Instructions, data: Path) -> list[Finding]:
             str(data),
             f"nobody says the task of {len(missing)} rollouts, the first: {missing[0]}",
             "the task's text",
-            f"put OSWorld's {EXAMPLES} into the folder, or name it with -T examples=FOLDER",
+            f"put OSWorld's {EVALUATION} into the folder, or name it with -T examples=FOLDER",
         )
     ]
 
@@ -606,12 +618,15 @@ def fingerprint(data: Path) -> str:
         DataError: nothing like OSWorld's results is there.
     """
     digest = hashlib.sha256()
+    examples = TaskFiles.beside(data).examples
+    place = examples.relative_to(data).as_posix() if examples else ""
     for rollout in rollouts(data, lambda finding: None):
         trees = sorted(path.name for path in (rollout.root / rollout.path).glob(f"*{SUFFIX}"))
         names = [rollout.name(file) for file in (TRAJECTORY, RESULT, INSTRUCTION, *trees)]
         if data.is_file():
             names = [data.name, *names]
-        for name in (*names, f"{EXAMPLES}/{rollout.domain}/{rollout.example_id}.json"):
+        told = [f"{place}/{rollout.domain}/{rollout.example_id}.json"] if place else []
+        for name in (*names, *told):
             try:
                 path = resolve(MediaRef("image", rollout.root, name), budget=_BUDGET)
                 with path.open("rb") as content:

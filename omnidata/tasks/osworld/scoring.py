@@ -7,6 +7,7 @@ attempts of one agent at an example are one line.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,16 +19,23 @@ from omnidata.loaders.load import reading, refuse_findings
 from omnidata.loaders.repository import is_repository
 from omnidata.metrics.intervals import named_methods
 from omnidata.metrics.rollouts import RATES, Attempt, Example, behaviour, repeated, total
-from omnidata.tasks.osworld.endings import DIFFICULTIES, WORKFLOWS, attempt_of, axes_of
-from omnidata.tasks.osworld.load import EXAMPLES, rollouts, runs_of
+from omnidata.tasks.osworld.endings import attempt_of
+from omnidata.tasks.osworld.load import rollouts, runs_of
+from omnidata.tasks.osworld.suite import (
+    DIFFICULTIES,
+    EVALUATION,
+    LIST,
+    WORKFLOWS,
+    Suite,
+    TaskFiles,
+    suite_of,
+)
 from omnidata.tasks.osworld.tree import (
     RESULT,
     TRAJECTORY,
-    Instructions,
     Result,
     Rollout,
     group_of,
-    groups,
     infeasible,
     read_result,
     sets,
@@ -78,7 +86,11 @@ def _mean(scores: Iterable[float | None]) -> float | None:
 class RolloutScorer(OfflineScorer):
     """Reads the scores that a tree of results holds.
 
-    The profiles are named after the sets of examples that are the whole of `SR_all`.
+    The profiles are named after the sets of examples that are the whole of `SR_all` where a tree
+    has no others.
+
+    Args:
+        files: where the tasks are said; None for what lies in the tree.
     """
 
     profiles: ClassVar[Mapping[str, Columns]] = dict.fromkeys(
@@ -87,6 +99,10 @@ class RolloutScorer(OfflineScorer):
     needs_answers = False
     right = "SR_finished"
     ranked_by = "SR_all"
+    options = ("examples",)
+
+    def __init__(self, files: TaskFiles | None = None) -> None:
+        self._files = files
 
     def paired(self, profile: str) -> Columns:
         """That over what finished: what an agent never tried is no line that could be paired."""
@@ -104,36 +120,65 @@ class RolloutScorer(OfflineScorer):
             strict: make the first finding an error.
 
         Returns:
-            What each agent reached, in the order of their names, and what is doubtful. Examples of
-            domains that the set does not have are counted and left out.
+            What each agent reached, in the order of their names, and what is doubtful. Examples
+            that are none of the suite's tasks are counted and left out.
 
         Raises:
-            DataError: nothing like OSWorld's results is there, or none of the set's domains; of an
-                agent no result can be used, or its attempts had other limits of turns; or `strict`
-                and there is a finding.
+            DataError: nothing like OSWorld's results is there, or none of the set's domains; a list
+                of tasks is none; of an agent no result can be used, or its attempts had other
+                limits of turns; or `strict` and there is a finding.
         """
         findings: list[Finding] = []
-        sizes = sets()[profile]
-        tried = _tried(data, findings)
-        known = {key: found for key, found in tried.items() if key[1] in sizes}
-        if not known:
-            raise DataError(
-                f"no example is of a domain of {profile}",
-                where=str(data),
-                expected=f"folders of {', '.join(sizes)}",
-                remedy=f"name the results, or another --profile ({', '.join(self.profiles)})",
-            )
+        _refuse_repository(data)
+        with reading(data, "osworld", *(self._files.places if self._files else ())):
+            files = self._files or TaskFiles.beside(data)
+            tried = _tried(data, files, findings)
+            suite = self._suite(data, profile, tried, files)
+            for (_, *task), found in tried.items():
+                _recorded(found, "/".join(task), suite, findings)
+        known = {key: found for key, found in tried.items() if suite.has(key[1:])}
         _check_results(known, findings, data)
-        findings += _outside(tried, sizes, profile)
-        findings += _too_many(known, sizes, profile)
+        findings += _outside(tried, suite, profile, data)
+        findings += _too_many(known, suite, profile)
         if strict:
             refuse_findings(findings, data)
         return [
-            _scored(agent, tried, profile, data) for agent in sorted({key[0] for key in known})
+            _scored(agent, tried, profile, suite, data)
+            for agent in sorted({key[0] for key in known})
         ], findings
 
+    def _suite(
+        self, data: Path, profile: str, tried: Mapping[Key, _Tried], files: TaskFiles
+    ) -> Suite:
+        """The tasks that rates are over.
 
-def _tried(data: Path, findings: list[Finding]) -> dict[Key, _Tried]:
+        Raises:
+            DataError: no task is one of them, or all domains are another profile's.
+        """
+        suite = suite_of(profile, (key[1:] for key in tried), files)
+        own = sets()[profile]
+        others = {one for name, found in sets().items() if name != profile for one in found}
+        domains = {domain for _, domain, _ in tried}
+        # Other suites are scored by the first profile; by the others those with a domain of theirs.
+        is_own = not domains.isdisjoint(own)
+        if not is_own and (profile != next(iter(self.profiles)) or domains <= others):
+            raise DataError(
+                f"no example is of a domain of {profile}",
+                where=str(data),
+                expected=f"folders of {', '.join(own)}",
+                remedy=f"name the results, or another --profile ({', '.join(self.profiles)})",
+            )
+        if not any(suite.has(key[1:]) for key in tried):
+            raise DataError(
+                "no example is one of the listed tasks",
+                where=str(data),
+                expected=f"<domain>/<id> as in {suite.files.listing}",
+                remedy="name the list of these tasks",
+            )
+        return suite
+
+
+def _refuse_repository(data: Path) -> None:
     if is_repository(data):
         raise DataError(
             "a Parquet repository holds steps, and no results of examples without any",
@@ -141,20 +186,19 @@ def _tried(data: Path, findings: list[Finding]) -> dict[Key, _Tried]:
             expected="a tree of results",
             remedy="name the data that it was converted from",
         )
+
+
+def _tried(data: Path, files: TaskFiles, findings: list[Finding]) -> dict[Key, _Tried]:
     tried: dict[Key, _Tried] = {}
-    with reading(data, "osworld"):
-        for rollout in rollouts(data, findings.append):
-            key = rollout.run, rollout.domain, rollout.example_id
-            result = read_result(rollout, findings.append)
-            found = tried.setdefault(key, _Tried())
-            found.results.setdefault(rollout.attempt, []).append((rollout, result))
-        examples = Instructions(data / EXAMPLES if (data / EXAMPLES).is_dir() else None)
-        for (_, domain, example), found in tried.items():
-            _recorded(found, f"{domain}/{example}", examples, findings)
+    for rollout in rollouts(data, findings.append, files):
+        key = rollout.run, rollout.domain, rollout.example_id
+        result = read_result(rollout, findings.append)
+        found = tried.setdefault(key, _Tried())
+        found.results.setdefault(rollout.attempt, []).append((rollout, result))
     return tried
 
 
-def _recorded(tried: _Tried, task: str, examples: Instructions, findings: list[Finding]) -> None:
+def _recorded(tried: _Tried, task: str, suite: Suite, findings: list[Finding]) -> None:
     """Read what the trajectories say of how the attempts ended, and what the examples say."""
 
     def note(finding: Finding) -> None:
@@ -162,18 +206,19 @@ def _recorded(tried: _Tried, task: str, examples: Instructions, findings: list[F
             findings.append(finding)
 
     first = next(tried.folders)[0]
-    tried.axes = axes_of(first.domain, task, examples.row(first))
+    tried.axes = suite.axes((first.domain, first.example_id))
     for score, folders in zip(tried.scores, tried.results.values(), strict=True):
         # Of several instructions there is a trajectory each: which of them is the attempt's?
         rollout = folders[0][0] if len(folders) == 1 else None
         runs = runs_of(rollout, TRAJECTORY, note) if rollout else []
+        can = tried.axes.get("feasibility")
         made = attempt_of(
             runs[-1] if runs else None,
             task=task,
             score=score,
             action_space=first.action_space,
             limit=_limit(rollout),
-            feasible=tried.axes["feasibility"] == "feasible",
+            feasible=None if can is None else can == "feasible",
         )
         tried.attempts.append(made)
 
@@ -206,44 +251,67 @@ def _check_results(known: Mapping[Key, _Tried], findings: Sequence[Finding], dat
 
 
 def _outside(
-    tried: Mapping[Key, _Tried], sizes: Mapping[str, int], profile: str
+    tried: Mapping[Key, _Tried], suite: Suite, profile: str, data: Path
 ) -> Iterator[Finding]:
-    for domain in sorted({domain for _, domain, _ in tried if domain not in sizes}):
+    """What is left out, and whose tasks are counted where no set is."""
+    if suite.source == "data":
+        named = ", ".join(sorted(suite.sizes.keys() - group_of().keys()))
+        yield Finding(
+            "domain-unknown",
+            "warning",
+            str(data),
+            f"{profile} has no {named}: SR_all is over the {sum(suite.sizes.values())} tasks that "
+            "agents tried here",
+            f"a list of all tasks, or the domains {', '.join(sets()[profile])} alone",
+            f"name the suite's {EVALUATION} or {LIST} with -T examples=PATH, or put it into the "
+            "folder; remove folders that are no domain",
+        )
+    left = [key for key in tried if not suite.has(key[1:])]
+    if suite.tasks is not None and left:
+        where = suite.files.listing or suite.files.examples or data
+        yield Finding(
+            "task-unlisted",
+            "warning",
+            str(where),
+            f"{len({key[1:] for key in left})} tasks that were tried are not in it, e.g. "
+            f"{'/'.join(min(key[1:] for key in left))}",
+            "the list of all tasks",
+            "name the list that was run; the tasks are left out until then",
+        )
+        return
+    for domain in sorted({domain for _, domain, _ in left}):
         count = sum(key[1] == domain for key in tried)
         yield Finding(
             "domain-unknown",
             "warning",
             domain or "(no domain)",
             f"{count} examples are of a domain that {profile} does not have",
-            ", ".join(sizes),
+            ", ".join(suite.sizes),
             "rename the folder if it is one of them; the examples are left out until then",
         )
 
 
-def _too_many(
-    known: Mapping[Key, _Tried], sizes: Mapping[str, int], profile: str
-) -> Iterator[Finding]:
-    counts: dict[tuple[str, str], int] = {}
-    for agent, domain, _ in known:
-        counts[agent, domain] = counts.get((agent, domain), 0) + 1
+def _too_many(known: Mapping[Key, _Tried], suite: Suite, profile: str) -> Iterator[Finding]:
+    counts = Counter((agent, domain) for agent, domain, _ in known)
     for (agent, domain), count in counts.items():
-        if count > sizes[domain]:
+        if count > suite.sizes[domain]:
             yield Finding(
                 "examples-many",
                 "warning",
                 f"{agent}: {domain}",
                 f"there are {count} examples",
-                f"the {sizes[domain]} of {profile}",
+                f"the {suite.sizes[domain]} of {profile}",
                 "remove what does not belong there; until then SR_all is over all of them",
             )
 
 
-def _scored(agent: str, tried: Mapping[Key, _Tried], profile: str, data: Path) -> Scored:
+def _scored(
+    agent: str, tried: Mapping[Key, _Tried], profile: str, suite: Suite, data: Path
+) -> Scored:
     """One agent's results, and a line for each of its examples."""
-    sizes = sets()[profile]
     own = {key[1:]: found for key, found in tried.items() if key[0] == agent}
-    known = {key: found for key, found in own.items() if key[0] in sizes}
-    results = _results(agent, profile, known, len(own) - len(known), data)
+    known = {key: found for key, found in own.items() if suite.has(key)}
+    results = _results(agent, profile, suite, known, len(own) - len(known), data)
     return Scored(agent, results, list(_lines(profile, known)))
 
 
@@ -251,7 +319,9 @@ Known = Mapping[tuple[str, str], _Tried]
 """An agent's examples by domain and id."""
 
 
-def _results(agent: str, profile: str, known: Known, outside: int, data: Path) -> dict[str, Any]:
+def _results(
+    agent: str, profile: str, suite: Suite, known: Known, outside: int, data: Path
+) -> dict[str, Any]:
     """The content of `results.json`."""
     made = len({attempt for found in known.values() for attempt in found.results})
     examples = [
@@ -263,8 +333,8 @@ def _results(agent: str, profile: str, known: Known, outside: int, data: Path) -
         )
         for (domain, _), found in known.items()
     ]
-    axes = _axes(profile, examples)
-    table = total(examples, sizes=sets()[profile], groups=groups(), axes=axes)
+    axes = _axes(suite, examples)
+    table = total(examples, sizes=suite.sizes, groups=suite.groups, axes=axes)
     overall = table["overall"]
     done = [example for example in examples if example.score is not None]
     answered = {"SR_finished": overall["SR_finished"], "tasks": len(done)}
@@ -279,7 +349,7 @@ def _results(agent: str, profile: str, known: Known, outside: int, data: Path) -
         "answered": answered,
         "by": table["by"],
         **({"attempts": repeated(attempts, made, overall["tasks"])} if made > 1 else {}),
-        **_behaviour(agent, known, attempts, axes, data),
+        **_behaviour(agent, suite, known, attempts, axes, data),
         "counts": {
             "tasks": overall["tasks"],
             "finished": len(done),
@@ -295,22 +365,42 @@ def _results(agent: str, profile: str, known: Known, outside: int, data: Path) -
     }
 
 
-def _axes(profile: str, examples: Sequence[Example]) -> dict[str, dict[str, int | None]]:
-    """The groups beside domains, and how many examples the set has of each, where that is known."""
-    sizes = sets()[profile]
-    several = sum(size for domain, size in sizes.items() if domain in WORKFLOWS)
-    never = sum(task.partition("/")[0] in sizes for task in infeasible())
+def _axes(suite: Suite, examples: Sequence[Example]) -> dict[str, dict[str, int | None]]:
+    """The groups beside domains, and how many tasks each has, where that is known."""
     apps = {one.tags["apps"] for one in examples if "apps" in one.tags}
-    return {
-        "feasibility": {"feasible": sum(sizes.values()) - never, "infeasible": never},
-        "workflow": {"single app": sum(sizes.values()) - several, "several apps": several},
-        "apps": dict.fromkeys(sorted(apps, key=int)),
-        "difficulty": dict.fromkeys(DIFFICULTIES),
+    named: dict[str, Sequence[str]] = {
+        "feasibility": ("feasible", "infeasible"),
+        "workflow": ("single app", "several apps"),
+        "apps": sorted(apps, key=int),
+        "difficulty": tuple(DIFFICULTIES),
     }
+    found = {axis: dict.fromkeys(groups) for axis, groups in named.items()}
+    return found | {
+        axis: {group: counts.get(group, 0) for group in {**dict.fromkeys(named[axis]), **counts}}
+        for axis, counts in _counts(suite).items()
+    }
+
+
+def _counts(suite: Suite) -> Mapping[str, Mapping[str, int]]:
+    """By axis how many of the suite's tasks are in each group; axes of which not all are known."""
+    whole = sum(suite.sizes.values())
+    if suite.tasks is None:
+        several = sum(size for domain, size in suite.sizes.items() if domain in WORKFLOWS)
+        never = sum(task.partition("/")[0] in suite.sizes for task in infeasible())
+        return {
+            "feasibility": {"feasible": whole - never, "infeasible": never},
+            "workflow": {"single app": whole - several, "several apps": several},
+        }
+    found: dict[str, Counter[str]] = {}
+    for task in sorted(suite.tasks):
+        for axis, group in suite.axes(task).items():
+            found.setdefault(axis, Counter())[group] += 1
+    return {axis: counts for axis, counts in found.items() if counts.total() == whole}
 
 
 def _behaviour(
     agent: str,
+    suite: Suite,
     known: Known,
     attempts: Sequence[Attempt],
     axes: Mapping[str, Mapping[str, int | None]],
@@ -335,7 +425,8 @@ def _behaviour(
     found: dict[str, dict[str, str]] = {"domain": {}, "group": {}, **{axis: {} for axis in axes}}
     for (domain, example), one in known.items():
         task = f"{domain}/{example}"
-        tags = {"domain": domain, "group": group_of().get(domain, ""), **one.axes}
+        group = {"group": group_of()[domain]} if suite.groups and domain in group_of() else {}
+        tags = {"domain": domain, **group, **one.axes}
         for axis, value in tags.items():
             found[axis][task] = value
     told = {axis: groups for axis, groups in found.items() if groups}

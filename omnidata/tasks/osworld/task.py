@@ -6,6 +6,7 @@ What the paper scores, the share of examples that succeed, needs no model's text
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -60,6 +61,7 @@ from omnidata.tasks.osworld.actions import (
 )
 from omnidata.tasks.osworld.load import Results
 from omnidata.tasks.osworld.scoring import RolloutScorer
+from omnidata.tasks.osworld.suite import EVALUATION, LIST, TaskFiles
 from omnidata.tasks.osworld.tree import groups, recognises, sets
 from omnidata.tasks.overview import Table, share
 from omnidata.tasks.profiles import EpisodeProfile
@@ -141,7 +143,7 @@ class StepProfile(EpisodeProfile):
         return *match, read is not None and read.as_prompted
 
 
-# What `omnidata info` counts: rollouts by domain, how many finished, and their turns.
+# What `omnidata info` counts: tasks and rollouts by domain, how many finished, and their turns.
 
 
 class View(overview.View):
@@ -153,6 +155,7 @@ class View(overview.View):
     def __init__(self, source: LoadedDataset) -> None:
         super().__init__(source)
         self.rollouts = _rollouts(source) if isinstance(source, Results) else {}
+        self.tasks = _tasks(source)
 
     @classmethod
     def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
@@ -161,23 +164,33 @@ class View(overview.View):
 
     def as_dict(self) -> dict[str, Any]:
         """The counts as JSON values."""
-        return {"counts": self.counts, "rollouts": self.rollouts}
+        return {"counts": self.counts, "tasks": self.tasks, "rollouts": self.rollouts}
 
     def tables(self) -> list[Table]:
-        """The rollouts, then the steps if there are any."""
+        """The tasks and rollouts, then the steps if there are any."""
         rows = [
-            [domain, *(str(found[name]) for name in OUTCOMES)]
+            [domain, str(self.tasks[domain]), *(str(found[name]) for name in OUTCOMES)]
             for domain, found in self.rollouts.items()
         ]
-        found = [Table("Rollouts", ("", *OUTCOMES), rows)] if rows else []
+        title = "Tasks, and how their rollouts ended"
+        found = [Table(title, ("", "tasks", *OUTCOMES), rows)] if rows else []
         return [*found, *(super().tables() if self.source.steps else ())]
 
     def remarks(self) -> list[str]:
-        """How many rollouts there are, and how many of them finished."""
+        """How many tasks and rollouts there are, and how many of these finished."""
+        tasks = [counted(sum(self.tasks.values()), "task")]
         total = sum(sum(found.values()) for found in self.rollouts.values())
         done = total - sum(found["unfinished"] for found in self.rollouts.values())
-        rollouts = counted(total, "rollout")
-        return [f"{rollouts}, {done} finished ({share(done, total)})"] if total else []
+        rollouts = f"{counted(total, 'rollout')}, {done} finished ({share(done, total)})"
+        return [*tasks, rollouts] if total else tasks
+
+
+def _tasks(source: LoadedDataset) -> Mapping[str, int]:
+    """By domain how many tasks there are, whoever and however often tried them."""
+    found = {(step.tags.get("domain"), step.group) for step in source.steps}
+    if isinstance(source, Results):  # knows those without a turn too
+        found |= {(rollout.domain, rollout.example_id) for rollout, _ in source.results.values()}
+    return dict(sorted(Counter(domain or "unknown" for domain, _ in found).items()))
 
 
 def _rollouts(source: Results) -> Mapping[str, Mapping[str, int]]:
@@ -202,7 +215,7 @@ OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     **OPTIONS_OF_TREES,
 }
 """The options of the task. `alignment` says how clips are cut out of recordings; `examples` is the
-release's folder of that name, which has the instructions."""
+suite's folder of that name, which has the instructions, or a list of its tasks."""
 
 _TASK: Final = "\nYou are asked to complete the following task: {}"
 _NEXT: Final = (
@@ -301,20 +314,23 @@ class OsWorld(Benchmark):
         ),
     )
     variations = (HISTORY, VARIATION)
-    score_files = RolloutScorer()
+    score_files: RolloutScorer
     parsed_type = _Parsed
     baselines: Sequence[str] = ("oracle", "center")
     allowed: Mapping[str, Sequence[str]] = OPTIONS
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
-        self._examples = Path(self.options["examples"]) if self.options["examples"] else None
-        if self._examples is not None and not self._examples.is_dir():
+        place = Path(self.options["examples"]) if self.options["examples"] else None
+        if place is not None and not place.exists():
             raise UsageError(
-                "there is no such folder",
-                where=f"-T examples={self._examples}",
-                expected="OSWorld's evaluation_examples/examples",
+                "there is no such file or folder",
+                where=f"-T examples={place}",
+                expected=f"OSWorld's {EVALUATION}, its folder of examples, or a list like {LIST}",
             )
+        files = None if place is None else TaskFiles.at(place)
+        self._examples = files.examples if files else None
+        self.score_files = RolloutScorer(files)
         seen = [self.options[name] for name in OPTIONS_OF_TREES if name in self.options]
         words = [system_prompt(self.observation), _TASK, _NEXT_OF.get(self.observation, _NEXT)]
         self.prompt_hash = hash_of(

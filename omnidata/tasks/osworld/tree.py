@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from itertools import islice
@@ -148,16 +148,22 @@ class Rollout:
         return resolve(MediaRef("image", self.root, self.name(file)), budget=budget).read_bytes()
 
 
-def find(data: Path, note: Note) -> list[Rollout]:
+Parts = tuple[str, ...]
+"""The names of folders, from that of the results downwards."""
+
+
+def find(data: Path, note: Note, domains: Collection[str] = ()) -> list[Rollout]:
     """The rollouts below a folder, sorted by path.
 
-    A folder counts that has a trajectory or a result, and every folder of a known domain, for the
-    release makes it before it begins. `onboard` and what begins with a dot are passed over, and so
-    are links to folders of the tree.
+    A folder counts that has a trajectory or a result, and every folder of a known domain and beside
+    a rollout's, for the release makes it before it begins. `onboard` and what begins with a dot are
+    passed over, and so are links to folders of the tree. A rollout in another's folder is one of
+    the same agent, or passed over (`_inside`).
 
     Args:
         data: the folder, or a trajectory's file.
         note: takes the findings.
+        domains: of the suite, beside those of the paper's sets.
 
     Raises:
         DataError: folders lie too deep in one another.
@@ -165,37 +171,131 @@ def find(data: Path, note: Note) -> list[Rollout]:
         OSError: a folder cannot be read.
     """
     root = data if data.is_dir() else data.parent
-    namer = _Namer(root)
+    namer = _Namer(root, frozenset(domains) | group_of().keys())
     far: list[Path] = []
-    found = list(_walk(root, (), mirror.trees(root), far, note)) if data.is_dir() else [()]
+    walked = _walk(root, (), mirror.trees(root), far, note, namer.domains)
+    found = list(walked) if data.is_dir() else [()]
     refuse_far(far, data)
-    return sorted(map(namer.named, found), key=lambda rollout: rollout.path)
+    named = _inside(found, namer, note)
+    return sorted(named, key=lambda rollout: rollout.path)
 
 
 def _walk(
-    root: Path, parts: tuple[str, ...], trees: tuple[str, ...], far: list[Path], note: Note
-) -> Iterator[tuple[str, ...]]:
+    root: Path,
+    parts: Parts,
+    trees: tuple[str, ...],
+    far: list[Path],
+    note: Note,
+    domains: Set[str],
+) -> Iterator[Parts]:
     check_depth(root.joinpath(*parts), len(parts))
     with os.scandir(root.joinpath(*parts)) as entries:
         listed = sorted(entries, key=lambda entry: entry.name)
     has_files = any(entry.name in (TRAJECTORY, RESULT) for entry in listed)
-    below: list[tuple[str, ...]] = []
+    below: list[Parts] = []
+    begun: list[Parts] = []
     for entry in listed:
         path, inner = Path(entry.path), (*parts, entry.name)
         if entry.name.startswith(".") or entry.name == _SKIPPED or not path.is_dir():
             continue
         if not mirror.is_link(path):
-            below += _walk(root, inner, trees, far, note)
+            rollouts = list(_walk(root, inner, trees, far, note, domains))
+            below += rollouts
+            begun += [] if rollouts else [inner]
         elif is_walked(leads := real(path), trees):
             note(_link(entry.path))
         elif inside(leads, bounds() or trees):
-            below += _walk(root, inner, (*trees, leads), far, note)
+            below += _walk(root, inner, (*trees, leads), far, note, domains)
         else:
             far.append(path)
     above = (root.resolve().name, *parts)[-2:-1]
-    if has_files or (not below and not group_of().keys().isdisjoint(above)):
+    if has_files or (not below and not domains.isdisjoint(above)):
         yield parts
     yield from below
+    if not has_files and any(len(one) == len(parts) + 1 for one in below):
+        yield from begun
+
+
+def _inside(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollout]:
+    """The rollouts of folders, of which some lie in others.
+
+    What lies in an example's folder is of the same agent: an attempt where its folder says so, one
+    of several instructions where the example has no result of its own, or another example where it
+    lies two folders deep. What is none of these is a copy that somebody kept.
+    """
+    above = _above_examples(found, namer) & set(found)
+    for parts in sorted(above):
+        note(_above("/".join((*parts, RESULT))))
+    every = set(found) - above
+    owners = {parts: _outermost(parts, every) for parts in found if parts in every}
+    tried = set()
+    for parts in (parts for parts, owner in owners.items() if owner is None):
+        rollout = namer.named(parts)
+        tried.add((rollout.run, rollout.domain, rollout.example_id))
+        yield rollout
+    for parts, owner in owners.items():
+        if owner is None:
+            continue
+        outer = namer.named(owner)
+        inner, attempt = _without_attempts(parts[len(owner) :], namer.domains)
+        if not inner or (len(inner) == 1 and not namer.has(owner, RESULT)):
+            yield namer.named(parts)
+        elif not (namer.has(parts, RESULT) or namer.has(parts, TRAJECTORY)):
+            continue  # it is called as a domain's is
+        elif len(inner) > 1 and (outer.run, *inner[-2:]) not in tried:
+            domain, example = inner[-2:]
+            yield replace(
+                outer,
+                path="/".join(parts),
+                domain=domain,
+                example_id=example,
+                instruction_id="",
+                attempt=attempt,
+            )
+        else:
+            note(_copied("/".join(parts), "/".join(owner) or "."))
+
+
+def _outermost(parts: Parts, every: Collection[Parts]) -> Parts | None:
+    return next((parts[:n] for n in range(len(parts)) if parts[:n] in every), None)
+
+
+def _above_examples(found: Sequence[Parts], namer: _Namer) -> set[Parts]:
+    """Folders with a result that lie above several examples': what it says is of none of them."""
+    inside: dict[Parts, list[Parts]] = {}
+    for parts in found:
+        for length in range(len(parts)):
+            inside.setdefault(parts[:length], []).append(parts[length:])
+    return {
+        parts
+        for parts, inner in inside.items()
+        if not namer.has(parts, TRAJECTORY)
+        and namer.domains.isdisjoint(parts[-2:-1])
+        and len(inner) > 1
+        and all(len(one) > 1 for one in inner)
+    }
+
+
+def _above(path: str) -> Finding:
+    return Finding(
+        "result-outside",
+        "warning",
+        path,
+        "it lies above the folders of domains",
+        "results in the folders of examples",
+        "move it if it is an example's; it is passed over until then",
+    )
+
+
+def _copied(path: str, owner: str) -> Finding:
+    return Finding(
+        "rollout-inside",
+        "warning",
+        path,
+        f"it lies in the folder of another rollout, {owner}",
+        "a folder of its own for each example",
+        "move it if it is a rollout of its own; it is passed over until then",
+    )
 
 
 def _link(path: str) -> Finding:
@@ -214,21 +314,24 @@ class _Namer:
 
     Args:
         root: the folder that was named; its own place counts too.
+        domains: those that are known.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, domains: Set[str]) -> None:
         self._root = root
-        self._above, _ = _without_attempts(root.resolve().parts[-5:])
+        self.domains = domains
+        self._above, _ = _without_attempts(root.resolve().parts[-5:], domains)
         self._args: dict[str, Mapping[str, Any]] = {}
 
     def named(self, parts: tuple[str, ...]) -> Rollout:
         """The rollout in a folder."""
-        inner, attempt = _without_attempts(parts)
+        inner, attempt = _without_attempts(parts, self.domains)
         known = (*self._above, *inner)
-        at = _domain_at(known, len(self._above) if len(inner) >= 2 else 0)
+        at = _domain_at(known, len(self._above) if len(inner) >= 2 else 0, self.domains)
         before = known[: max(at, 0)]
-        space = next((part for part in before[-3:] if part in ACTION_SPACES), "")
-        observed = next((part for part in before[-2:] if part in OBSERVATION_TYPES), "")
+        agent = before[:-1] if _is_trial(before) else before
+        space = next((part for part in agent[-3:] if part in ACTION_SPACES), "")
+        observed = next((part for part in agent[-2:] if part in OBSERVATION_TYPES), "")
         args = self._settings(parts)
         return Rollout(
             self._root,
@@ -238,11 +341,15 @@ class _Namer:
             "/".join(known[at + 2 :]),
             space or _one_of(args.get("action_space"), ACTION_SPACES),
             observed or _one_of(args.get("observation_type"), OBSERVATION_TYPES),
-            before[-1] if observed and before[-1] != observed else _text(args.get("model")),
+            agent[-1] if observed and agent[-1] != observed else _text(args.get("model")),
             before[len(self._above) :],
             attempt,
             limit if is_integer(limit := args.get("max_steps")) and limit > 0 else None,
         )
+
+    def has(self, parts: tuple[str, ...], file: str) -> bool:
+        """Whether a file lies in a folder."""
+        return self._root.joinpath(*parts, file).is_file()
 
     def _settings(self, parts: tuple[str, ...]) -> Mapping[str, Any]:
         """The nearest `args.json` above a rollout."""
@@ -263,10 +370,10 @@ class _Namer:
         return found if isinstance(found, dict) else {}
 
 
-def _without_attempts(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+def _without_attempts(parts: Parts, domains: Set[str]) -> tuple[Parts, str]:
     """The folders but for those of attempts, and these; what lies in a domain is an example."""
     named = [
-        bool(_ATTEMPT.fullmatch(part)) and (not place or parts[place - 1] not in group_of())
+        bool(_ATTEMPT.fullmatch(part)) and (not place or parts[place - 1] not in domains)
         for place, part in enumerate(parts)
     ]
     both = list(zip(parts, named, strict=True))
@@ -274,15 +381,20 @@ def _without_attempts(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     return kept, "/".join(part for part, is_attempt in both if is_attempt)
 
 
-def _domain_at(parts: tuple[str, ...], lowest: int) -> int:
+def _is_trial(before: Parts) -> bool:
+    """Whether the folders above a domain end with the number that WindowsAgentArena adds."""
+    return len(before) > 2 and before[-1].isdecimal() and before[-3] in OBSERVATION_TYPES
+
+
+def _domain_at(parts: Parts, lowest: int, domains: Set[str]) -> int:
     """The place of the domain: a known one before the example, or as the release lays it out."""
     last = len(parts) - 1
     for at in (last - 1, last - 2):
-        if at >= lowest and parts[at] in group_of():
+        if at >= lowest and parts[at] in domains:
             return at
     for at in range(last - 3, lowest - 3, -1):
         if at >= 0 and parts[at] in OBSERVATION_TYPES:
-            return at + 2
+            return at + (3 if last > at + 3 and _is_trial(parts[: at + 3]) else 2)
     return last - 1
 
 
@@ -371,18 +483,6 @@ class Instructions:
     missing: set[str] = field(default_factory=set)
     _known: dict[str, str] = field(default_factory=dict)
 
-    def row(self, rollout: Rollout) -> Mapping[str, Any]:
-        """What the release's examples say of a rollout's; empty where they say nothing."""
-        if self.examples is None or not rollout.domain or not rollout.example_id:
-            return {}
-        name = f"{rollout.domain}/{rollout.example_id}.json"
-        try:
-            path = resolve(MediaRef("image", self.examples, name), budget=_SMALL)
-            found = decode_utf8(path.read_bytes())
-        except (MediaError, OSError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
     def of(self, rollout: Rollout, row: Mapping[str, Any]) -> str:
         """What an agent was asked; empty where nobody says.
 
@@ -401,8 +501,27 @@ class Instructions:
         return found
 
     def _listed(self, rollout: Rollout) -> str:
-        text = self.row(rollout).get("instruction")
+        row = example_row(self.examples, rollout.domain, rollout.example_id)
+        text = row.get("instruction")
         return text if isinstance(text, str) else ""
+
+
+def example_row(examples: Path | None, domain: str, example_id: str) -> Mapping[str, Any]:
+    """What a suite's examples say of a task; empty where they say nothing.
+
+    Args:
+        examples: the folder with `<domain>/<id>.json`; None where there is none.
+        domain: of the task.
+        example_id: its id.
+    """
+    if examples is None or not domain or not example_id:
+        return {}
+    try:
+        ref = MediaRef("image", examples, f"{domain}/{example_id}.json")
+        found = decode_utf8(resolve(ref, budget=_SMALL).read_bytes())
+    except (MediaError, OSError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _beside(rollout: Rollout) -> str:
