@@ -153,7 +153,7 @@ def ablate(
     terminal.print_doubts(found.findings)
     _show(found, "json" if as_json else form)
     terminal.note(f"runs and table: {out}")
-    if any(not row.results or row.error or any(runs.lacking(row.results)) for row in found.rows):
+    if any(not row.results or row.error or runs.is_doubtful(row.results) for row in found.rows):
         raise typer.Exit(1)
 
 

@@ -233,7 +233,7 @@ def print_read(found: Read, task: Task, run: Path, as_json: bool) -> None:
             f"{counted(lacking[0], 'step')} without an answer: `omnidata batch write ... --only "
             "missing` asks again in a batch, the same `omnidata evaluate` live"
         )
-    if any(lacking):
+    if runs.is_doubtful(found.results):
         raise typer.Exit(1)
 
 

@@ -26,6 +26,11 @@ def lacking(results: Mapping[str, Any]) -> tuple[int, int]:
     return failed, results["counts"].get("degraded", 0)
 
 
+def is_doubtful(results: Mapping[str, Any]) -> bool:
+    """Whether the numbers are not to be published as they are, which is exit code 1."""
+    return any(lacking(results)) or bool(results.get("headline"))
+
+
 def legend_of(profile: Profile) -> Mapping[str, str]:
     """What the names of a profile's columns stand for, where it says so."""
     terms: Mapping[str, str] = getattr(profile, "legend", {})
@@ -41,6 +46,7 @@ def episode_metrics(profile: Profile) -> list[str]:
 def print_results(results: Mapping[str, Any], task: Task, as_json: bool) -> None:
     """The results, as a table or as JSON."""
     if as_json:
+        terminal.print_headline(results, to=terminal.note)
         terminal.print_json(results)
     else:
         profile = task.profiles[results["profile"]]
@@ -60,6 +66,7 @@ def print_profiles(found: Mapping[str, Mapping[str, Any]], task: Task, as_json: 
         name: {key: getattr(task.profiles[name], key, "") for key in ("source", "leaves_out")}
         for name in found
     }
+    terminal.print_headline(*found.values(), to=terminal.note if as_json else terminal.say)
     if as_json:
         terminal.print_json({name: {**results, **about[name]} for name, results in found.items()})
         return

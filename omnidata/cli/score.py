@@ -236,6 +236,7 @@ def score(
                 origin=lines,
                 ignored=Positions(source.steps),
                 agent=agent,
+                source=source,
                 workers=workers,
                 cluster=cluster,
             )
@@ -249,6 +250,8 @@ def score(
         _tell_uncompared(published)
     elif published and differing is not None:
         _tell_compared(published, found[published.profile], differing)
+    if any(results.get("headline") for results in found.values()):
+        raise typer.Exit(1)
 
 
 def _pushed(named: str, data: Path | None, profile: str | None) -> tuple[str, Path, Path, Run]:
@@ -294,8 +297,9 @@ def _pushed(named: str, data: Path | None, profile: str | None) -> tuple[str, Pa
     return info["task"], data, run, published
 
 
-_NOT_SCORED = frozenset({"agent", "stopped"})
-"""Keys of results that whoever scores sets otherwise: whose they are, and why a run ended early."""
+_NOT_SCORED = frozenset({"agent", "stopped", "places", "headline"})
+"""Keys of results that whoever scores sets otherwise: whose they are, why a run ended early, and
+what was found out about the answers beside the score."""
 _SHOWN = 20
 """Differences that are told one by one."""
 

@@ -297,6 +297,7 @@ def print_results(
     title = f"{results['task']} by {results['profile']} (%)"
     if results.get("agent"):
         title += f": {results['agent']}"
+    print_headline(results)
     print_table(title, ("", *columns, *sizes), rows, legend)
     methods = results.get("ci95_method", {})
     for method, words in _METHODS.items():
@@ -314,6 +315,20 @@ def print_results(
         shares = [f"pass{sign}{number} {percent(last[f'pass{sign}k'])}" for sign in "@^"]
         finished = counted(several["finished"], "task")
         note(f"{number} attempts at each: {', '.join(shares)} of {finished} that all finished")
+
+
+def print_headline(*several: Mapping[str, Any], to: Callable[[str], None] = say) -> None:
+    """Why results are not to be published, each reason once; nothing where they are.
+
+    Args:
+        several: the content of `results.json` of one run, by different profiles.
+        to: prints a line: `say`, or `note` where stdout is for programs.
+    """
+    if any("headline" in results for results in several):
+        from omnidata.run.headlines import lines_of
+
+        for line in dict.fromkeys(line for results in several for line in lines_of(results)):
+            to(f"NOT A RESULT: {line}")
 
 
 def _in_dialect(said: Mapping[str, Any]) -> str:
