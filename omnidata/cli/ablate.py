@@ -9,7 +9,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, asks, on_engine, reading_data
+from omnidata.cli.arguments import Asking, asks, finds, on_engine, reading_data
 from omnidata.errors import counted
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ Format = Literal["terminal", "md", "csv", "json"]
 
 
 @reading_data
+@finds
 @asks
 @on_engine
 def ablate(

@@ -14,6 +14,7 @@ from omnidata.cli.arguments import (
     WAY,
     Asking,
     asked_about,
+    finds,
     prices_only,
     reading_data,
     with_options,
@@ -47,6 +48,7 @@ _Prices = Annotated[
 
 @app.command("write")
 @reading_data
+@finds
 @prices_only
 def write(
     task: args.TaskName,

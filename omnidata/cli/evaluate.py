@@ -11,7 +11,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, asked_about, asks, on_engine, reading_data
+from omnidata.cli.arguments import Asking, asked_about, asks, finds, on_engine, reading_data
 from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 @reading_data
+@finds
 @asks
 @on_engine
 def evaluate(
@@ -178,6 +179,7 @@ def merge(
 
 
 @reading_data
+@finds
 @on_engine
 def suite(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The suite, in TOML.")],

@@ -14,7 +14,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import on_engine, reading_data
+from omnidata.cli.arguments import finds, on_engine, reading_data
 from omnidata.errors import DataError, Finding, RunError, UsageError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _ALL = "all"
 
 
 @reading_data
+@finds
 @on_engine
 def score(
     task: Annotated[
