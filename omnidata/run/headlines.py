@@ -285,8 +285,8 @@ def other_dialect(
     """That most answers are in another form: a dialect, or the task's own.
 
     Either most of them act there alone, as the released parser reads them or a quarter of them
-    rightly; or most are right there, and are not as they were read. Prose is no act, although many
-    readers take it for an end.
+    rightly; or most are right there, and are not as they were read, for another reason than their
+    unit. Prose is no act, although many readers take it for an end.
 
     Args:
         task: the benchmark with its options.
@@ -299,11 +299,10 @@ def other_dialect(
     rights = [_is_right(task, profile, one) for one in tried]
     if not tried or sum(rights) >= _MOST * len(tried):
         return None
-    lost = [
-        one
-        for one, right in zip(tried, rights, strict=True)
-        if not right and not _acts(task, profile, one)
-    ]
+    causes = [_cause(task, profile, one) for one in tried]
+    named = list(zip(tried, causes, strict=True))
+    lost = [one for one, cause in named if cause and not _acts(task, profile, one)]
+    others = [one for one, cause in named if cause not in _READINGS]
     half = max(1.0, _MOST * len(tried))
     forms: list[_Form] = []
     for way, other, rules in _others(task, profile, units=False):
@@ -311,7 +310,7 @@ def other_dialect(
         if found.acts >= half and (found.exact >= half or found.right >= max(2.0, half / 2)):
             forms.append(found)
         else:
-            whole = _Form.of(way, other, rules, tried)
+            whole = _Form.of(way, other, rules, others)
             if whole.right >= max(2.0, half, 2 * sum(rights)):
                 forms.append(whole)
     if not forms:
