@@ -37,6 +37,8 @@ _ALIKE: Final = 0.8
 _SHIFTS: Final = (1, 2, 3, 5, 8)
 _CHANCE: Final = 0.05
 """What chance gives, where the data cannot tell: all targets are alike."""
+_BETTER: Final = 1.5
+"""So many times as many answers are right in the form that was meant."""
 _NAMED: Final = 4
 PLACED: Final[tuple[Cause, ...]] = ("near_miss", "wrong_element", "other_unit", "axes_swapped")
 """The causes of answers whose place alone is wrong."""
@@ -301,7 +303,11 @@ def other_dialect(
         return None
     causes = [_cause(task, profile, one) for one in tried]
     named = list(zip(tried, causes, strict=True))
-    lost = [one for one, cause in named if cause and not _acts(task, profile, one)]
+    lost = [
+        one
+        for one, right in zip(tried, rights, strict=True)
+        if not right and not _acts(task, profile, one)
+    ]
     others = [one for one, cause in named if cause not in _READINGS]
     half = max(1.0, _MOST * len(tried))
     forms: list[_Form] = []
@@ -311,7 +317,7 @@ def other_dialect(
             forms.append(found)
         else:
             whole = _Form.of(way, other, rules, others)
-            if whole.right >= max(2.0, half, 2 * sum(rights)):
+            if whole.right >= max(2.0, half, _BETTER * sum(rights)):
                 forms.append(whole)
     if not forms:
         return None
