@@ -9,6 +9,9 @@ user pointed to.
 
 from __future__ import annotations
 
+import codecs
+import io
+import json
 import os
 import re
 import shlex
@@ -18,7 +21,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Any, Final, cast
 
 from omnidata import mirror
 from omnidata.errors import FileError, OmnidataError, UsageError
@@ -36,6 +39,9 @@ ANY: Final = 1 << 62
 """For a file of which only a few parts are read, however large it is."""
 LIMIT_VARIABLE: Final = "OMNIDATA_MAX_FILE_BYTES"
 """The variable of the environment that raises all of these limits to a number of bytes."""
+
+BOM: Final = codecs.BOM_UTF8
+"""The mark that some editors put at the beginning of a file in UTF-8."""
 
 _BLOCK: Final = 64 * 1024  # bytes that are split into lines at once
 _POINTER: Final = b"version https://git-lfs.github.com/spec/v"
@@ -290,6 +296,81 @@ def read_file(path: Path, limit: int = WHOLE) -> bytes:
         found = file.read(_most(limit) + 1)  # a file of the kernel has no size, and a log may grow
     _check_size(path, len(found), limit)
     return found
+
+
+def open_text(path: Path, limit: int) -> IO[bytes]:
+    """Open a text file to read it as UTF-8 without a mark; the caller closes it.
+
+    PowerShell's `>` writes UTF-16, and some editors put a mark before UTF-8. The encoding is that
+    of the mark; without one, zeros among the first four bytes tell UTF-16 and UTF-32, as every JSON
+    text begins with ASCII. What is in no such encoding comes as it is.
+
+    Args:
+        path: of the file.
+        limit: bytes that it may have, unless the environment says more.
+
+    Raises:
+        FileError: as `open_file`; while it is read: it is no text in the encoding of its beginning.
+        OSError, StoreError: as `open_file`.
+    """
+    file = open_file(path, limit)
+    encoding = json.detect_encoding(file.peek(4)[:4])
+    if encoding == "utf-8-sig":
+        file.read(len(BOM))
+    if encoding.startswith("utf-8"):
+        return file
+    return io.BufferedReader(_Recoded(file, encoding, path), _BLOCK)
+
+
+def read_text(path: Path, limit: int = WHOLE) -> bytes:
+    """All of a text file as UTF-8 without a mark; see `open_text`.
+
+    Raises:
+        FileError, OSError: as `read_file`, or it is no text in the encoding of its beginning.
+    """
+    content = read_file(path, limit)
+    encoding = json.detect_encoding(content[:4])
+    if encoding.startswith("utf-8"):
+        return content.removeprefix(BOM)
+    return _recode(codecs.getincrementaldecoder(encoding)("surrogatepass"), content, True, path)
+
+
+class _Recoded(io.RawIOBase):
+    """A file in another encoding, as UTF-8."""
+
+    def __init__(self, file: BufferedReader, encoding: str, path: Path) -> None:
+        self._file, self._path = file, path
+        self._decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = b"more"
+        while block and not self._rest:
+            block = self._file.read(_BLOCK)
+            self._rest = _recode(self._decoder, block, not block, self._path)
+        found, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(found)] = found
+        return len(found)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _recode(decoder: codecs.IncrementalDecoder, block: bytes, last: bool, path: Path) -> bytes:
+    try:
+        # A half of a pair of UTF-16 spoils its own line alone, which is no UTF-8 then.
+        return decoder.decode(block, last).encode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise FileError(
+            f"the file begins as {error.encoding} and cannot be read as such ({error.reason})",
+            where=str(path),
+            expected="a text in one encoding",
+            remedy="save the file as UTF-8, or download it again",
+        ) from None
 
 
 def lines(file: IO[bytes], longest: int = LINE) -> Iterator[bytes]:

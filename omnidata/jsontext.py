@@ -17,7 +17,7 @@ from typing import IO, Any, Final, TypeGuard
 
 import msgspec
 
-from omnidata.files import STREAMED, open_file, read_file
+from omnidata.files import BOM, STREAMED, open_text, read_text
 
 BROKEN: Final = object()
 """What `decode` gives for a text that is not JSON; no JSON value is this object."""
@@ -36,9 +36,6 @@ MAX_LINE: Final = 64 * 1024**2
 
 AT_ONCE: Final = 8 * 1024**2
 """Bytes of an array of rows that is decoded at once: it takes five times as many."""
-
-BOM: Final = b"\xef\xbb\xbf"
-"""The mark that some editors put at the beginning of a file in UTF-8."""
 
 _DEEPEST = 64
 """Levels of what is read from a run folder; what omnidata writes has fewer than ten."""
@@ -124,29 +121,64 @@ def json_file(path: Path, limit: int) -> Any:
     Raises:
         OSError: the file cannot be read.
     """
-    return decode_utf8(read_file(path, limit).removeprefix(BOM))
+    return decode_utf8(read_text(path, limit))
 
 
 def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
     """Every line of a file of data and its place; `BROKEN` for one that is no JSON or too long.
 
-    Blank lines and the mark that some editors put at the beginning are passed over.
+    Blank lines are passed over.
 
     Raises:
         OSError: the file cannot be read.
     """
-    with open_file(path, STREAMED) as file:
-        number = 0
-        while text := file.readline(MAX_LINE + 1):
-            number += 1
-            if number == 1:
-                text = text.removeprefix(BOM)
-            whole = len(text) <= MAX_LINE
-            rest = text
-            while len(rest) > MAX_LINE and not rest.endswith(b"\n"):
-                rest = file.readline(MAX_LINE + 1)
-            if text.strip():
-                yield f"{path}:{number}", decode_utf8(text) if whole else BROKEN
+    with open_text(path, STREAMED) as file:
+        for number, text in text_lines(file):
+            yield f"{path}:{number}", BROKEN if len(text) > MAX_LINE else decode_utf8(text)
+
+
+def text_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Every line that is not blank, and its number from 1; of one beyond `MAX_LINE` the beginning.
+
+    Args:
+        file: open to read bytes.
+    """
+    number = 0
+    while text := file.readline(MAX_LINE + 1):
+        number += 1
+        rest = text
+        while len(rest) > MAX_LINE and not rest.endswith(b"\n"):
+            rest = file.readline(MAX_LINE + 1)
+        if text.strip():
+            yield number, text
+
+
+def fault_of(text: bytes) -> str:
+    r"""Why `decode_utf8` finds no JSON in a text, and how to fix it.
+
+    Examples:
+        >>> fault_of(b'{"a": 1,')
+        'it is no JSON (column 9: Expecting property name enclosed in double quotes)'
+        >>> fault_of('{"a": "é"}'.encode("cp1252"))
+        'it is not UTF-8 (byte 0xE9 at 7): save the file as UTF-8'
+    """
+    if len(text) > MAX_LINE:
+        return f"the line has more than {MAX_LINE} bytes"
+    if b"\0" in text:
+        return "it has zero bytes, as where UTF-16 was appended to UTF-8: save the file as UTF-8"
+    try:
+        json.loads(text.decode())
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        return f"it is not UTF-8 (byte 0x{byte:02X} at {error.start}): save the file as UTF-8"
+    except json.JSONDecodeError as error:
+        at = f"line {error.lineno}, " if b"\n" in text.strip() else ""
+        return f"it is no JSON ({at}column {error.colno}: {error.msg})"
+    except ValueError as error:  # a number of thousands of digits
+        return f"it is no JSON ({error})"
+    except RecursionError:
+        pass
+    return f"it has more than {_DEEPEST_OF_DATA} levels"
 
 
 def json_items(file: IO[bytes]) -> Iterator[Any]:
@@ -190,13 +222,32 @@ def json_items(file: IO[bytes]) -> Iterator[Any]:
         text.next()
 
 
+def json_values(file: IO[bytes]) -> Iterator[tuple[int, Any]]:
+    r"""The JSON values that stand one after the other, and the line where each begins, from 1.
+
+    `BROKEN` stands for one of more than 200 levels. A part of the file is held at a time.
+
+    Raises:
+        json.JSONDecodeError, ValueError, RecursionError: as `json_items`.
+
+    Examples:
+        >>> from io import BytesIO
+        >>> list(json_values(BytesIO(b'{"a": 1}\n{"a":\n 2}')))
+        [(1, {'a': 1}), (2, {'a': 2})]
+    """
+    text = _Window(file)
+    while text.next():
+        line, value = text.line, text.value()
+        yield line, value if _are_shallow((value,), _DEEPEST_OF_DATA) else BROKEN
+
+
 def is_json_array(path: Path) -> bool:
     """Whether a file of data is an array that `decode_utf8` could read; a part is held at a time.
 
     Raises:
         OSError: the file cannot be read.
     """
-    with open_file(path, STREAMED) as file:
+    with open_text(path, STREAMED) as file:
         try:
             return all(_are_shallow((item,), _DEEPEST_OF_DATA - 1) for item in json_items(file))
         except (ValueError, TypeError, RecursionError):
@@ -225,6 +276,11 @@ class _Window:
         self._lines += self._text.count("\n", 0, self.at)
         self._text = self._text[self.at :] + self._decode(piece, self._ended)
         self.at = 0
+
+    @property
+    def line(self) -> int:
+        """The number of the line here, from 1."""
+        return self._lines + self._text.count("\n", 0, self.at) + 1
 
     def next(self) -> str:
         """The next letter that is no blank; none at the end."""

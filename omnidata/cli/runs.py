@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from omnidata.types import Profile, Task
 
 
+_ANSWERED = ("ok", "unparsed")
+"""Outcomes of steps that got an answer."""
+
+
 def lacking(results: Mapping[str, Any]) -> tuple[int, int]:
     """How many steps got no answer, and how many an answer to less than all of their media.
 
     Steps behind the end of a rollout were not to get any.
     """
-    answered = ("ok", "unparsed")
-    failed = sum(n for outcome, n in results["outcomes"].items() if outcome not in answered)
+    failed = sum(n for outcome, n in results["outcomes"].items() if outcome not in _ANSWERED)
     failed -= results.get("patched", {}).get("not_asked", 0)
     return failed, results["counts"].get("degraded", 0)
 
@@ -29,6 +32,27 @@ def lacking(results: Mapping[str, Any]) -> tuple[int, int]:
 def is_doubtful(results: Mapping[str, Any]) -> bool:
     """Whether the numbers are not to be published as they are, which is exit code 1."""
     return any(lacking(results)) or bool(results.get("headline"))
+
+
+def headline(results: Mapping[str, Any]) -> str:
+    """How many steps have no answer, for the head of a table; empty where each has one.
+
+    Examples:
+        >>> headline({"outcomes": {"ok": 14, "missing": 135}, "counts": {}})
+        '135 of 149 steps have no full answer (135 missing) and count as wrong'
+    """
+    failed = lacking(results)[0]
+    if not failed:
+        return ""
+    steps = sum(results["outcomes"].values())
+    kinds = {name: n for name, n in results["outcomes"].items() if name not in _ANSWERED}
+    if "missing" in kinds:
+        kinds["missing"] -= results.get("patched", {}).get("not_asked", 0)
+    told = ", ".join(f"{n} {name}" for name, n in kinds.items() if n)
+    has, count = ("has", "counts") if failed == 1 else ("have", "count")
+    return (
+        f"{failed} of {counted(steps, 'step')} {has} no full answer ({told}) and {count} as wrong"
+    )
 
 
 def legend_of(profile: Profile) -> Mapping[str, str]:
@@ -51,7 +75,7 @@ def print_results(results: Mapping[str, Any], task: Task, as_json: bool) -> None
     else:
         profile = task.profiles[results["profile"]]
         named = legend_of(profile), episode_metrics(profile)
-        terminal.print_results(results, profile.columns, *named)
+        terminal.print_results(results, profile.columns, *named, lacks=headline(results))
 
 
 def print_profiles(found: Mapping[str, Mapping[str, Any]], task: Task, as_json: bool) -> None:
@@ -92,7 +116,9 @@ def print_profiles(found: Mapping[str, Mapping[str, Any]], task: Task, as_json: 
         name: words for each in found for name, words in legend_of(task.profiles[each]).items()
     }
     header = ("", *columns, "steps", "left out")
-    terminal.print_table(f"{title} by every profile (%)", header, rows, legend)
+    lacks = max(found.values(), key=lambda results: sum(results["outcomes"].values()))
+    title = ": ".join(filter(None, (f"{title} by every profile (%)", headline(lacks))))
+    terminal.print_table(title, header, rows, legend)
     for name, said in about.items():
         leaves_out = said["leaves_out"] and f"leaves out: {said['leaves_out']}"
         terminal.say(f"{name}: {'; '.join(filter(None, (said['source'], leaves_out))) or '-'}")

@@ -14,6 +14,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
+from omnidata.cli.answers import SKIP_BAD, find_answers, read_counted
 from omnidata.cli.arguments import finds, on_engine, reading_data
 from omnidata.errors import DataError, Finding, RunError, UsageError
 
@@ -39,6 +40,7 @@ def score(
         ),
     ],
     task_options: args.TaskOptions,
+    where: args.Where,
     data: Annotated[
         Path | None,
         args.data_argument(
@@ -50,8 +52,9 @@ def score(
         Path | None,
         typer.Argument(
             metavar="PREDICTIONS",
-            help='JSON lines of {"sample_id", "output"}, a run folder, or a log (--from); or what '
-            "an environment recorded, unless the data hold it themselves.",
+            help='Lines of {"sample_id", "output"}, a run folder, a log (--from), or DATA again '
+            "where its rows have the answers; or what an environment recorded, unless the data "
+            "hold it themselves.",
         ),
     ] = None,
     actions: Annotated[
@@ -80,8 +83,17 @@ def score(
         typer.Option(
             "--from",
             metavar="HARNESS",
-            help="The log's harness: lmms-eval, clawgui-eval, inspect or vlmevalkit. Its rows are "
-            "found by what it says of them.",
+            help="Who wrote PREDICTIONS: lmms-eval, clawgui-eval, inspect, vlmevalkit or gui-r1, "
+            "whose rows are found by what is said of them; or with --rows a trainer: "
+            "llamafactory, swift, verl or trl.",
+        ),
+    ] = None,
+    rows: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="EXPORT",
+            help="With a trainer's predictions: the rows that it predicted on, or the folder that "
+            "`omnidata export` wrote.",
         ),
     ] = None,
     dialect: Annotated[
@@ -92,6 +104,15 @@ def score(
             "PROFILE+strict reads them as its released parser does.",
         ),
     ] = None,
+    exclude: args.Exclude = None,
+    limit: args.Limit = None,
+    skip_bad: Annotated[
+        bool,
+        typer.Option(
+            SKIP_BAD,
+            help="Leave out lines that cannot be scored: their steps count as missing.",
+        ),
+    ] = False,
     strict: args.Strict = False,
     changed_media: args.ChangedMedia = False,
     workers: Annotated[
@@ -106,10 +127,12 @@ def score(
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
-    """Score answers that exist: a run's, anybody's, or a harness's log.
+    """Score answers that exist: of a run, a file, a log or a trainer.
 
-    Steps without an answer are `missing`, which counts as wrong. A run folder is scored on the
-    steps that it asked about. What an environment recorded, as the subtasks that an agent completed
+    Steps without an answer are `missing`, which counts as wrong and makes the exit code 1; where no
+    step has an answer there is no score. A run folder is scored on the steps that it asked about,
+    a trainer's predictions on the rows of the export; --where, --exclude and --limit choose among
+    these. What an environment recorded, as the subtasks that an agent completed
     or whether it succeeded, is scored without any text; the page of each benchmark says its form.
     Where that is of several agents, each has a table of its own, and --json is an object of agents'
     results. --profile all scores by every profile of the task, side by side, each with whose rules
@@ -125,26 +148,25 @@ def score(
 
     Example: omnidata score omnigui DATA answers.jsonl --dialect ui-tars-1.5
 
+    Example: omnidata score omnigui DATA generated_predictions.jsonl --from llamafactory --rows OUT
+
     Example: omnidata score hf://ORG/RUN
     """
     from omnidata.loaders.hub import copy_of, parse_address
     from omnidata.loaders.stored_steps import Positions
-    from omnidata.predictions import read
+    from omnidata.run.answer_files import BadLines
     from omnidata.run.folder import file_name
-    from omnidata.run.logs import check_log, log_settings, read_log
     from omnidata.run.run_files import (
         ANSWERS,
         INFO,
         RESULTS,
         SCORES,
         model_name,
-        read_info,
-        recorded_steps,
         recorded_task,
     )
     from omnidata.run.scoring import check_agent_folders, check_scores_folder, get_profile
     from omnidata.run.scoring import score as run
-    from omnidata.run.selection import whole_episodes
+    from omnidata.run.selection import read_exclude, select, whole_episodes
     from omnidata.tasks import get_task
     from omnidata.tasks.base import parse
 
@@ -159,6 +181,16 @@ def score(
             "there is no data",
             expected=f"omnidata score {task} DATA, or omnidata score hf://ORG/RUN",
         )
+    choice = [
+        flag
+        for flag, value in (("--where", where), ("--exclude", exclude), ("--limit", limit))
+        if value
+    ]
+    meaningless = [f"-T {option}" for option in task_options]
+    meaningless += [f"--from {harness}"] * bool(harness) + [f"--rows {rows}"] * bool(rows)
+    meaningless += (
+        choice + [SKIP_BAD] * skip_bad + ["--workers, --engine"] * bool(workers or cluster)
+    )
     scorer = get_task(task).score_files
     if actions is not None:
         if predictions is not None or scorer is None:
@@ -170,88 +202,91 @@ def score(
                 expected=f"omnidata score {task} DATA"
                 + (" --actions LOG" if scorer else " ANSWERS"),
             )
-        _refuse_options(task_options, harness, spread=bool(workers or cluster))
+        _refuse_options(meaningless)
         _score_recorded(scorer, data, None, profile, out, actions, strict=strict, as_json=as_json)
         return
     undecided = profile in (None, _ALL) and not harness
     recorded = predictions is None or (undecided and scorer and scorer.takes(predictions))
     if scorer and (recorded or profile in scorer.profiles):
         _check_answers(scorer, task, predictions, None if profile == _ALL else profile)
-        _refuse_options(task_options, harness, spread=bool(workers or cluster))
+        _refuse_options(meaningless)
         _score_recorded(scorer, data, predictions, profile, out, strict=strict, as_json=as_json)
         if published:
             _tell_uncompared(published)
         return
     if predictions is None:
         raise _lacking(task)
-    of_run = predictions.is_dir()
-    if of_run and not (predictions / INFO).exists():
-        lines = predictions / ANSWERS
-        raise RunError(
-            "the folder holds no run: it has no run.json",
-            where=str(predictions),
-            expected="a run folder of `omnidata evaluate`, or a file of predictions",
-            remedy="name the file of the predictions themselves: omnidata score "
-            f"{task} {data} {lines if lines.exists() else 'PREDICTIONS'}",
+    given = parse([*task_options, *([f"dialect={dialect}"] if dialect else [])], "-T")
+    answers = find_answers(task, data, predictions, given, harness=harness, rows=rows)
+    if skip_bad and not answers.flag:
+        raise UsageError(
+            "a broken line of a run folder is damage",
+            where=SKIP_BAD,
+            expected=f"{SKIP_BAD} with a file of answers",
+            remedy=f"name the file: {answers.lines}",
         )
-    info: dict[str, Any] = read_info(predictions) if of_run else {}
-    chosen_options = [*task_options, *([f"dialect={dialect}"] if dialect else [])]
-    if harness:
-        info = log_settings(harness, predictions, task, parse(chosen_options, "-T"))
-    benchmark = recorded_task(info, task, parse(chosen_options, "-T"))
+    benchmark = recorded_task(answers.settings, task, given)
     every = profile == _ALL and _ALL not in benchmark.profiles
     rules = [get_profile(benchmark, name) for name in (benchmark.profiles if every else [profile])]
     source = benchmark.load(data, check_media=False, strict=strict)
     terminal.print_findings(source)
-    steps = recorded_steps(info, source, predictions) if of_run else source.steps
-    if harness:
-        steps = check_log(harness, predictions, source, benchmark)
-    lines = predictions / ANSWERS if of_run else predictions
+    steps = answers.steps(source, benchmark)
+    if choice:
+        steps = select(
+            steps,
+            where=parse(where, "--where"),
+            exclude=read_exclude(exclude, source.steps) if exclude else frozenset(),
+            limit=limit,
+            spelling=benchmark.spelling,
+        )
     outs = [out / file_name(rule.name) if out and every else out for rule in rules]
     if out is not None and every:
         check_agent_folders(out, [place for place in outs if place], predictions)
     elif out is not None:
         check_scores_folder(out, predictions)
     # Folders of profiles are called after them, and say in their results whose the scores are.
-    agent = model_name(info) or out.resolve().name if out and every else ""
+    agent = model_name(answers.settings) or out.resolve().name if out and every else ""
     found: dict[str, dict[str, Any]] = {}
     differing: list[str] | None = None
     with ExitStack() as stack:
         for rule, place in zip(rules, outs, strict=True):
-            if harness:
-                answers = read_log(harness, predictions, source, benchmark)
-            else:
-                answers = read(lines, of_run=of_run)
+            bad = BadLines(answers.lines, skip=skip_bad, flag=answers.flag)
+            lines = read_counted(answers, source, benchmark, bad)
             if not found:
-                answers = _checked(answers, steps, allowed=changed_media, where=predictions)
-            compared = published is not None and rule.name == published.profile
+                lines = _checked(lines, steps, allowed=changed_media, where=predictions)
+            compared = published is not None and rule.name == published.profile and not choice
             if compared and place is None:  # the lines of scores are compared too
                 place = Path(stack.enter_context(TemporaryDirectory(prefix="omnidata-")))
             found[rule.name] = run(
                 benchmark,
                 rule,
                 steps,
-                answers,
+                lines,
                 whole=whole_episodes(source.steps, steps),
                 out=place,
-                origin=lines,
+                origin=answers.lines,
                 ignored=Positions(source.steps),
                 agent=agent,
                 source=source,
                 workers=workers,
                 cluster=cluster,
+                bad=bad,
             )
             if compared and published and place:
                 differing = _differences(published, found[rule.name], place)
+            if len(found) == 1:
+                for line in bad.summary():
+                    terminal.note(line)
     if every:
         runs.print_profiles(found, benchmark, as_json)
     else:
         runs.print_results(found[rules[0].name], benchmark, as_json)
-    if published and differing is None:
-        _tell_uncompared(published)
-    elif published and differing is not None:
+    if published and differing is not None:
         _tell_compared(published, found[published.profile], differing)
-    if any(results.get("headline") for results in found.values()):
+        return
+    if published:
+        _tell_uncompared(published)
+    if any(runs.is_doubtful(results) for results in found.values()):
         raise typer.Exit(1)
 
 
@@ -387,7 +422,10 @@ def _tell_compared(said: Run, found: Mapping[str, Any], differing: Sequence[str]
 
 
 def _tell_uncompared(said: Run) -> None:
-    terminal.note(f"nothing was compared: the published results are by the profile {said.profile}")
+    terminal.note(
+        "nothing was compared: the published results are of all steps of the run, by the profile "
+        f"{said.profile}"
+    )
 
 
 def _checked(
@@ -436,15 +474,17 @@ def _lacking(task: str) -> UsageError:
     )
 
 
-def _refuse_options(task_options: Sequence[str], harness: str | None, *, spread: bool) -> None:
-    """What shapes a prompt, or reads and judges a model's text, means nothing here."""
-    given = [f"-T {option}" for option in task_options] + ([f"--from {harness}"] if harness else [])
-    given += ["--workers, --engine"] * spread
+def _refuse_options(given: Sequence[str]) -> None:
+    """Refuse options that shape a prompt, choose steps, or read and judge a model's text.
+
+    Args:
+        given: those that were given, as on the command line.
+    """
     if given:
         raise UsageError(
             "nothing here was said by a model",
             where=given[0],
-            expected="no task options, no log, and no processes that judge",
+            expected="no task options, no choice of steps, no log, and no processes that judge",
             remedy="leave it out, or give the model's texts",
         )
 

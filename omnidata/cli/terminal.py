@@ -291,8 +291,17 @@ def print_results(
     columns: Columns,
     legend: Mapping[str, str] | None = None,
     of_episodes: Sequence[str] = (),
+    lacks: str = "",
 ) -> None:
-    """One run's table, with the interval of each overall value, and what the counts say."""
+    """One run's table, with the interval of each overall value, and what the counts say.
+
+    Args:
+        results: of the run.
+        columns: its totals and their units.
+        legend: what the columns stand for.
+        of_episodes: the metrics that go over whole episodes.
+        lacks: how many answers the run lacks, in words, for the headline; empty where none.
+    """
     sizes = [name for name in ("episodes", "steps", "tasks") if name in results["counts"]]
     rows = []
     for name, values in results_rows(results):
@@ -305,6 +314,8 @@ def print_results(
     if results.get("agent"):
         title += f": {results['agent']}"
     print_headline(results)
+    if lacks:
+        title += f": {lacks}"
     print_table(title, ("", *columns, *sizes), rows, legend)
     methods = results.get("ci95_method", {})
     for method, words in _METHODS.items():

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
-from omnidata.actions import Action, Kind, Pair, Point, Screen, Space, centre, finger_way
+from omnidata.actions import Action, Kind, Pair, Point, Screen, Sense, Space, centre, finger_way
 from omnidata.types import Conversation, Message, Part
 
 Platform = Literal["mobile", "desktop", "web"]
@@ -235,6 +235,17 @@ class Dialect(ABC):
             platform: where.
             fed: as in `read`.
         """
+
+    def in_sense(self, labels: Sense) -> Dialect:
+        """The dialect of models that learnt their scrolls from labels of a benchmark.
+
+        Args:
+            labels: what a direction is said of in those labels: the finger, or the content.
+
+        Returns:
+            This one, as by default a scroll means the same on every benchmark.
+        """
+        return self
 
     def layout_on(self, platform: Platform) -> Layout:
         """How prompts tell of the past on a platform."""

@@ -1,8 +1,9 @@
 """OS-Atlas: the models that act (Pro), and those that find elements (Base).
 
 A Pro model answers in two sections, `thoughts:` and `actions:`, an action a line. Places are from
-0 to 1000. A scroll says a direction and no more; as the models learnt it from AndroidControl, that
-is what comes into sight. A text cannot have a closing bracket in it, as nothing is escaped.
+0 to 1000. A scroll says a direction and no more, which models learn from the labels of a benchmark:
+in some it is what comes into sight, in others the way of the finger. A text cannot have a closing
+bracket in it, as nothing is escaped.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from omnidata.actions import (
     Kind,
     Point,
     Screen,
+    Sense,
     centre,
     finger_way,
 )
@@ -135,7 +137,7 @@ def _read(text: str, word: Word) -> tuple[Action, int] | None:
         way = said[0].strip().lower()
         if way not in get_args(Direction):
             return None
-        return Action("scroll", direction=_WAYS[way], sense="content"), said[1]
+        return Action("scroll", direction=_WAYS[way]), said[1]
     if name == "HOTKEY":
         keys = tuple(filter(None, _KEY_MARKS.split(said[0])))
         return (Action("hotkey", keys=keys), said[1]) if keys else None
@@ -154,10 +156,7 @@ _EATEN: Final = "<|im_end|>"
 _DIGITS: Final = re.compile(r"\d+")
 _EXACT: Final[Mapping[str, Action]] = {
     **{name: _BARE[name] for name in _BARE if name not in ("PRESS_APPSELECT", "PRESS_ENTER")},
-    **{
-        f"SCROLL [{way.upper()}]": Action("scroll", direction=_WAYS[way], sense="content")
-        for way in _WAYS
-    },
+    **{f"SCROLL [{way.upper()}]": Action("scroll", direction=_WAYS[way]) for way in _WAYS},
 }
 
 
@@ -225,7 +224,7 @@ _POINT: Final = "<point>[[x-axis, y-axis]]</point>"
 _USAGES: Final[Mapping[Kind, str]] = {
     "tap": f"CLICK {_POINT}: {{click}} there",
     "type": "TYPE [text]: type the text",
-    "scroll": "SCROLL [UP], [DOWN], [LEFT] or [RIGHT]: show what is further in that direction",
+    "scroll": "SCROLL [UP], [DOWN], [LEFT] or [RIGHT]: {scroll}",
     "long_press": f"LONG_PRESS {_POINT}: keep a finger there",
     "move": f"MOVETO {_POINT}: move the pointer there",
     "hotkey": "HOTKEY [CTRL_A]: press keys at once",
@@ -243,16 +242,21 @@ _USAGES: Final[Mapping[Kind, str]] = {
 class OsAtlasPro(Dialect):
     r"""OS-Atlas-Pro: thoughts and actions in words; places from 0 to 1000.
 
-    A scroll says nothing but a direction: one of which more is known cannot be said. Where only
-    its two places tell where a finger goes, that is said, and the places are not. With a mouse, a
-    text that is typed somewhere is a click and a text; on a phone, where a step is one action, it
-    cannot be said.
+    A scroll says nothing but a direction, in the sense of the benchmark's labels (`in_sense`): one
+    of which more is known cannot be said. Where only its two places tell where a finger goes, that
+    is said, and the places are not. With a mouse, a text that is typed somewhere is a click and a
+    text; on a phone, where a step is one action, it cannot be said.
+
+    Args:
+        labels: what a direction is said of.
 
     Examples:
         >>> dialect = OsAtlasPro()
         >>> said = dialect.read("thoughts:\nThe shop.\nactions:\nSCROLL [DOWN]", (0, 0))
         >>> said.thought, said.actions[0].direction, said.actions[0].sense
         ('The shop.', 'down', 'content')
+        >>> dialect.in_sense("finger").read("actions:\nSCROLL [UP]", (0, 0)).actions[0].sense
+        'finger'
         >>> dialect.write([Action("tap", (Point(3, 4, "norm1000"),))], (0, 0), "mobile")
         'actions:\nCLICK <point>[[3,4]]</point>'
     """
@@ -269,9 +273,20 @@ class OsAtlasPro(Dialect):
         "web": _SCREEN,
     }
 
+    def __init__(self, labels: Sense = "content") -> None:
+        self._labels = labels
+
+    def in_sense(self, labels: Sense) -> OsAtlasPro:
+        """The dialect of the models of a benchmark; see `Dialect.in_sense`."""
+        return OsAtlasPro(labels)
+
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         """Read an answer; see `Dialect.read`."""
-        return _pro_released(text) if rules == "strict" else _pro(text)
+        found = _pro_released(text) if rules == "strict" else _pro(text)
+        return replace(found, actions=tuple(map(self._sensed, found.actions)))
+
+    def _sensed(self, action: Action) -> Action:
+        return replace(action, sense=self._labels) if action.kind == "scroll" else action
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         """Write actions as the model would; see `Dialect.write`."""
@@ -325,7 +340,8 @@ class OsAtlasPro(Dialect):
             placed = action.direction is not None and (action.start or action.end)
             if way is None or placed or action.amount is not None:
                 raise self._cannot(action, "where, how far, or which way")
-            return f"SCROLL [{OPPOSITE[way].upper()}]"
+            said = way if self._labels == "finger" else OPPOSITE[way]
+            return f"SCROLL [{said.upper()}]"
         if kind == "hotkey":
             if not action.keys or any(_KEY_MARKS.search(key) or not key for key in action.keys):
                 raise self._cannot(action, "one of the keys")
@@ -365,7 +381,13 @@ class OsAtlasPro(Dialect):
                 f"described.\n{unit}.\nAnswer in this form:\nactions:\nCLICK {_POINT}"
             )
         says = self.says.get(platform, frozenset[Kind]())
-        words = {"click": "tap" if platform == "mobile" else "click", "enter": _enter(platform)}
+        words = {
+            "click": "tap" if platform == "mobile" else "click",
+            "enter": _enter(platform),
+            "scroll": "move a finger in that direction"
+            if self._labels == "finger"
+            else "show what is further in that direction",
+        }
         lines = [f"- {usage.format(**words)}" for kind, usage in _USAGES.items() if kind in says]
         if platform != "mobile":
             lines.insert(1, f"- DOUBLECLICK and RIGHTCLICK {_POINT}: likewise")

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from omnidata import mirror
 from omnidata.actions import Screen
-from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
+from omnidata.errors import DataError, Finding, MediaError, MissingMediaError, StoreError
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
-from omnidata.jsontext import AT_ONCE, is_json_array, json_file, json_items, json_lines
+from omnidata.loaders import parquet
+from omnidata.loaders.row_files import Line, is_parquet, read_rows, readable
 from omnidata.media import around, closed, image_size, is_mirrored, resolve, unread_zip, unsafe
 from omnidata.name_index import NameIndex
 from omnidata.types import MediaRef, Step, VideoSegment
@@ -158,11 +159,15 @@ def fingerprint(paths: Sequence[Path], root: Path) -> str:
     """
     digest = hashlib.sha256()
     for path in paths:
-        name = path.relative_to(root).as_posix()
-        digest.update(f"{name}\0{path.stat().st_size}\0".encode("utf-8", "surrogateescape"))
-        with open_file(path, STREAMED) as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+        digest.update(_digest(path, root))
     return digest.hexdigest()
+
+
+def _digest(path: Path, root: Path) -> bytes:
+    name = path.relative_to(root).as_posix()
+    about = f"{name}\0{path.stat().st_size}\0".encode("utf-8", "surrogateescape")
+    with open_file(path, STREAMED) as file:
+        return about + hashlib.file_digest(file, "sha256").digest()
 
 
 # Rows that come twice: in a zip, and where somebody has unpacked it.
@@ -213,49 +218,32 @@ def rows_again(data: Path) -> list[Finding]:
     ]
 
 
-# The files of benchmarks whose rows are JSON.
+# The files of a benchmark's rows.
 
 SKIPPED: Final = "mend the row; it is skipped until then"
 """The usual remedy for a row that cannot be used."""
-HEAD: Final = 1024**2
-"""Bytes from the beginning of a file in which its columns are looked for."""
 _PEEKED: Final = 50
-_MAX_FILE: Final = 512 * 1024**2
-_SUFFIXES: Final = frozenset({".json", ".jsonl"})
+_SUFFIXES: Final = frozenset({".json", ".jsonl", ".ndjson", ".parquet"})
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A row of a file.
-
-    Attributes:
-        where: the file and the line, or the item of a list, for findings.
-        path: the file.
-        number: 0-based, in the file.
-        row: untouched.
-        alone: whether the file holds this row and can hold no other.
-    """
-
-    where: str
-    path: Path
-    number: int
-    row: Mapping[str, Any]
-    alone: bool
-
-
-@dataclass(frozen=True, slots=True)
-class JsonFiles:
-    """The files of a benchmark whose rows are JSON: lines, a list, or one object.
+class RowFiles:
+    """The files of a benchmark's rows, in any form that `read_rows` reads.
 
     Attributes:
         columns: what the rows have, for messages.
-        look: whether a file is the benchmark's; a broken one may be.
+        look: whether a file is the benchmark's; a broken one may be. Its `head_of` tells.
         listed: the files that may be meant by what the user named.
+        unread: columns of Parquet that are never read, such as whole pages of HTML.
+        text_first: whether the benchmark is published both as JSON and as Parquet, so that of both
+            in one folder the JSON alone is read.
     """
 
     columns: str
     look: Callable[[Path], Look]
     listed: Callable[[Path], Iterable[Path]] = walk
+    unread: Collection[str] = ()
+    text_first: bool = False
 
     def find(self, data: Path) -> list[Path]:
         """The benchmark's files, sorted.
@@ -265,7 +253,9 @@ class JsonFiles:
             OSError: a file cannot be read.
         """
         looks = {path: self._look(path, data) for path in self.listed(data)}
-        return chosen(data, looks, self.columns)
+        found = chosen(data, looks, self.columns)
+        texts = [path for path in found if looks[path] == "known" and not is_parquet(path)]
+        return texts if self.text_first and texts else found
 
     def recognises(self, data: Path) -> bool:
         """Whether one of the first files is known.
@@ -273,16 +263,19 @@ class JsonFiles:
         Raises:
             OSError: a file cannot be read.
         """
-        paths = (path for path in self.listed(data) if path.suffix in _SUFFIXES or path == data)
-        return any(self.look(path) == "known" for path in islice(paths, _PEEKED))
+        paths = (path for path in self.listed(data) if holds_rows(path) or path == data)
+        return any(self._look(path, data) == "known" for path in islice(paths, _PEEKED))
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the files, media left out.
+        """SHA-256 over the files; of Parquet over the rows, and how much room all columns take.
 
         Raises:
-            DataError: as `find`.
+            DataError: as `find`, or a file cannot be read.
         """
-        return fingerprint(self.find(data), data if data.is_dir() else data.parent)
+        digest, root = hashlib.sha256(), data if data.is_dir() else data.parent
+        for path in self.find(data):
+            digest.update(self._digest(path) if is_parquet(path) else _digest(path, root))
+        return digest.hexdigest()
 
     def rows(self, paths: Iterable[Path], note: Callable[[Finding], None]) -> Iterator[Line]:
         """Every row of files; what is no JSON object has a finding instead.
@@ -292,50 +285,50 @@ class JsonFiles:
             note: takes the findings.
 
         Raises:
+            DataError: a Parquet file cannot be read.
             OSError: a file cannot be read.
         """
         for path in paths:
-            for number, (where, row) in enumerate(json_rows(path)):
-                alone = where == str(path)
-                if isinstance(row, dict):
-                    yield Line(where, path, number, row, alone)
-                    continue
-                what, expected = "it is no JSON object", self.columns
-                if alone:
-                    what = "the file is neither a JSON object nor a list"
-                    expected += "; JSON lines belong into a .jsonl file"
-                note(Finding("json-invalid", "error", where, what, expected, SKIPPED))
+            for line in read_rows(path, unread=self.unread):
+                if isinstance(line.row, dict):
+                    yield line
+                else:
+                    note(not_an_object(line, self.columns))
 
     def _look(self, path: Path, data: Path) -> Look:
-        return self.look(path) if path.suffix in _SUFFIXES or path == data else "other"
+        if not holds_rows(path) and path != data:
+            return "other"
+        try:
+            return self.look(path)
+        except StoreError:
+            raise
+        except DataError:
+            return "broken"
+
+    def _digest(self, path: Path) -> bytes:
+        name = path.name.encode("utf-8", "surrogateescape") + b"\0"
+        with parquet.opened(path) as file:
+            return name + parquet.digest(path, file, readable(file, self.unread))
 
 
-def json_rows(path: Path) -> Iterator[tuple[str, Any]]:
-    """Every row of a file and its place; BROKEN for one that is no JSON.
+JsonFiles = RowFiles
+"""The name that it had when all files were JSON."""
 
-    A file that ends in .json is one value: a list of rows, or a row. Any other has a row per line.
-    A large list is gone through twice, as nothing of a broken one is used.
 
-    Raises:
-        OSError: the file cannot be read, or is one value other than a list and has more than
-            512 MiB.
+def holds_rows(path: Path) -> bool:
+    """Whether a file is called as files of rows are."""
+    return path.suffix.lower() in _SUFFIXES
+
+
+def not_an_object(line: Line, expected: str) -> Finding:
+    """The finding for a row that is no JSON object.
+
+    Args:
+        line: of a file, as `read_rows` gives it.
+        expected: what would be right.
     """
-    if path.suffix != ".json":
-        yield from json_lines(path)
-        return
-    if path.stat().st_size > AT_ONCE and is_json_array(path):
-        with open_file(path, STREAMED) as file:
-            yield from _numbered(path, json_items(file))
-        return
-    value = json_file(path, _MAX_FILE)
-    if isinstance(value, list):
-        yield from _numbered(path, value)
-    else:
-        yield str(path), value
-
-
-def _numbered(path: Path, rows: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    return ((f"{path}, item {number}", row) for number, row in enumerate(rows))
+    what = line.fault or f"it is a {type(line.row).__name__}, and no JSON object"
+    return Finding("json-invalid", "error", line.where, what, expected, SKIPPED)
 
 
 def images(path: Path, names: Sequence[str]) -> Path:

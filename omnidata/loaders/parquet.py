@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import DataError, StoreError
 from omnidata.files import ANY, check_file, open_parts
-from omnidata.loaders.files import Look, chosen, walk
 from omnidata.media.parquet_pages import Pages, look, open_parquet
-from omnidata.types import MediaRef, ParquetLocation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,30 +40,39 @@ def leaves(file: pq.ParquetFile) -> list[str]:
     return [file.schema.column(number).path for number in range(len(file.schema))]
 
 
-def rows(path: Path, file: pq.ParquetFile, chosen: Sequence[str]) -> Iterator[dict[str, Any]]:
+def rows(
+    path: Path, file: pq.ParquetFile, chosen: Sequence[str], *, groups: int | None = None
+) -> Iterator[dict[str, Any]]:
     """Every row of a file, one after the other.
 
     Args:
         path: the file.
         file: its reader.
         chosen: which of its `leaves` are read.
+        groups: how many row groups are read, from the first on; None for all.
 
     Raises:
         ValueError: as `check`, or a row takes more memory than it may.
     """
-    check(path, file, chosen)
-    for batch in file.iter_batches(_BATCH_ROWS, columns=chosen, use_threads=False):
+    wanted = range(min(file.num_row_groups, groups or file.num_row_groups))
+    check(path, file, chosen, wanted)
+    for batch in file.iter_batches(
+        _BATCH_ROWS, row_groups=list(wanted), columns=chosen, use_threads=False
+    ):
         for part in _parts(batch):
             yield from part.to_pylist()
 
 
-def check(path: Path, file: pq.ParquetFile, chosen: Sequence[str]) -> None:
+def check(
+    path: Path, file: pq.ParquetFile, chosen: Sequence[str], groups: Iterable[int] | None = None
+) -> None:
     """Make sure that rows can be read batch by batch; nothing is read but headers and dictionaries.
 
     Args:
         path: the file.
         file: its reader.
         chosen: which of its `leaves` are to be read.
+        groups: the row groups that are to be read; None for all.
 
     Raises:
         ValueError: rows would take more memory than they may, or their pages are broken.
@@ -77,7 +83,7 @@ def check(path: Path, file: pq.ParquetFile, chosen: Sequence[str]) -> None:
     schema = [file.schema.column(number) for number in range(len(file.schema))]
     columns = {column.path: column for column in schema if column.path in chosen}
     with open_parts(path) as content:
-        for group in range(file.num_row_groups):
+        for group in range(file.num_row_groups) if groups is None else groups:
             about = file.metadata.row_group(group)
             chunks = [about.column(number) for number in range(about.num_columns)]
             found = [
@@ -192,9 +198,6 @@ def _cells(values: pa.Array) -> int:
     return len(values) + sum(map(_cells, parts))
 
 
-# The files of benchmarks whose rows the Hub has as Parquet, each with a picture.
-
-
 @contextmanager
 def opened(path: Path) -> Iterator[pq.ParquetFile]:
     """The file; whatever Arrow says of hostile bytes becomes a `DataError`.
@@ -236,103 +239,3 @@ def digest(path: Path, file: pq.ParquetFile, columns: Sequence[str]) -> bytes:
     for row in rows(path, file, columns):
         found.update(json.dumps(row, default=str).encode())
     return found.digest()
-
-
-_PEEKED = 50
-
-
-@dataclass(frozen=True, slots=True)
-class PicturedRow:
-    """A row of a file that holds its pictures itself.
-
-    Attributes:
-        where: the file and the row, for findings.
-        path: the file.
-        number: 0-based, through the file.
-        row: without the picture, and without the columns that nobody reads.
-        picture: not opened.
-    """
-
-    where: str
-    path: Path
-    number: int
-    row: dict[str, Any]
-    picture: MediaRef
-
-
-@dataclass(frozen=True, slots=True)
-class PictureFiles:
-    """The Parquet files of a benchmark whose rows have a picture each, as the Hub stores them.
-
-    Attributes:
-        columns: what the rows have, for messages.
-        needed: the columns by which a file is known, the picture's among them.
-        picture: the column with the picture, `{"bytes": ..., "path": ...}`.
-        unread: columns that are never read, such as whole pages of HTML.
-    """
-
-    columns: str
-    needed: frozenset[str]
-    picture: str
-    unread: Collection[str] = ()
-
-    def find(self, data: Path) -> list[Path]:
-        """The benchmark's files, sorted.
-
-        Raises:
-            DataError: nothing is there, or nothing of the benchmark.
-            OSError: a file cannot be read.
-        """
-        return chosen(data, {path: self._look(path) for path in self._listed(data)}, self.columns)
-
-    def recognises(self, data: Path) -> bool:
-        """Whether one of the first files is known.
-
-        Raises:
-            OSError: a file cannot be read.
-        """
-        return any(self._look(path) == "known" for path in islice(self._listed(data), _PEEKED))
-
-    def fingerprint(self, data: Path) -> str:
-        """SHA-256 over what is read of the rows, and over how much room all columns take.
-
-        Raises:
-            DataError: as `find`, or a file cannot be read.
-        """
-        found = hashlib.sha256()
-        for path in self.find(data):
-            with opened(path) as file:
-                found.update(path.name.encode("utf-8", "surrogateescape") + b"\0")
-                found.update(digest(path, file, self._read(file)))
-        return found.hexdigest()
-
-    def rows(self, path: Path) -> Iterator[PicturedRow]:
-        """Every row of a file; no picture is read.
-
-        Raises:
-            DataError: the file cannot be read.
-        """
-        # The Hub's cache links its files to others elsewhere, and the rows are from there too.
-        real = path.resolve()
-        with opened(path) as file:
-            for number, row in enumerate(rows(path, file, self._read(file))):
-                held = row.pop(self.picture, None)
-                name = (held.get("path") if isinstance(held, dict) else None) or f"{number}"
-                cell = ParquetLocation(real.name, self.picture, number)
-                shot = MediaRef("image", real.parent, name, cell=cell)
-                yield PicturedRow(f"{path}, row {number}", path, number, row, shot)
-
-    def _listed(self, data: Path) -> Iterator[Path]:
-        return (path for path in walk(data) if path.suffix == ".parquet")
-
-    def _look(self, path: Path) -> Look:
-        try:
-            with opened(path) as file:
-                names = frozenset(file.schema_arrow.names)
-        except DataError:
-            return "broken"
-        return "known" if self.needed <= names else "other"
-
-    def _read(self, file: pq.ParquetFile) -> list[str]:
-        kept = (leaf for leaf in leaves(file) if leaf.split(".")[0] not in self.unread)
-        return [leaf for leaf in kept if leaf != f"{self.picture}.bytes"]

@@ -348,11 +348,11 @@ def _read_cell(ref: MediaRef, cell: ParquetLocation, budget: Budget) -> bytes:
         with _reading:
             file, starts = _open(shard, *stamp)
             group = bisect_right(starts, cell.row) - 1
-            chunk = _chunk(file, group, f"{cell.column}.bytes")
+            chunk = _chunk(file, group, cell.column)
         if mirror.is_mirrored(shard):  # several threads may wait for a store at once
             fetch_chunk(shard, chunk)
         with _reading:
-            key = (shard, stamp, group, f"{cell.column}.bytes")
+            key = (shard, stamp, group, chunk.path_in_schema)
             value = _value(_row(key, cell.row - starts[group], 2 * budget.max_bytes), cell.item)
     except (MediaError, StoreError):
         raise
@@ -374,10 +374,11 @@ def _open(shard: Path, size: int, time: int) -> tuple[pq.ParquetFile, list[int]]
     return file, [0, *accumulate(rows)]
 
 
-def _chunk(file: pq.ParquetFile, group: int, leaf: str) -> pq.ColumnChunkMetaData:
+def _chunk(file: pq.ParquetFile, group: int, column: str) -> pq.ColumnChunkMetaData:
+    """A column's part of a row group: of its bytes, where it is no leaf of the schema itself."""
     about = file.metadata.row_group(group)
     chunks = map(about.column, range(about.num_columns))
-    return next(chunk for chunk in chunks if chunk.path_in_schema == leaf)
+    return next(each for each in chunks if each.path_in_schema in (column, f"{column}.bytes"))
 
 
 def _value(row: pa.Array, item: int | None) -> bytes | None:

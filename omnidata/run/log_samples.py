@@ -25,9 +25,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnidata.errors import PlatformError, PredictionError
-from omnidata.files import LINE, STREAMED, WHOLE, open_file, read_file
+from omnidata.files import LINE, STREAMED, WHOLE, open_file, open_text, read_text
 from omnidata.jsontext import as_name
-from omnidata.predictions import Prediction, numbered_lines
+from omnidata.loaders.row_files import Line
+from omnidata.predictions import Prediction
+from omnidata.run.answer_files import BadLines, answer_rows, fed_receipt, row_of, sift
 from omnidata.tasks.log_rows import Leaves, leaves, plain
 from omnidata.types import Delivery
 
@@ -99,47 +101,31 @@ class Sample:
 # lmms-eval.
 
 
-def lmms_samples(path: Path) -> Iterator[Sample]:
+def lmms_samples(path: Path, bad: BadLines) -> Iterator[Sample]:
     """The samples of a log of lmms-eval.
 
-    Raises:
-        PredictionError: a line cannot be read.
-    """
-    for number, line in numbered_lines(path, expected=_LINES):
-        yield _sample(line, f"{path}:{number}")
-
-
-def claw_samples(path: Path) -> Iterator[Sample]:
-    """The samples of a log of clawgui-eval.
+    Args:
+        path: of the log.
+        bad: takes note of lines that cannot be read.
 
     Raises:
-        PredictionError: a line cannot be read.
+        PredictionError: the file cannot be opened.
     """
-    for number, line in numbered_lines(path, expected=_LINES):
-        yield _claw_sample(line, f"{path}:{number}")
+    return sift(answer_rows(path, _LINES), _sample, bad)
 
 
-def _object(line: bytes, where: str, expected: str) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise PredictionError(
-            f"invalid JSON: {error}", where=where, expected="one JSON object per line"
-        ) from None
-    if not isinstance(found, dict):
-        raise PredictionError(
-            f"the line is a JSON {type(found).__name__}", where=where, expected=expected
-        )
-    return found
+def claw_samples(path: Path, bad: BadLines) -> Iterator[Sample]:
+    """The samples of a log of clawgui-eval; see `lmms_samples`."""
+    return sift(answer_rows(path, _LINES), _claw_sample, bad)
 
 
 _INFERRED: Final = "_infer"
 
 
-def _claw_sample(line: bytes, where: str) -> Sample:
+def _claw_sample(line: Line) -> Sample:
     """A line of clawgui-eval: the row, its instruction as `question`, its box as `answer`."""
-    expected = "an object with question, image and <model>_infer"
-    found = _object(line, where, expected)
+    expected, where = "an object with question, image and <model>_infer", line.where
+    found = row_of(line, expected)
     answers = [value for key, value in found.items() if key.endswith(_INFERRED)]
     if len(answers) != 1:
         raise PredictionError(
@@ -156,8 +142,8 @@ def _claw_sample(line: bytes, where: str) -> Sample:
     )
 
 
-def _sample(line: bytes, where: str) -> Sample:
-    found = _object(line, where, "an object with doc_id and filtered_resps")
+def _sample(line: Line) -> Sample:
+    found, where = row_of(line, "an object with doc_id and filtered_resps"), line.where
     row, target, given = found.get("doc"), found.get("target"), _answer(found, where)
     text = given or ""
     error = text if text.startswith(LMMS_FAILED) else ""
@@ -215,6 +201,60 @@ def _strings(value: Any) -> Iterator[str]:
             waiting += found
 
 
+# Rows of the data themselves, each with its answer beside what is right.
+
+ANSWERS: Final = ("pred", "prediction", "predict", "model_output", "model_response")
+"""Columns of an answer; no dataset calls its right answers so."""
+_FED: Final = ("image_size", "scale", "orig_w", "orig_h", "original_size")
+"""Columns that say how large the picture was that the model got."""
+
+
+def row_samples(path: Path, bad: BadLines) -> Iterator[Sample]:
+    """The samples of a file of rows with their answers, as GUI-R1's inference writes one."""
+    return sift(answer_rows(path, _LINES), _row_sample, bad)
+
+
+def _row_sample(line: Line) -> Sample:
+    found = row_of(line, _LINES)
+    named = answer_column(found, line.where)
+    beside = (named, *(f"{named}_{part}" for part in ("coord", "action", "input_text")), *_FED)
+    row = {key: value for key, value in found.items() if key not in beside}
+    text, receipt = text_of(found[named]), row_receipt(found, line.where)
+    return Sample(line.number, row, [], [], "", text, line.where, receipt=receipt)
+
+
+def answer_column(row: Mapping[str, Any], where: str) -> str:
+    """The column that holds the answer of a row.
+
+    Raises:
+        PredictionError: there is none, or there are several.
+    """
+    named = [name for name in ANSWERS if row.get(name) is not None]
+    if len(named) == 1:
+        return named[0]
+    several = f"the row has several columns of answers: {', '.join(named)}"
+    raise PredictionError(
+        several if named else "the row has no answer",
+        where=where,
+        expected=f"one of the columns {', '.join(ANSWERS)}",
+        remedy="leave one column, or write lines of sample_id and output",
+    )
+
+
+def row_receipt(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The size of the picture that the model got; where only a scale is known, the data say it.
+
+    Raises:
+        PredictionError: as `fed_receipt`.
+    """
+    return fed_receipt(row, where) if row.get("image_size") is not None else {}
+
+
+def text_of(answer: Any) -> str:
+    """A model's text as a column has it; of one that its program has parsed, the JSON."""
+    return answer if isinstance(answer, str) else json.dumps(answer)
+
+
 # VLMEvalKit.
 
 _KIT_FAILED: Final = ("Failed to obtain answer", "Error: Failed to parse the response")
@@ -231,8 +271,8 @@ _PICTURE: Final = "image_path"
 _TABLE: Final = "a table of predictions as VLMEvalKit writes it: .tsv, .json or .xlsx"
 
 
-def kit_samples(path: Path) -> Iterator[Sample]:
-    """The samples of a table of predictions of VLMEvalKit.
+def kit_samples(path: Path, bad: BadLines) -> Iterator[Sample]:
+    """The samples of a table of predictions of VLMEvalKit; `bad` takes note of other rows.
 
     Raises:
         PlatformError: a spreadsheet, and openpyxl is not installed.
@@ -250,7 +290,8 @@ def kit_samples(path: Path) -> Iterator[Sample]:
     for number, row in enumerate(read(path), 1):
         where = f"{path}:{number}"
         if "prediction" not in row:
-            raise PredictionError("the row has no prediction", where=where, expected=_TABLE)
+            bad.add(PredictionError("the row has no prediction", where=where, expected=_TABLE))
+            continue
         yield _kit_sample(row, where, cut=path.suffix.lower() == ".xlsx")
 
 
@@ -294,7 +335,7 @@ def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     csv.field_size_limit(min(LINE, sys.maxsize))
     try:
         with (
-            open_file(path, STREAMED) as file,
+            open_text(path, STREAMED) as file,
             io.TextIOWrapper(file, encoding="utf-8", newline="") as text,
         ):
             for row in csv.DictReader(text, delimiter="\t", strict=True):
@@ -309,7 +350,7 @@ def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def _json_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     try:
-        rows = json.loads(read_file(path, WHOLE))
+        rows = json.loads(read_text(path, WHOLE))
     except (ValueError, RecursionError, OSError) as error:
         raise _unreadable(path, error) from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):

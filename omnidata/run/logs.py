@@ -19,17 +19,32 @@ from omnidata.jsontext import as_name, is_integer
 from omnidata.loaders.stored_steps import Positions, ids_of, taken
 from omnidata.predictions import Prediction
 from omnidata.run import inspect_log
-from omnidata.run.log_samples import INDEX, Sample, claw_samples, kit_samples, lmms_samples
+from omnidata.run.answer_files import BadLines
+from omnidata.run.log_samples import (
+    ANSWERS,
+    INDEX,
+    Sample,
+    answer_column,
+    claw_samples,
+    kit_samples,
+    lmms_samples,
+    row_receipt,
+    row_samples,
+    text_of,
+)
 from omnidata.tasks import get_task
-from omnidata.tasks.log_rows import Difference, Leaves, likeness, plain
+from omnidata.tasks.log_rows import Difference, Leaves, leaves, likeness, plain
 from omnidata.types import LoadedDataset, Step, Task
 
-_SAMPLES: Final[Mapping[str, Callable[[Path], Iterator[Sample]]]] = {
+_SAMPLES: Final[Mapping[str, Callable[[Path, BadLines], Iterator[Sample]]]] = {
     "lmms-eval": lmms_samples,
     "clawgui-eval": claw_samples,
-    "inspect": inspect_log.samples,
+    "inspect": lambda path, _: inspect_log.samples(path),
     "vlmevalkit": kit_samples,
+    "gui-r1": row_samples,
 }
+_DIALECTS: Final = {"gui-r1": "gui-r1"}
+"""The words in which a harness's own models answer."""
 HARNESSES: Final = tuple(_SAMPLES)
 """Those whose logs can be scored, for `--from`."""
 
@@ -39,7 +54,9 @@ _TOLD: Final = 5  # of the steps that a sample may be
 _PARTS: Final = 2_000  # of a prompt that may be an instruction
 
 
-def read_log(harness: str, path: Path, source: LoadedDataset, task: Task) -> Iterator[Prediction]:
+def read_log(
+    harness: str, path: Path, source: LoadedDataset, task: Task, bad: BadLines | None = None
+) -> Iterator[Prediction]:
     """The answers of another harness's log, without those of rows that the loader skipped.
 
     Answers to rows that nothing but their number tells apart come last.
@@ -49,10 +66,12 @@ def read_log(harness: str, path: Path, source: LoadedDataset, task: Task) -> Ite
         path: of the log.
         source: the data that the log was made on.
         task: their benchmark.
+        bad: takes note of lines that cannot be read, are no step of the data, or do not say which;
+            None raises an error about all of them behind the last answer.
 
     Raises:
         UsageError: logs of the harness cannot be read.
-        PredictionError: a line cannot be read, is no step of the data, or does not say which.
+        PredictionError: the log cannot be opened, or as said.
     """
     if harness not in HARNESSES:
         raise UsageError(
@@ -60,7 +79,38 @@ def read_log(harness: str, path: Path, source: LoadedDataset, task: Task) -> Ite
             where=f"--from {harness}",
             expected=f"one of {', '.join(HARNESSES)}",
         )
-    return _Steps(source, task).match(_SAMPLES[harness](path))
+    own = bad or BadLines(path)
+    yield from _Steps(source, task).match(_SAMPLES[harness](path, own), own)
+    if bad is None:
+        own.check()
+
+
+def own_answers(steps: Sequence[Step], bad: BadLines) -> Iterator[Prediction]:
+    """The answers that stand in the rows of the data, beside what is right.
+
+    Args:
+        steps: of the data.
+        bad: takes note of rows with several answers, or sizes that cannot be read.
+
+    Raises:
+        PredictionError: no row has an answer.
+    """
+    found = False
+    for step in steps:
+        row = {name: values[0] for name, values in leaves(step.source).items()}
+        try:
+            named = answer_column(row, step.sample_id)
+            receipt = row_receipt(row, step.sample_id)
+        except PredictionError as error:
+            if any(row.get(name) is not None for name in ANSWERS):
+                bad.add(error)
+            elif not found:
+                missing = error
+            continue
+        found = True
+        yield Prediction(sample_id=step.sample_id, output=text_of(row[named]), receipt=receipt)
+    if not found and not bad.count:
+        raise missing
 
 
 def log_settings(harness: str, path: Path, task: str, options: Mapping[str, str]) -> dict[str, Any]:
@@ -78,6 +128,8 @@ def log_settings(harness: str, path: Path, task: str, options: Mapping[str, str]
     """
     if harness == "inspect":
         return inspect_log.settings(path, task)
+    if harness in _DIALECTS and not {"coordinates", "dialect"} & options.keys():
+        return {"task": task, "options": {"dialect": _DIALECTS[harness]}}
     units = get_task(task).allowed.get("coordinates", ())
     if harness == "vlmevalkit" and units and not {"coordinates", "dialect"} & options.keys():
         raise UsageError(
@@ -128,16 +180,15 @@ class _Steps:
         """The step of a sample id."""
         return self._steps[self.places[name]]
 
-    def match(self, samples: Iterable[Sample]) -> Iterator[Prediction]:
+    def match(self, samples: Iterable[Sample], bad: BadLines) -> Iterator[Prediction]:
         """The answers, without those of rows that the loader skipped with a finding.
+
+        A sample that is no step of the data, or of which the log does not say which, is noted.
 
         Where a row is known to be at another place than its number says, numbers tell nothing. An
         answer with the number of a skipped row that names a step is a repeated row's where the step
         has an answer already, and the step's own where the log was made on a copy without the
         repetition.
-
-        Raises:
-            PredictionError: a sample is no step of the data, or the log does not say which.
         """
         given: set[str] = set()
         repeated: dict[str, Sample] = {}
@@ -161,9 +212,11 @@ class _Steps:
                 yield sample.prediction(found)
                 continue
             if not fitting and not skipped:
-                raise self._unknown(sample, own)
-            if fitting and not skipped:
-                self._check_decidable(sample, own, fitting)
+                bad.add(self._unknown(sample, own))
+                continue
+            if fitting and not skipped and (fault := self._undecidable(sample, own, fitting)):
+                bad.add(fault)
+                continue
             unsure.append((sample, own, fitting))
         for found, sample in repeated.items():
             if found not in given:
@@ -171,12 +224,13 @@ class _Steps:
                 yield sample.prediction(found)
         for sample, own, fitting in unsure:
             if not fitting and (moved or not confirmed):
-                raise self._unknown(sample, own)
-            if moved:
-                raise self._unsure(sample, fitting, f"rows are at other places there ({moved})")
-            if not confirmed:
-                raise self._unsure(sample, fitting, "nothing confirms its number")
-            if own is not None:
+                bad.add(self._unknown(sample, own))
+            elif moved:
+                why = f"rows are at other places there ({moved})"
+                bad.add(self._unsure(sample, fitting, why))
+            elif not confirmed:
+                bad.add(self._unsure(sample, fitting, "nothing confirms its number"))
+            elif own is not None:
                 yield sample.prediction(own)
 
     def _fitting(self, sample: Sample, own: str | None) -> set[str]:
@@ -228,20 +282,23 @@ class _Steps:
         shown = set[str]().union(*(self.by_file.get(_base(text), ()) for text in texts))
         return found & shown or found
 
-    def _check_decidable(self, sample: Sample, own: str | None, fitting: set[str]) -> None:
-        """Whether the number may decide: all that fit are of other episodes than its step's."""
+    def _undecidable(
+        self, sample: Sample, own: str | None, fitting: set[str]
+    ) -> PredictionError | None:
+        """Why the number may not decide; it may where all that fit are of different episodes."""
         if own is None or own not in fitting:
-            raise self._unsure(sample, fitting, "its number is none of theirs")
+            return self._unsure(sample, fitting, "its number is none of theirs")
         step = self.step(own)
         alike = sum(self.step(name).episode == step.episode for name in fitting)
-        if alike > 1:
-            raise PredictionError(
-                f"the log does not say which of {alike} steps of episode {step.episode_id!r:.60} "
-                "the sample is",
-                where=sample.where,
-                expected="a doc with episode_id and step_id, or with other columns of the row",
-                remedy="log the rows themselves, or write {sample_id, output} lines",
-            )
+        if alike < 2:
+            return None
+        return PredictionError(
+            f"the log does not say which of {alike} steps of episode {step.episode_id!r:.60} "
+            "the sample is",
+            where=sample.where,
+            expected="a doc with episode_id and step_id, or with other columns of the row",
+            remedy="log the rows themselves, or write {sample_id, output} lines",
+        )
 
     def _unknown(self, sample: Sample, own: str | None) -> PredictionError:
         """Why a sample is no step: what differs from the step that is meant."""

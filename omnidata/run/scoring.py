@@ -21,15 +21,18 @@ from omnidata.errors import (
     PluginError,
     PredictionError,
     RunError,
+    UnansweredError,
     UsageError,
+    counted,
 )
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import encode
 from omnidata.loaders.stored_steps import Positions, can_be_sent, ids_of, taken
 from omnidata.predictions import Prediction
 from omnidata.run import engines
+from omnidata.run.answer_files import BadLines, repeated_answer
 from omnidata.run.engines import Cluster, Lost
-from omnidata.run.folder import file_name
+from omnidata.run.folder import TRANSIENT, file_name
 from omnidata.run.headlines import Kept, Reason, lost_steps, misplaced, other_dialect, other_unit
 from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import Chunks, Job, Judge, judged
@@ -50,6 +53,8 @@ from omnidata.types import (
 
 _CODE = {name: code for code, name in enumerate(OUTCOMES)}
 _NONE, _SENT = -1, -2
+_TOLD = 5
+"""Places that a message names."""
 MANY = 200_000
 """From so many steps on several processes are worth their start: judging takes 15 s and more, and
 each process 2 s before it begins."""
@@ -104,6 +109,7 @@ def score(
     source: LoadedDataset | None = None,
     workers: int | None = 0,
     cluster: Cluster | None = None,
+    bad: BadLines | None = None,
 ) -> dict[str, Any]:
     """Judge answers as they come and total them; memory does not grow with their text.
 
@@ -125,6 +131,8 @@ def score(
         workers: processes that judge; 0 and 1 judge in this one, None from `MANY` steps on in one
             per core, where steps can be sent there. What is written is the same.
         cluster: whose workers judge instead.
+        bad: the lines of the answers' file that cannot be scored; takes note of answers to steps
+            that do not exist too, and is checked after the last answer.
 
     Returns:
         The content of `results.json`.
@@ -133,6 +141,7 @@ def score(
         DataError: there is no step.
         PredictionError: an answer to a step that does not exist, or two answers to one.
         RunError: the folder cannot be written, or a process was lost.
+        UnansweredError: no step has an answer; nothing is written.
         UsageError: steps of a plug-in cannot be sent to other processes.
     """
     if not steps:
@@ -152,7 +161,7 @@ def score(
     if rollouts:
         answers = rollouts.watched(answers)
     judge = Judge(task if causes else None, profile)
-    columns = _Columns(judge, steps, places, origin)
+    columns = _Columns(judge, steps, places, origin, bad)
     if workers is None:
         workers = engines.cores() if len(steps) >= MANY and can_be_sent(steps) else 0
     if cluster or workers > 1:
@@ -198,13 +207,19 @@ class _Columns:
     """Verdicts as a flat column, filled in the order in which answers come."""
 
     def __init__(
-        self, judge: Judge, steps: Sequence[Step], places: Positions, origin: Path | None = None
+        self,
+        judge: Judge,
+        steps: Sequence[Step],
+        places: Positions,
+        origin: Path | None = None,
+        bad: BadLines | None = None,
     ) -> None:
         self.judge = judge
         self.steps = steps
         self.places = places
         self.origin = origin
         self.kept = Kept(steps)
+        self.bad = bad or BadLines(origin or Path(judge.profile.name))
         self.verdicts = array("i", [_NONE]) * len(steps)
 
     def lines(self, answers: Iterable[Prediction], ignored: Container[str]) -> Iterator[bytes]:
@@ -255,6 +270,7 @@ class _Columns:
     ) -> Iterator[tuple[int, Prediction | None]]:
         """The number of each step with its answer, in their order; then of those without one."""
         unknown: list[str] = []
+        answered = False
         for answer in answers:
             number = self.places.get(answer.sample_id)
             if number is None:
@@ -262,24 +278,38 @@ class _Columns:
                     unknown.append(answer.sample_id)
                 continue
             if self.verdicts[number] != _NONE:
-                raise PredictionError(
-                    "the step is answered twice",
-                    where=self._place(answer.sample_id),
-                    expected="at most one prediction per step",
-                    remedy="remove one of the two lines",
-                )
+                few = self.bad.count < _TOLD  # to find a place is to read the file
+                name = answer.sample_id
+                self.bad.add(repeated_answer(self._place(name) if few else name))
+                continue
             self.verdicts[number] = _SENT
             self.kept.add(number, answer)
+            answered = answered or answer.delivery not in TRANSIENT
             yield number, answer
         if unknown:
-            raise PredictionError(
-                f"{len(unknown)} predictions are for steps that the data does not have",
-                where="; ".join(map(self._place, unknown[:5])) + ("; ..." if unknown[5:] else ""),
-                expected=f"ids like {self.steps[0].sample_id}",
-                remedy="score against the data that the predictions were made on",
-            )
+            self.bad.add(self._unknown(), len(unknown), [*map(self._place, unknown[:_TOLD])])
+        self.bad.check()
+        if not answered:
+            raise self._unanswered()
         for missing in np.flatnonzero(self.column == _NONE).tolist():
             yield missing, None
+
+    def _unknown(self) -> PredictionError:
+        return PredictionError(
+            "the data have no step of this id",
+            expected=f"ids like {self.steps[0].sample_id}",
+            remedy="score against the data that the predictions were made on",
+        )
+
+    def _unanswered(self) -> UnansweredError:
+        failed = len(self.verdicts) - int((self.column == _NONE).sum())
+        why = f"{counted(failed, 'request')} failed" if failed else "there is no answer"
+        return UnansweredError(
+            f"none of {counted(len(self.steps), 'step')} was answered: {why}",
+            where=str(self.origin or self.judge.profile.name),
+            expected="an answer to one step at least: without any there is no score",
+            remedy="run the model again, or name the file that its answers are in",
+        )
 
     def _place(self, sample_id: str) -> str:
         """The id, and the lines that hold it; only looked up for a message."""

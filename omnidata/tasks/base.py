@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import msgspec
 
-from omnidata.actions import Action, Box, Screen, Space, history_text
+from omnidata.actions import Action, Box, Screen, Sense, Space, history_text
 from omnidata.dialects import Asked
 from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, meant
 from omnidata.jsontext import hash_of, is_number
 from omnidata.loaders import files
-from omnidata.loaders.files import JsonFiles
+from omnidata.loaders.files import RowFiles
 from omnidata.loaders.load import load_data
-from omnidata.loaders.parquet import PictureFiles
 from omnidata.loaders.stored_steps import Positions, collect, numbered, row_ids
 from omnidata.mirror import local
 from omnidata.plugins import warn_of_misspelt
@@ -230,7 +229,7 @@ class Benchmark:
     profiles: Mapping[str, Profile]
     system: str = ""
     shown: Sequence[str] | None = None
-    files: JsonFiles | PictureFiles | None = None
+    files: RowFiles | None = None
     title: str = ""
     holds: str = ""
     expects: str = ""
@@ -378,6 +377,21 @@ class Benchmark:
         if step.action is None:
             return ()
         return (replace(step.action, then=()), *step.action.then)
+
+    @property
+    def label_sense(self) -> Sense:
+        """What a direction is said of in the labels from which models learn the benchmark.
+
+        A dialect that keeps the words of labels is read and written in this sense.
+        """
+        return "content"
+
+    def fed(self, step: Step) -> Screen | None:
+        """Width and height in pixels in which the row says that its picture was fed to a model.
+
+        They count for an answer in pixels without a receipt. By default rows do not say it.
+        """
+        return None
 
     def asked_of(self, step: Step) -> Asked | None:
         """What the prompt asks for of one step; None where it is neither an action nor a place.

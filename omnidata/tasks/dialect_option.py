@@ -124,10 +124,10 @@ class InDialect:
     """
 
     def __init__(self, task: Task, dialect: Dialect, system: str = "") -> None:
-        self.task = task
-        self.dialect = dialect
-        self._system = system
         own = cast("Benchmark", task)
+        self.task = task
+        self.dialect = dialect.in_sense(own.label_sense)
+        self._system = system
         self._asked = own.asked
         platform = PLATFORMS.get(task.platform)
         if self._asked is None:
@@ -512,11 +512,17 @@ class InDialect:
         return _Read(answer, said, "", len(actions) - len(taken)), receipt
 
     def _sent(self, step: Step, receipt: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """The receipt; for pixels one of the frame's, where it tells no size."""
+        """The receipt; for pixels one of the row or of the frame, where it tells no size.
+
+        A row says in what size its picture was fed by whoever kept it: it counts where the family's
+        pictures are fed in multiples of a number of pixels, of which that size is one.
+        """
         pixels = "px" in (self.dialect.frame.space, self._space or "px")
         if not pixels or min(step.screen) < 1 or shown(receipt, where=step.sample_id):
             return receipt
-        width, height = self._fed(step.screen)
+        told, frame = cast("Benchmark", self.task).fed(step), self.dialect.frame
+        resized = frame.factor > 1 and told is not None and not any(n % frame.factor for n in told)
+        width, height = told if told and resized else self._fed(step.screen)
         line = {"role": "screenshot", "width": width, "height": height}
         return {"parts": [{**line, "original": list(step.screen)}]}
 
@@ -534,7 +540,7 @@ class InDialect:
         self, step: Step, text: str, receipt: Mapping[str, Any] | None, rules: Rules
     ) -> bool:
         """Whether a text is an answer by these rules."""
-        sent = shown(receipt, where=step.sample_id)
+        sent = shown(self._sent(step, receipt), where=step.sample_id)
         try:
             self._spoken(text, sent.size if sent else self._fed(step.screen), rules)
         except UnreadError:

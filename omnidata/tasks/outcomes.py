@@ -18,9 +18,8 @@ from typing import Any, ClassVar, Final, TypedDict
 
 from omnidata.actions import Action
 from omnidata.errors import DataError, Finding
-from omnidata.files import ANY, open_file
 from omnidata.jsontext import hash_of
-from omnidata.loaders.files import HEAD, walk
+from omnidata.loaders.files import walk
 from omnidata.loaders.load import Note, reading, refuse_findings, size_of
 from omnidata.loaders.repository import is_repository
 from omnidata.metrics.intervals import named_methods
@@ -276,16 +275,6 @@ def named(one: Rollout) -> str:
 
 
 _PEEKED: Final = 500
-
-
-def head_of(path: Path) -> bytes:
-    """The beginning of a file, by which it is known.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    with open_file(path, ANY) as file:
-        return file.read(HEAD)
 
 
 # The question: did the agent succeed?

@@ -239,9 +239,12 @@ class TrlReward:
         sample_id: Sequence[str],
         receipt: Sequence[str] | None = None,
         log_metric: Callable[[str, float], None] | None = None,
+        log_extra: Callable[[str, list[str]], None] | None = None,
         **columns: object,
     ) -> list[float | None]:
         """The rewards, one for each completion; None where a step cannot be judged.
+
+        The table of completions, where the trainer writes one, gets the column `sample_id`.
 
         Raises:
             UsageError: the prompts have sound or clips, and the trainer leaves them out.
@@ -260,6 +263,8 @@ class TrlReward:
             )
             for name, text, shown, tokens in zip(sample_id, completions, receipts, ids, strict=True)
         ]
+        if log_extra:
+            log_extra("sample_id", list(sample_id))
         if log_metric:
             for column, value in (("TM", "type_match"), ("EM", "exact_match")):
                 known = [float(each[value]) for each in found if each[value] is not None]  # type: ignore[literal-required]

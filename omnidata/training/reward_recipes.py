@@ -25,6 +25,7 @@ from omnidata.jsontext import is_number
 from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.diagnosis import PLACED, off_by, way
 from omnidata.tasks.explaining import read_again
+from omnidata.tasks.phones.gui_r1 import token_f1
 from omnidata.types import Explanation, Step, Task, Verdict
 
 if TYPE_CHECKING:
@@ -161,29 +162,6 @@ RECIPES: Final[Mapping[RecipeName, Callable[[Judged], float]]] = {
 
 def _has_tags(text: str) -> bool:
     return _THOUGHT_AND_ANSWER.fullmatch(text) is not None
-
-
-def token_f1(said: str, wanted: str) -> float:
-    """F1 of two texts as sets of words, as GUI-R1 computes it.
-
-    Square brackets are left out, and case does not count. Of two single words one may be a part of
-    the other.
-
-    Examples:
-        >>> token_f1("Buy milk", "buy some milk")
-        0.8
-        >>> token_f1("down", "scrolldown")
-        1.0
-    """
-    one, other = (
-        {*text.replace("[", "").replace("]", "").lower().split()} for text in (said, wanted)
-    )
-    if len(one) == len(other) == 1:
-        (word,), (right,) = one, other
-        if word in right or right in word:
-            return 1.0
-    common = len(one & other)
-    return 2 * common / (len(one) + len(other)) if common else 0.0
 
 
 # Candidates of one answer, the likeliest first.

@@ -198,7 +198,7 @@ def test_score_reads_a_run_with_any_profile(sample: Path, tmp_path: Path) -> Non
     )  # fmt: skip
     assert release["profile"] == "omnigui-release"
     assert json.loads((tmp_path / "release" / "results.json").read_text()) == release
-    on_all = omnidata("score", "omnigui", sample, run / "predictions.jsonl", "--json")
+    on_all = omnidata("score", "omnigui", sample, run / "predictions.jsonl", "--json", code=1)
     assert as_json(on_all)["outcomes"]["missing"] == len(load(sample).steps) - 20
 
 
@@ -311,14 +311,14 @@ def test_scores_are_not_written_over_other_things(sample: Path, tmp_path: Path) 
     run, other = tmp_path / "run", tmp_path / "other.jsonl"
     omnidata("evaluate", "omnigui", sample, "--model", "baseline:center", "--out", run)
     before = (run / "results.json").read_bytes()
-    other.write_text("")
+    write_lines(other, [{"sample_id": load(sample).steps[0].sample_id, "output": "?"}])
     for place in (run, sample):
         done = omnidata("score", "omnigui", sample, other, "--out", place, code=2)
         assert "holds other things" in done.stderr
     assert (run / "results.json").read_bytes() == before
     omnidata("score", "omnigui", sample, run, "--out", run)
     for _ in "twice":
-        omnidata("score", "omnigui", sample, other, "--out", tmp_path / "scores")
+        omnidata("score", "omnigui", sample, other, "--out", tmp_path / "scores", code=1)
 
 
 def test_an_app_is_chosen_under_any_of_its_spellings(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from omnidata.tasks.omnigui.load import load
 from tests.adapters.servers import Fault
 from tests.cli.asking import server
 from tests.cli.running import as_json, omnidata
-from tests.trees import read_lines
+from tests.trees import read_lines, write_lines
 
 
 @pytest.mark.parametrize("verb", ["merge", "suite"])
@@ -49,9 +50,19 @@ def test_a_failed_step_of_a_part_makes_the_whole_exit_with_1(sample: Path, tmp_p
             "evaluate", "omnigui", sample, "--model", f"replay:{lines}",
             "--shard", f"{number}/2", "--out", tmp_path / str(number), code=1,
         )  # fmt: skip
-    done = omnidata("merge", tmp_path / "1", tmp_path / "2", "--out", tmp_path / "3", code=1)
+    parts = (tmp_path / "1", tmp_path / "2", "--out", tmp_path / "3")
+    assert "none of 149 steps was answered" in omnidata("merge", *parts, code=1).stderr
+    line = {"sample_id": load(sample).steps[0].sample_id, "output": "?"}
+    write_lines(lines, [line])
+    for number in (4, 5):
+        omnidata(
+            "evaluate", "omnigui", sample, "--model", f"replay:{lines}",
+            "--shard", f"{number - 3}/2", "--out", tmp_path / str(number), code=1,
+        )  # fmt: skip
+    done = omnidata("merge", tmp_path / "4", tmp_path / "5", "--out", tmp_path / "6", code=1)
     assert "api_error" in done.stderr
     assert "overall" in done.stdout
+    assert "148 of 149 steps have no full answer (148 api_error)" in " ".join(done.stdout.split())
 
 
 SUITE = """

@@ -15,7 +15,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from omnidata.run.log_samples import kit_samples
+from omnidata.run.answer_files import BadLines
+from omnidata.run.log_samples import Sample, kit_samples
 from tests.cli.running import as_json, omnidata
 from tests.loaders.desk import screenspot, spot
 
@@ -47,6 +48,10 @@ def dumped(folder: Path, form: str, answers: Sequence[Any], *, order: Sequence[i
     return path
 
 
+def _samples(path: Path) -> list[Sample]:
+    return [*kit_samples(path, BadLines(path))]
+
+
 def middle(row: Mapping[str, Any], width: int, height: int) -> str:
     x, y, w, h = row["bbox"]
     return f"pyautogui.click(x={(x + w / 2) / width:.4f}, y={(y + h / 2) / height:.4f})"
@@ -57,7 +62,7 @@ def test_an_answer_that_a_spreadsheet_takes_for_a_formula_is_kept(tmp_path: Path
     found = {
         form: [
             (sample.answer, sample.delivery)
-            for sample in kit_samples(dumped(tmp_path, form, given, order=[0, 1, 2, 3]))
+            for sample in _samples(dumped(tmp_path, form, given, order=[0, 1, 2, 3]))
         ]
         for form in ("tsv", "xlsx")
     }
@@ -74,7 +79,7 @@ def test_rows_are_found_by_what_they_say_and_failures_are_no_answers(
     table = dumped(tmp_path, form, answers, order=[2, 0, 3, 1])
     arguments = ("score", "screenspot", data, table, "--from", "vlmevalkit", "--json")
     units = ("-T", "coordinates=rel", "--profile", "screenspot-fixed")
-    results = as_json(omnidata(*arguments, *units, "--out", tmp_path / "scored"))
+    results = as_json(omnidata(*arguments, *units, "--out", tmp_path / "scored", code=1))
     assert results["outcomes"] == {"ok": 1, "unparsed": 2, "api_error": 1}
     lines = (tmp_path / "scored" / "scores.jsonl").read_text().splitlines()
     found = {line["sample_id"]: line for line in map(json.loads, lines)}
@@ -120,6 +125,7 @@ def test_an_answer_that_a_cell_cuts_off_is_truncated(tmp_path: Path) -> None:
         "-T",
         "coordinates=rel",
         "--json",
+        code=1,
     )
     assert as_json(done)["outcomes"]["truncated"] == 1
 
@@ -133,7 +139,7 @@ def test_an_answer_that_a_cell_cuts_off_is_truncated(tmp_path: Path) -> None:
         ("a.tsv", b"index\tprediction\n1\tx\ty\n", "more cells than the head"),
         ("a.tsv", b"index\tprediction\n1\n", "fewer cells than the head"),
         ("a.tsv", b'index\tprediction\n1\t"cut off he', "unexpected end of data"),
-        ("a.tsv", b"\xff\xfe", "cannot be read"),
+        ("a.tsv", b"\xff\xfei", "cannot be read"),
         ("a.json", b"{}", "no list of rows"),
         ("a.json", b"[", "cannot be read"),
         ("a.xlsx", b"PK", "cannot be read"),

@@ -97,7 +97,7 @@ def test_files_are_known_by_their_columns_and_not_by_their_names(tmp_path: Path)
     assert list(found.tasks) == ["12", "7"]
     (broken,) = (f for f in found.findings if f.code == "json-invalid")
     assert broken.where == str(data / "broken/13.json")
-    assert "JSON lines belong into a .jsonl file" in broken.expected
+    assert "no JSON (column 9" in broken.what
     assert list(read_library(data / "many.json").subtasks) == ["E", "F"]
 
 

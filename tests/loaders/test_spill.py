@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omnidata.jsontext import BROKEN, json_items
-from omnidata.loaders.files import json_rows
+from omnidata.loaders.row_files import read_rows
 from omnidata.loaders.spill import VARIABLE, Grouped
 from omnidata.loaders.stored_steps import StoredSteps
 from omnidata.tasks import get_task
@@ -161,7 +161,10 @@ def test_nothing_of_a_large_array_that_is_broken_is_used(
     path = tmp_path / "large.json"
     wide = json.dumps({"text": "é" * 1024**2}, ensure_ascii=False)
     path.write_text("[" + ", ".join([wide] * 10) + end, encoding="utf-8")
-    found = [(where, row if row is BROKEN else len(row["text"])) for where, row in json_rows(path)]
+    found = [
+        (line.where, line.row if line.row is BROKEN else len(line.row["text"]))
+        for line in read_rows(path)
+    ]
     assert found == (
         [(f"{path}, item {number}", 1024**2) for number in range(rows)]
         if rows

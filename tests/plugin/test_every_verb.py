@@ -164,7 +164,7 @@ def test_the_baselines_come_of_the_targets(world: World) -> None:
 def test_score_takes_anybodys_answers(world: World, said: Said, tmp_path: Path) -> None:
     rows = [{"sample_id": f"E0/{n}", "output": f"I shall do {json.dumps(CLICK)}"} for n in range(5)]
     answers = write_lines(tmp_path / "answers.jsonl", rows)
-    found = json.loads(said("score", "odyssey", world.data, answers, "--json"))
+    found = json.loads(said("score", "odyssey", world.data, answers, "--json", code=1))
     assert found["outcomes"] == {"ok": 5, "missing": STEPS - 5}
     assert found["overall"] == {"AMS": 1 / (STEPS - 1), "SR": 0.0}
 

@@ -386,7 +386,7 @@ def test_imported_answers_are_shown_with_the_data_that_one_names(
     answers, out = tmp_path / "answers.jsonl", tmp_path / "scored"
     answers.write_text(json.dumps({"sample_id": BESIDE, "output": "{}"}))
     data = sample / "Chirp"
-    omnidata("score", "omnigui", data, answers, "--out", out)
+    omnidata("score", "omnigui", data, answers, "--out", out, code=1)
     told = omnidata("report", out, "--html", tmp_path / "r.html", code=2).stderr
     assert "--data" in told
     done = omnidata("report", out, "--html", tmp_path / "r.html", "--data", data)

@@ -191,7 +191,7 @@ def test_counts_are_of_answers_that_came_whoever_gave_the_others(tmp_path: Path)
     ]
     answers = write_lines(tmp_path / "said.jsonl", said)
     options = ("-T", "history=predicted", "-T", "patches=0")
-    done = omnidata("score", "omnigui", tmp_path / "data", answers, *options, "--json")
+    done = omnidata("score", "omnigui", tmp_path / "data", answers, *options, "--json", code=1)
     results = json.loads(done.stdout)
     assert results["outcomes"] == {"ok": 5, "missing": 3}
     assert results["patched"]["not_asked"] == 1

@@ -99,7 +99,8 @@ def test_missing_answers_are_wrong_and_told_apart(tmp_path: Path) -> None:
     lines.write_text('{"sample_id": "metadata_success_detection/0", "output": "Answer: maybe"}\n')
     data = ROWS / FILES["criticbench"]
     for profile, unread in (("agentstudio-paper", 350), ("agentstudio-release", 0)):
-        found = as_json(run("score", "criticbench", data, lines, "--profile", profile, "--json"))
+        command = ("score", "criticbench", data, lines, "--profile", profile, "--json")
+        found = as_json(run(*command, code=1))
         assert found["overall"]["accuracy"] == 0.0
         assert found["outcomes"]["missing"] == 349
         counts = found["counts"]["confusion"]

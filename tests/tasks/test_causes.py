@@ -307,8 +307,9 @@ def test_an_explanation_that_is_none_costs_a_plug_in_its_causes_and_no_scores(
 
     monkeypatch.setattr(type(task.task), "explain", explain, raising=False)  # type: ignore[attr-defined]
     whole = np.ones(len(steps), dtype=np.bool_)
+    said = [Prediction(sample_id=steps[0].sample_id, output="?")]
     with pytest.warns(RuntimeWarning, match="explain") as told:
-        results = score(task, task.profiles["odyssey-ams"], steps, (), whole=whole)
+        results = score(task, task.profiles["odyssey-ams"], steps, said, whole=whole)
     assert len(told) == 1
     assert results["causes"]["overall"] == {"rule": results["counts"]["steps"]}
 

@@ -302,16 +302,19 @@ def test_trl_gets_rewards_in_order_and_tm_and_em(phone: Path) -> None:
     judge = TrlReward(Reward(get_task("omnigui"), phone), ends={9})
     said = [HIT, MISS, "I would tap.", HIT]
     logged: dict[str, float] = {}
+    columns: dict[str, list[str]] = {}
     got = judge(
         [[{"role": "user", "content": "?"}]] * 4,
         [[{"role": "assistant", "content": text}] for text in said],
         [[1, 9], [2, 9], [3, 9], [1, 1]],
         sample_id=[TAP] * 4,
         log_metric=logged.__setitem__,
+        log_extra=columns.__setitem__,
         trainer_state=None,
     )
     assert got == [1.0, 0.5, 0.0, 0.0]  # the last one was cut off
     assert logged == {"TM": 0.5, "EM": 0.25}
+    assert columns == {"sample_id": [TAP] * 4}  # by which its table is scored later
     assert pickle.loads(pickle.dumps(judge))([], ["x"], sample_id=[TAP]) == [0.0]
     with pytest.raises(UsageError, match="OmniGRPOTrainer"):
         judge([[{"role": "user", "content": [{"type": "audio"}]}]], ["x"], sample_id=[TAP])

@@ -18,10 +18,10 @@ from omnidata.actions import Action, Screen
 from omnidata.dialects.pyautogui import read_code
 from omnidata.dialects.pyautogui_actions import as_action
 from omnidata.errors import DataError, MediaError
-from omnidata.files import ANY, open_file
 from omnidata.jsontext import decode_utf8, is_number, json_lines
-from omnidata.loaders.files import HEAD, JsonFiles, Line, Look, images, walk
+from omnidata.loaders.files import Look, RowFiles, images, walk
 from omnidata.loaders.load import Note, RowContext, about, short
+from omnidata.loaders.row_files import Line, head_of
 from omnidata.media import Budget, image_size, recorded_seconds, resolve, unsafe
 from omnidata.tasks.agentnet.actions import (
     POINTED,
@@ -51,21 +51,16 @@ RECORDED: Final = "reduced_events_vis.jsonl"
 STEPS: Final[Mapping[Form, str]] = {"agentnet": "traj", "agentnetbench": "steps"}
 """The column that has a trajectory's steps."""
 
-_SIGNS: Final[Mapping[str, tuple[Form, tuple[bytes, ...]]]] = {
-    ".jsonl": ("agentnet", (b'"task_id"', b'"traj"')),
-    ".json": ("agentnetbench", (b'"task_id"', b'"ground_truth_actions"')),
-}
+_SIGNS: Final = ((b'"task_id"', b'"traj"'), (b'"task_id"', b'"ground_truth_actions"'))
 
 
 def _look(path: Path) -> Look:
-    if path.suffix not in _SIGNS:
-        return "other"
-    with open_file(path, ANY) as file:
-        head = file.read(HEAD)
-    return "known" if all(sign in head for sign in _SIGNS[path.suffix][1]) else "other"
+    head = head_of(path)
+    known = any(all(sign in head for sign in signs) for signs in _SIGNS)
+    return "known" if known else "other"
 
 
-JSON_FILES: Final = JsonFiles(
+FILES: Final = RowFiles(
     "JSON lines with task_id, instruction and traj (AgentNet), or a JSON file per trajectory with "
     "task_id and steps of image and ground_truth_actions (AgentNetBench)",
     _look,
@@ -79,14 +74,14 @@ def _find(data: Path) -> list[Path]:
         DataError: nothing of AgentNet is there.
     """
     try:
-        return JSON_FILES.find(data)
+        return FILES.find(data)
     except DataError:
         if not any(path.name == RECORDED for path in walk(data)):
             raise
     raise DataError(
         "a recording is there, but no trajectory that was made of it",
         where=str(data),
-        expected=JSON_FILES.columns,
+        expected=FILES.columns,
         remedy="`omnidata segment` cuts a recording of AgentNet's tool into steps of its own",
     )
 
@@ -364,11 +359,12 @@ class StepReader:
 
     def steps(self, found: Line) -> Iterator[Step]:
         """The steps of a trajectory, in order; none where it cannot be used."""
-        place, form = RowContext(found.where, self.note), _SIGNS[found.path.suffix][0]
+        place = RowContext(found.where, self.note)
+        form: Form = "agentnet" if STEPS["agentnet"] in found.row else "agentnetbench"
         rows = found.row.get(STEPS[form])
         if not isinstance(rows, list):
             what = f"it has no list {STEPS[form]}"
-            place.refuse("json-invalid", what, JSON_FILES.columns)
+            place.refuse("json-invalid", what, FILES.columns)
             return
         own = self._identity(found.row, place)
         if own is None or not self._are_usable(rows, place):
@@ -547,7 +543,7 @@ def read(data: Path, note: Note) -> Iterator[Step]:
         DataError: nothing of AgentNet is there.
     """
     reader = StepReader(data if data.is_dir() else data.parent, note)
-    for line in JSON_FILES.rows(_find(data), note):
+    for line in FILES.rows(_find(data), note):
         yield from reader.steps(line)
 
 

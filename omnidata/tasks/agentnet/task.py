@@ -171,7 +171,7 @@ class AgentNet(Benchmark):
     )
     question = "Task: {instruction}\n\nActions so far:\n{history}"
     shown = ("screenshot",)
-    files = loader.JSON_FILES
+    files = loader.FILES
     sources = (
         Publication(
             "AgentNet",

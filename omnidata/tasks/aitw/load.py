@@ -23,6 +23,7 @@ from omnidata.loaders.load import (
     load_data,
     picture_broken,
     short,
+    size_of,
     stated_size,
 )
 from omnidata.loaders.repository import is_repository, read_manifest
@@ -208,6 +209,8 @@ class StepReader:
     def _picture(self, line: Line, number: int, sample_id: str) -> tuple[MediaRef | None, Screen]:
         if line.record is not None:
             return self._within(line, sample_id)
+        if line.held is not None:
+            return line.held, size_of(line.held)
         return self._beside(line, number, sample_id)
 
     def _within(self, line: Line, sample_id: str) -> tuple[MediaRef | None, Screen]:

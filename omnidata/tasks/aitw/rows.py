@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 from omnidata.actions import Action, Pair, Point, Screen
 from omnidata.errors import DataError, Finding
-from omnidata.files import ANY, open_file
 from omnidata.jsontext import decode, is_integer, is_number
 from omnidata.loaders import files, tfrecord
 from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.load import Note, short
+from omnidata.loaders.row_files import head_of, read_rows
 from omnidata.loaders.tfrecord import Example, Record, read_example, records
 from omnidata.tasks.phones.actions import (
     BACK,
@@ -32,12 +32,14 @@ from omnidata.tasks.phones.actions import (
     Truth,
     gesture,
 )
+from omnidata.types import MediaRef
 
 # Where Android in the Wild lies, in its three forms, known by their columns.
 #
 # TFRecords            one example per step: the dataset's own form
-# NAME.json            one list of steps per episode, NAME_0.png and so on beside it: Android in
-#                      the Zoo; with image sizes and boxes from 0 to 1: AgentCPM-GUI's CAGUI
+# NAME.json            rows of steps, in the release a list per episode, NAME_0.png and so on
+#                      beside it: Android in the Zoo; with image sizes and boxes from 0 to 1:
+#                      AgentCPM-GUI's CAGUI
 
 Row = Mapping[str, Any]
 Form = Literal["aitw", "aitz", "cagui"]
@@ -51,7 +53,9 @@ _SIGNS = (b'"result_touch_yx"', b'"result_action_type"')
 _FOREIGN = (b'"result_touch_xy"', b'"video_path"', b'"current_video"')
 """Columns of OmniGUI, whose numbers have other meanings."""
 
-_HEAD = 1024**2
+_SHOTS = ("image", "screenshot", "image_path")
+"""Columns of Parquet that hold a screenshot themselves."""
+
 _PEEKED = 20
 
 
@@ -66,6 +70,7 @@ class Line:
         form: what it is a row of.
         record: the record that holds the picture; None for a row of a JSON file.
         picture: where the picture lies in the record's data.
+        held: the picture, where the file of rows holds it itself.
     """
 
     where: str
@@ -74,6 +79,7 @@ class Line:
     form: Form
     record: Record | None = None
     picture: slice | None = None
+    held: MediaRef | None = None
 
 
 SPLITS = "splits"
@@ -88,7 +94,7 @@ def find(data: Path) -> list[Path]:
         OSError: a file cannot be read.
     """
     looks = {path: _look(path) for path in files.walk(data)}
-    expected = f"TFRecords with {FEATURES}; or JSON files of steps with {COLUMNS}"
+    expected = f"TFRecords with {FEATURES}; or rows of steps with {COLUMNS}"
     return files.chosen(data, looks, expected)
 
 
@@ -109,14 +115,16 @@ def recognises(data: Path) -> bool:
 
 
 def _may_be(path: Path) -> bool:
-    return path.suffix == ".json" or tfrecord.may_hold_records(path)
+    return files.holds_rows(path) or tfrecord.may_hold_records(path)
 
 
 def _look(path: Path) -> files.Look:
-    if path.suffix != ".json":
+    if not files.holds_rows(path):
         return tfrecord.look(path, frozenset({"results/action_type"}))
-    with open_file(path, ANY) as file:
-        head = file.read(_HEAD)
+    try:
+        head = head_of(path)
+    except DataError:
+        return "broken"
     ours = all(sign in head for sign in _SIGNS) and not any(sign in head for sign in _FOREIGN)
     return "known" if ours else "other"
 
@@ -139,17 +147,15 @@ def read(paths: Sequence[Path], note: Note) -> Iterator[Line]:
         note: takes the findings.
     """
     for path in paths:
-        yield from _steps(path, note) if path.suffix == ".json" else _examples(path, note)
+        yield from _steps(path, note) if files.holds_rows(path) else _examples(path, note)
 
 
 def _steps(path: Path, note: Note) -> Iterator[Line]:
-    for where, row in files.json_rows(path):
-        if where == str(path):
-            note(_broken(where, "the file is no list of steps", "one list of JSON objects"))
-        elif isinstance(row, dict):
-            yield Line(where, path, row, form_of(row))
+    for line in read_rows(path):
+        if isinstance(line.row, dict):
+            yield Line(line.where, path, line.row, form_of(line.row), held=line.picture(_SHOTS))
         else:
-            note(_broken(where, "the step is no object", "a JSON object"))
+            note(files.not_an_object(line, f"steps with {COLUMNS}"))
 
 
 def form_of(row: Row) -> Form:

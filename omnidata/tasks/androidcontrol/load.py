@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import OPPOSITE, Action, Screen, centre, convert
-from omnidata.errors import DataError, Finding, MediaError
+from omnidata.errors import DataError, Finding, MediaError, UsageError
 from omnidata.jsontext import BROKEN, decode
 from omnidata.loaders import files, tfrecord
 from omnidata.loaders.files import SKIPPED
@@ -27,6 +27,7 @@ from omnidata.tasks.androidcontrol.forest import Bounds, bounds_of, elements_of
 from omnidata.tasks.observation import Element, broken_tree, pack, unpack
 from omnidata.tasks.phones.actions import Rect, Truth, middle, read_call
 from omnidata.tasks.phones.splits import read_splits
+from omnidata.tasks.phones.step_rows import BOXES, WordSense, check_sense
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
 
 Row = Mapping[str, Any]
@@ -91,7 +92,7 @@ def rects_of(row: Row, screen: Screen, places: Places) -> tuple[Rect, ...]:
     """
     packed = row.get(FOREST)
     try:
-        found = places(unpack(packed)) if isinstance(packed, str) else row.get(json_rows.BOXES, ())
+        found = places(unpack(packed)) if isinstance(packed, str) else row.get(BOXES, ())
     except ValueError:
         return ()
     width, height = screen
@@ -225,15 +226,23 @@ class EpisodeReader:
             shots = self._pictures(path, record, example, sizes, notes)
             yield from self._episode(name, features, sizes, shots, example)
 
-    def of_rows(self, data: Path, *, low: bool) -> Sequence[Step]:
+    def of_rows(self, data: Path, *, low: bool, scroll: WordSense | None) -> Sequence[Step]:
         """The steps of rows of JSON.
 
         Args:
             data: as the user named it.
             low: whether they need an instruction of their own.
+            scroll: as in `load`.
+
+        Raises:
+            DataError: there are rows, and not one has an action.
         """
         told: list[Finding] = []
-        steps = collect(json_rows.Reader(told.append, low, worded, self._tags).steps(data))
+        reader = json_rows.reader(
+            told.append, low=low, said=scroll, worded=worded, tags_of=self._tags
+        )
+        rows = json_rows.FILES.rows(json_rows.FILES.find(data), told.append)
+        steps = collect(reader.steps(rows, data))
         there = Positions(steps)
         errors = (found for found in told if found.severity == "error")
         self.skipped = sum(not any(name in there for name in found.sample_ids) for found in errors)
@@ -403,7 +412,12 @@ _PEEKED = 20
 
 
 def load(
-    data: Path | str, *, strict: bool = False, check_media: bool = True, low: bool = False
+    data: Path | str,
+    *,
+    strict: bool = False,
+    check_media: bool = True,
+    low: bool = False,
+    scroll: WordSense | None = None,
 ) -> LoadedDataset:
     """Read episodes; no picture is decoded.
 
@@ -418,22 +432,25 @@ def load(
         strict: make the first finding an error.
         check_media: look whether the pictures are whole.
         low: rows of JSON need an instruction of their own.
+        scroll: what the directions of rows of JSON are said of; None as `json_rows` has it.
 
     Returns:
         Steps in the order of the records, named `<episode_id>/<number>`.
 
     Raises:
         DataError: no readable episode is there, or `strict` and there is a finding.
+        UsageError: `scroll` says of a repository or of TFRecords what is not so.
     """
     data = Path(data)
-    return load_data(
+    source = load_data(
         data,
         "androidcontrol",
         TAGS,
-        lambda: _read(data, check_media=check_media, low=low),
+        lambda: _read(data, check_media=check_media, low=low, scroll=scroll),
         strict=strict,
         check_media=check_media,
     )
+    return check_sense(source, scroll)
 
 
 EXPECTED = f"TFRecords whose examples have {', '.join(sorted(FEATURES))}; {json_rows.FILES.columns}"
@@ -485,11 +502,18 @@ def fingerprint(data: Path) -> str:
     return files.fingerprint([*paths, *splits], root)
 
 
-def _read(data: Path, *, check_media: bool, low: bool) -> LoadedDataset:
+def _read(data: Path, *, check_media: bool, low: bool, scroll: WordSense | None) -> LoadedDataset:
     findings: list[Finding] = []
     reader = EpisodeReader(data if data.is_dir() else data.parent, findings.append, check_media)
-    steps = reader.of_rows(data, low=low) if is_json(data) else ()
+    steps = reader.of_rows(data, low=low, scroll=scroll) if is_json(data) else ()
     if not steps and not findings:
+        if scroll == "finger":
+            raise UsageError(
+                "the directions of AndroidControl's own records are said of the content",
+                where=f"-T scroll={scroll}",
+                expected="scroll=content, or rows of JSON",
+                remedy="leave it out",
+            )
         steps = collect(reader.of_records(find(data)))
     if not steps:
         first = findings[0] if findings else None

@@ -25,7 +25,16 @@ from omnidata.tasks.phones.actions import (
     read_call,
 )
 from omnidata.tasks.phones.answers import name_of
-from omnidata.tasks.phones.task import HISTORY, SPACES, Evaluator, PhoneTask, Wording, unsized
+from omnidata.tasks.phones.task import (
+    GUI_R1,
+    HISTORY,
+    SENSES,
+    SPACES,
+    Evaluator,
+    PhoneTask,
+    Wording,
+    unsized,
+)
 from omnidata.tasks.published import HISTORY as HISTORY_TABLE
 from omnidata.tasks.published import Published, read_published
 from omnidata.types import LoadedDataset, Publication, Remote, Step
@@ -39,9 +48,9 @@ class AndroidControl(PhoneTask):
     """AndroidControl: what does the agent do next on the phone?
 
     Args:
-        options: `history`, `coordinates`, `observation`, `a11y_tokens`, and `level`: "high" tells
-            the goal of the episode, "low" the instruction of the step; unknown ones are a
-            `UsageError`.
+        options: `history`, `coordinates`, `observation`, `a11y_tokens`; `level`: "high" tells the
+            goal of the episode, "low" the instruction of the step; `scroll`: what directions in
+            rows of JSON are said of. Unknown ones are a `UsageError`.
     """
 
     title = "AndroidControl"
@@ -90,12 +99,14 @@ class AndroidControl(PhoneTask):
             "app or going back are wrong here",
             truth=partial(truth_of, places=labelled_bounds),
         ),
+        "gui-r1": GUI_R1,
     }
     by: ClassVar[Mapping[str, Sequence[str]]] = {"split": ("train", "validation", "test")}
     allowed: Mapping[str, Sequence[str]] = {
         "level": ("high", "low"),
         "history": HISTORY,
         "coordinates": SPACES,
+        "scroll": SENSES,
         **OPTIONS,
     }
     wording = Wording(
@@ -126,7 +137,9 @@ class AndroidControl(PhoneTask):
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations."""
         low = self.options["level"] == "low"
-        return loader.load(data, check_media=check_media, strict=strict, low=low)
+        return loader.load(
+            data, check_media=check_media, strict=strict, low=low, scroll=self.said_sense
+        )
 
     def detect(self, data: Path) -> bool:
         """Whether one of the first files there is AndroidControl's."""

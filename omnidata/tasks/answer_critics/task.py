@@ -17,9 +17,9 @@ import numpy as np
 
 from omnidata.actions import Action, Screen, Space
 from omnidata.errors import Finding
-from omnidata.files import ANY, open_file
-from omnidata.loaders.files import HEAD, JsonFiles, Line, Look
+from omnidata.loaders.files import Look, RowFiles
 from omnidata.loaders.load import Note, RowContext, about
+from omnidata.loaders.row_files import Line, head_of
 from omnidata.metrics.calibration import calibration
 from omnidata.metrics.classification import RATES
 from omnidata.metrics.paired import Unit
@@ -202,8 +202,7 @@ class _Looking:
     name: Name
 
     def __call__(self, path: Path) -> Look:
-        with open_file(path, ANY) as file:
-            head = file.read(HEAD)
+        head = head_of(path)
         asks = re.search(rb'"asks"\s*:\s*"([a-z-]+)"', head)
         known = asks and asks[1].decode() == self.name and b'"turns"' in head
         return "known" if known else "other"
@@ -273,7 +272,7 @@ class Critic(Benchmark):
         self.question = "\n".join(
             (_BEGINS[self._task], _STEP, _ANSWERED, _SIZED, _ASKS[self._task], _HOW)
         )
-        self.files: JsonFiles = JsonFiles(
+        self.files: RowFiles = RowFiles(
             f'JSON lines of "asks": "{name}", with turns, media and right', _Looking(self._task)
         )
         self.derivation = Derivation(

@@ -15,9 +15,9 @@ from typing import Any, Final, Literal
 
 from omnidata.actions import Action, Box, Screen
 from omnidata.errors import MediaError
-from omnidata.files import ANY, open_file
-from omnidata.loaders.files import HEAD, JsonFiles, Line, Look, images
-from omnidata.loaders.load import Note, RowContext, about, short
+from omnidata.loaders.files import Look, RowFiles, images
+from omnidata.loaders.load import Note, RowContext, about, short, size_of
+from omnidata.loaders.row_files import Line, head_of
 from omnidata.media import image_size
 from omnidata.types import MediaRef, Modality, Step
 
@@ -35,13 +35,12 @@ _SHARES: Final = re.compile(r"<([\d.]{1,30}), ?([\d.]{1,30}), ?([\d.]{1,30}), ?(
 
 
 def _look(path: Path) -> Look:
-    with open_file(path, ANY) as file:
-        head = file.read(HEAD)
+    head = head_of(path)
     tasks = any(b'"%s"' % task.encode() in head for task in FORMS)
     return "known" if tasks and all(sign in head for sign in _SIGNS) else "other"
 
 
-FILES: Final = JsonFiles(
+FILES: Final = RowFiles(
     "cap.jsonl and ocr.jsonl of task, image, abs_position and text, with images/ beside", _look
 )
 
@@ -147,6 +146,8 @@ class Reader:
     def _picture(self, line: Line) -> tuple[MediaRef | None, Screen]:
         """The screenshot, where the release has it, and its size."""
         value = line.row.get("image")
+        if held := line.picture(("image",)):
+            return held, size_of(held)
         if not isinstance(value, str) or not value:
             return None, implied_size(line.row)
         if line.path not in self._folders:

@@ -2,23 +2,30 @@
 
 Source: OpenGVLab/GUI-Odyssey, `introduction.md` and `data/format_converter.py`, which turns rows
 into the commands that its evaluator compares. All places are from 0 to 1000.
+
+Rows of single steps are read too, in the forms of `omnidata.tasks.phones.step_rows`. A direction in
+OS-Atlas's texts and GUI-R1's columns is that of the finger here, as in the dataset itself: of the
+17,920 published rows of OS-Atlas's test set 1,149 scroll UP and 143 DOWN.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from omnidata.actions import Action, Pair, Point, Screen, heading
 from omnidata.errors import MediaError
-from omnidata.files import ANY, open_file
 from omnidata.jsontext import as_name, is_number, json_file
-from omnidata.loaders.files import HEAD, JsonFiles, Line, Look, images, walk
+from omnidata.loaders.files import Look, RowFiles, images, walk
 from omnidata.loaders.load import Note, RowContext, about, short, stated_size
+from omnidata.loaders.row_files import Line, head_of
 from omnidata.media import image_size, unsafe
+from omnidata.tasks.phones import step_rows
 from omnidata.tasks.phones.actions import BACK, COMPLETE, HOME, IMPOSSIBLE, RECENTS, Rect
+from omnidata.tasks.phones.step_rows import WordSense, is_graded, is_of_odyssey, read_any
 from omnidata.types import MediaRef, Modality, Step
 
 Row = Mapping[str, Any]
@@ -40,19 +47,53 @@ _EPISODE: Final = "an object with episode_id, device_info, task_info, step_lengt
 _WHOLE: Final = "all_anno.json"
 _SIGNS: Final = (b'"task_info"', b'"device_info"', b'"step_length"', b'"steps"')
 _MAX_SPLITS: Final = 64 * 1024**2
+_ACTS: Final = re.compile(
+    rb'"action"\s*+:\s*+"(?:(?:CLICK|LONG_PRESS) [<\[]|(?:SCROLL|TYPE) \[|PRESS_'
+    rb'|COMPLETE"|IMPOSSIBLE")'
+)
+LABELS: Final[WordSense] = "finger"
 
 
 def _look(path: Path) -> Look:
-    with open_file(path, ANY) as file:
-        head = file.read(HEAD)
-    return "known" if all(sign in head for sign in _SIGNS) else "other"
+    head = head_of(path)
+    return "known" if _is_annotation(head) or is_graded(head) or _ACTS.search(head) else "other"
 
 
-FILES: Final = JsonFiles(
+def _is_annotation(head: bytes) -> bool:
+    return all(sign in head for sign in _SIGNS)
+
+
+FILES: Final = RowFiles(
     "annotations/*.json, each an object of episode_id, device_info, task_info, step_length and "
-    "steps, with screenshots/ and splits/ beside",
+    "steps, with screenshots/ and splits/ beside; or rows of a picture, an instruction and an "
+    "action (gt_action, gt_bbox)",
     _look,
 )
+
+
+def find(data: Path) -> list[Path]:
+    """The annotations, sorted; where there are none, the files of rows.
+
+    Raises:
+        DataError: there are neither.
+        OSError: a file cannot be read.
+    """
+    paths = FILES.find(data)
+    return [path for path in paths if _is_annotation(head_of(path))] or paths
+
+
+def recognises(data: Path) -> bool:
+    """Whether one of the first files there is GUI-Odyssey's, and no other benchmark's.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    return replace(FILES, look=_look_alone).recognises(data)
+
+
+def _look_alone(path: Path) -> Look:
+    head = head_of(path)
+    return "known" if _is_annotation(head) or is_of_odyssey(path, head) else "other"
 
 
 def action_of(row: Row) -> Action:
@@ -84,6 +125,23 @@ def action_of(row: Row) -> Action:
     if name in ("INCOMPLETE", "IMPOSSIBLE"):
         return IMPOSSIBLE
     raise ValueError(f"the action is {short(name)} with {short(info)}")
+
+
+_APPS: Final = ("wait", "open_app")
+_EXPECTED_ROW: Final = (
+    "click, long_press, scroll, type, press_home, press_back, press_recent, complete or impossible"
+)
+
+
+def _act(call: Row) -> Action:
+    """What a call of a row does.
+
+    Raises:
+        ValueError: it is no action of the dataset.
+    """
+    if call.get("action_type") in _APPS:
+        raise ValueError(f"GUI-Odyssey has no {call['action_type']}")
+    return replace(read_any(call), words=None)
 
 
 def _points(value: object, count: int) -> list[Point]:
@@ -148,20 +206,31 @@ class Reader:
         note: takes the findings.
         splits: as `read_splits` gives them.
         low: whether rows need an instruction of their own.
+        said: what directions in words are said of, where the user says it.
     """
 
     note: Note
     splits: Mapping[str, Mapping[str, str]]
     low: bool
+    said: WordSense | None = None
     _shots: dict[Path, dict[str, str]] = field(default_factory=dict)
 
     def steps(self, data: Path) -> Iterator[Step]:
-        """The steps of all episodes."""
-        paths = FILES.find(data)
+        """The steps of all episodes, or of rows of single steps where there are no annotations."""
+        paths = find(data)
+        if not _is_annotation(head_of(paths[0])):
+            rows = step_rows.Reader(
+                self.note, self.low, LABELS, self.said, _act, _EXPECTED_ROW, self._tags
+            )
+            yield from rows.steps(FILES.rows(paths, self.note), data)
+            return
         # The first release has every episode twice: in a file of its own, and in one of them all.
         own = [path for path in paths if path.name != _WHOLE]
         for line in FILES.rows(own or paths, self.note):
             yield from self._episode(line)
+
+    def _tags(self, name: str) -> dict[str, str]:
+        return {**self.splits.get(name, {})}
 
     def _episode(self, line: Line) -> Iterator[Step]:
         row, name = line.row, as_name(line.row.get("episode_id"))

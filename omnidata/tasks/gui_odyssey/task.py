@@ -11,10 +11,12 @@ from omnidata.errors import Finding
 from omnidata.loaders import files
 from omnidata.tasks.gui_odyssey import load as loader
 from omnidata.tasks.gui_odyssey import rules
-from omnidata.tasks.phones import agentcpm, answers
+from omnidata.tasks.phones import agentcpm, answers, step_rows
 from omnidata.tasks.phones.actions import DIRECTIONS, HOME, RECENTS, Truth, direction_of, middle
 from omnidata.tasks.phones.task import (
+    GUI_R1,
     HISTORY,
+    SENSES,
     SPACES,
     Evaluator,
     PhoneTask,
@@ -23,7 +25,7 @@ from omnidata.tasks.phones.task import (
     unsized,
 )
 from omnidata.tasks.published import Published, read_published
-from omnidata.types import Publication, Remote, Step
+from omnidata.types import LoadedDataset, Publication, Remote, Step
 
 _ODYSSEY = "GUI-Odyssey (Lu et al., 2024): its EM is the paper's AMS"
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025), which has no elements here"
@@ -43,6 +45,8 @@ _NAMES: Mapping[str, str] = {
 
 def truth_of(row: Mapping[str, Any], screen: Screen) -> Truth | None:
     """What a row says was done, and the element that was touched; None where it is no action."""
+    if step_rows.ROW in row:
+        return step_rows.truth_of(row, screen)
     try:
         action = relative(loader.action_of(row), screen, None)
     except ValueError:
@@ -65,8 +69,9 @@ class GuiOdyssey(PhoneTask):
     """GUI-Odyssey: what does the agent do next, in a task across several apps?
 
     Args:
-        options: `history`, `coordinates`, and `level`: "high" tells the goal of the episode, "low"
-            the instruction of the step; unknown ones are a `UsageError`.
+        options: `history`, `coordinates`; `level`: "high" tells the goal of the episode, "low" the
+            instruction of the step; `scroll`: what directions in words are said of, in rows and in
+            dialects that keep their words. Unknown ones are a `UsageError`.
     """
 
     title = "GUI-Odyssey"
@@ -98,6 +103,7 @@ class GuiOdyssey(PhoneTask):
         ),
     )
     files = loader.FILES
+    labels = loader.LABELS
     tags = loader.TAGS
     roles = loader.ROLES
     subsets = tuple(part for parts in loader.PARTS.values() for part in parts)
@@ -113,12 +119,14 @@ class GuiOdyssey(PhoneTask):
             truth=prepared,
         ),
         "agentcpm-fixed": Evaluator(unsized(agentcpm.fixed), 140, source=_AGENTCPM + _MENDED),
+        "gui-r1": GUI_R1,
     }
     by: ClassVar[Mapping[str, Sequence[str]]] = {"category": (), "device": (), **loader.PARTS}
     allowed: Mapping[str, Sequence[str]] = {
         "level": ("high", "low"),
         "history": HISTORY,
         "coordinates": SPACES,
+        "scroll": SENSES,
     }
     wording = Wording(
         actions=(
@@ -145,12 +153,22 @@ class GuiOdyssey(PhoneTask):
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step]:
         """Read the episodes."""
         splits = loader.read_splits(loader.split_files(data), note)
-        return loader.Reader(note, splits, self.options["level"] == "low").steps(data)
+        low = self.options["level"] == "low"
+        return loader.Reader(note, splits, low, self.said_sense).steps(data)
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
+        """Read the episodes, or those of a Parquet repository."""
+        source = super().load(data, check_media=check_media, strict=strict)
+        return step_rows.check_sense(source, self.said_sense)
+
+    def detect(self, data: Path) -> bool:
+        """Whether one of the first files there is GUI-Odyssey's."""
+        return loader.recognises(data)
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the annotations and the splits."""
+        """SHA-256 over the annotations, or the rows, and the splits."""
         root = data if data.is_dir() else data.parent
-        return files.fingerprint([*loader.FILES.find(data), *loader.split_files(data)], root)
+        return files.fingerprint([*loader.find(data), *loader.split_files(data)], root)
 
     @property
     def published(self) -> Published:
@@ -161,6 +179,8 @@ class GuiOdyssey(PhoneTask):
         """The goal of the episode, or the step's own instruction."""
         if self.options["level"] == "high":
             return step.instruction
+        if step_rows.ROW in step.source:
+            return str(step.source["step_instructions"][0])
         return str(step.source["low_level_instruction"])
 
     def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:

@@ -15,8 +15,9 @@ from typing import Any, Final
 from omnidata.actions import Action, Box, Kind, Screen, Space, centre
 from omnidata.dialects import CannotSayError
 from omnidata.jsontext import BROKEN, as_name, compact, decode, hash_of, whole_number
+from omnidata.loaders.files import Look, RowFiles, images
 from omnidata.loaders.load import Note, RowContext, about, short, size_of
-from omnidata.loaders.parquet import PicturedRow, PictureFiles
+from omnidata.loaders.row_files import Line, head_of
 from omnidata.loaders.spill import Grouped
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import answer_space, place, point_of
@@ -32,13 +33,23 @@ from omnidata.tasks.mind2web.rules import (
     wanted_of,
 )
 from omnidata.tasks.points import UNITS
-from omnidata.types import PLACE, Publication, Remote, Step, Target
+from omnidata.types import PLACE, MediaRef, Publication, Remote, Step, Target
 
-_FILES: Final = PictureFiles(
+_SIGNS: Final = tuple(
+    b'"%s"' % column
+    for column in (b"annotation_id", b"action_uid", b"operation", b"pos_candidates")
+)
+
+
+def _look(path: Path) -> Look:
+    head = head_of(path)
+    return "known" if all(sign in head for sign in _SIGNS) else "other"
+
+
+_FILES: Final = RowFiles(
     "Parquet files of annotation_id, action_uid, operation, pos_candidates, confirmed_task and "
-    "screenshot",
-    frozenset({"annotation_id", "action_uid", "operation", "pos_candidates", "screenshot"}),
-    "screenshot",
+    "screenshot, or the same rows as JSON",
+    _look,
     unread=("raw_html", "cleaned_html", "neg_candidates"),
 )
 _QUESTION: Final = """\
@@ -105,17 +116,16 @@ class Mind2Web(Benchmark):
 
     def steps(self, data: Path, note: Note) -> Iterator[Step | None]:
         """Read the rows, each task's together."""
-        tasks: Grouped[PicturedRow] = Grouped()
-        for path in _FILES.find(data):
-            for line in _FILES.rows(path):
-                own = as_name(line.row.get("annotation_id"))
-                if own is None or as_name(line.row.get("action_uid")) is None:
-                    RowContext(line.where, note).refuse(
-                        "id-missing", "the row has no annotation_id or action_uid", "both"
-                    )
-                    yield None
-                else:
-                    tasks.add(own, line)
+        tasks: Grouped[Line] = Grouped()
+        for line in _FILES.rows(_FILES.find(data), note):
+            own = as_name(line.row.get("annotation_id"))
+            if own is None or as_name(line.row.get("action_uid")) is None:
+                RowContext(line.where, note).refuse(
+                    "id-missing", "the row has no annotation_id or action_uid", "both"
+                )
+                yield None
+            else:
+                tasks.add(own, line)
         for own, numbers in zip(tasks.groups, tasks, strict=True):
             yield from _task(own, [tasks[number] for number in numbers], note)
 
@@ -175,7 +185,7 @@ class Mind2Web(Benchmark):
         return Action(kind, start, text=None if kind == "tap" else str(value or ""))
 
 
-def _task(own: str, lines: Sequence[PicturedRow], note: Note) -> Iterator[Step | None]:
+def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
     """The steps of one task, in the order of its actions; rows of some are not published."""
     numbers = [whole_number(decode(str(line.row.get("target_action_index")))) for line in lines]
     known = {n for n in numbers if n is not None and 0 <= n < 1000}
@@ -192,7 +202,8 @@ def _task(own: str, lines: Sequence[PicturedRow], note: Note) -> Iterator[Step |
             at.refuse("instruction-missing", "there is no confirmed_task", "a text")
             yield None
             continue
-        screens[index] = screen = size_of(line.picture)
+        shot = _shot(line)
+        screens[index] = screen = size_of(shot)
         told = [*(row.get("action_reprs") or ())][:1000]
         told += [None] * (index + 1 - len(told))
         done[index] = _action(row, told[index], screen, at)
@@ -201,10 +212,19 @@ def _task(own: str, lines: Sequence[PicturedRow], note: Note) -> Iterator[Step |
         named = {"split": split} | {tag: row.get(tag) for tag in ("domain", "subdomain", "website")}
         tags = {tag: value for tag, value in named.items() if isinstance(value, str) and value}
         yield Step(
-            name, own, index, len(lines), text, screen, {"screenshot": line.picture}, tuple(past),
+            name, own, index, len(lines), text, screen, {"screenshot": shot}, tuple(past),
             tuple(screens.get(number, screen) for number in range(index)),
             done[index], tags, {"row": _plain(row)},
         )  # fmt: skip
+
+
+def _shot(line: Line) -> MediaRef | None:
+    """The page: in the row, or a file that it names."""
+    name = line.row.get("screenshot")
+    if held := line.picture(("screenshot",)):
+        return held
+    folder = images(line.path, ("screenshots", "images"))
+    return MediaRef("image", folder, name) if isinstance(name, str) and name else None
 
 
 def _past(words: object) -> Action | None:

@@ -14,18 +14,10 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
-from omnidata.files import ANY, open_file
 from omnidata.jsontext import BROKEN
-from omnidata.loaders.files import (
-    HEAD,
-    SKIPPED,
-    JsonFiles,
-    Line,
-    Look,
-    check_media_files,
-    json_rows,
-)
+from omnidata.loaders.files import SKIPPED, Look, RowFiles, check_media_files
 from omnidata.loaders.load import Note, RowContext, about, load_data, tag_of
+from omnidata.loaders.row_files import Line, head_of, read_rows
 from omnidata.loaders.stored_steps import collect, row_ids
 from omnidata.loaders.task_library import EVALUATIONS, Library, Subtask, TaskGraph, Trajectory
 from omnidata.media import Budget, image_size, resolve, unsafe
@@ -58,7 +50,7 @@ COLUMNS: Mapping[Kind, str] = {
 
 _PEEKED = 20
 _SIGNS = (b'"instruction_template"', b'"dag"', b'"actions"', b'"observations"')
-_SUFFIXES = (".json", ".jsonl")
+_SUFFIXES = (".json", ".jsonl", ".ndjson", ".parquet")
 
 
 def kind_of(row: object) -> Kind | None:
@@ -106,18 +98,17 @@ def _look(path: Path) -> Look:
     A document is not decoded where nothing in its first megabyte looks like ours: other benchmarks
     have documents of hundreds of them.
     """
-    if path.suffix == ".json":
-        with open_file(path, ANY) as file:
-            head = file.read(HEAD)
+    if path.suffix != ".jsonl":
+        head = head_of(path)
         if not any(sign in head for sign in _SIGNS):
             return "other"
-    first = [value for _, value in islice(json_rows(path), _PEEKED)]
+    first = [line.row for line in islice(read_rows(path), _PEEKED)]
     if any(map(kind_of, first)):
         return "known"
     return "broken" if first and all(value is BROKEN for value in first) else "other"
 
 
-JSON_FILES = JsonFiles(
+FILES = RowFiles(
     "JSON lines, or files with a JSON object or a list of them: "
     + "; or ".join(f"a {kind} with {columns}" for kind, columns in COLUMNS.items()),
     _look,
@@ -323,7 +314,7 @@ def read_library(data: Path | str, *, check_orders: bool = True) -> Library:
     note = findings.append
     root = picture_root(data)
     lines: dict[Kind, list[Line]] = {"subtask": [], "task": [], "trajectory": []}
-    for line in JSON_FILES.rows(JSON_FILES.find(data), note):
+    for line in FILES.rows(FILES.find(data), note):
         kind = kind_of(line.row)
         if kind is None:
             RowContext(line.where, note).refuse(
@@ -494,7 +485,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         steps,
         findings,
         _skipped(findings),
-        JSON_FILES.fingerprint(data),
+        FILES.fingerprint(data),
         row_ids(steps, range(len(steps))),
         TAGS,
         ROLES,

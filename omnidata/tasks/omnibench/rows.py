@@ -18,8 +18,9 @@ from omnidata.actions import Action, Box
 from omnidata.errors import DataError, Finding
 from omnidata.graphs import Graph, id_of
 from omnidata.jsontext import is_number
-from omnidata.loaders.files import SKIPPED, Line
+from omnidata.loaders.files import SKIPPED
 from omnidata.loaders.load import Note, RowContext, about, short
+from omnidata.loaders.row_files import Line
 from omnidata.loaders.task_library import Subtask, TaskGraph, Trajectory, places
 from omnidata.tasks.omnibench.actions import FUNCTIONS, read_call, words
 

@@ -423,7 +423,7 @@ class OmniBench(Benchmark):
     platform = "desktop"
     holds = "graphs of desktop tasks, and trajectories with screenshots; the next action"
     question = "<Step History:> {history}\n<Task instruction:> {instruction}"
-    files = loader.JSON_FILES
+    files = loader.FILES
     parsed_type = _Parsed
     tags = loader.TAGS
     roles = loader.ROLES

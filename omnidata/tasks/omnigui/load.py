@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, counted
-from omnidata.files import ANY, open_file
 from omnidata.jsontext import as_name, whole_number
 from omnidata.loaders.episode_tree import (
     DEPENDENCIES,
@@ -28,6 +27,7 @@ from omnidata.loaders.episode_tree import (
 )
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import about, check_screen, load_data, short, tag_of
+from omnidata.loaders.row_files import head_of, is_parquet
 from omnidata.loaders.spill import Grouped, NamedRows
 from omnidata.loaders.stored_steps import collect, row_ids
 from omnidata.name_index import NameIndex
@@ -586,9 +586,6 @@ _SEEN = frozenset(
 def recognises(data: Path) -> bool:
     """Whether the folder has the paper's layout, or one of a file's first rows is a step.
 
-    Rows in JSON lines count as well, although the loader wants an array: they are no other
-    benchmark's.
-
     Raises:
         OSError: the file cannot be read.
     """
@@ -613,8 +610,10 @@ def _is_step(row: Row) -> bool:
 
 def _first_rows(path: Path) -> Iterator[dict[str, Any]]:
     """The first objects of an array or of lines, as far as they can be read."""
-    with open_file(path, ANY) as file:
-        text = file.read(_PEEKED_BYTES).decode("utf-8-sig", "replace")
+    head = head_of(path)
+    if is_parquet(path):
+        head = head.partition(b"\n")[2]
+    text = head.decode("utf-8", "replace")
     decoder, end = json.JSONDecoder(), 0
     for _ in range(_PEEKED_ROWS):
         try:

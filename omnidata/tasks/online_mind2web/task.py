@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from omnidata.errors import DataError
-from omnidata.jsontext import BROKEN, as_name, json_file, json_lines
-from omnidata.loaders.files import OTHER_DATA, walk
+from omnidata.jsontext import as_name
+from omnidata.loaders.files import OTHER_DATA, holds_rows, not_an_object, walk
 from omnidata.loaders.load import Note, RowContext, short
+from omnidata.loaders.row_files import head_of, read_rows
 from omnidata.media import unsafe
 from omnidata.metrics.rollouts import RATES
-from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout, head_of
+from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout
 from omnidata.types import MediaRef, Publication, Remote
 
 _EXPECTED: Final = (
@@ -69,7 +70,7 @@ class _Scorer(OutcomeScorer):
 
     def knows(self, path: Path) -> bool:
         """Whether a file has labels of persons or of WebJudge, or is a trajectory's."""
-        if path.suffix not in (".json", ".jsonl"):
+        if not holds_rows(path):
             return False
         head = head_of(path)
         named = b'_human_label"' in head or b'"predicted_label"' in head
@@ -83,9 +84,10 @@ class _Scorer(OutcomeScorer):
         told: Told = {}
         tasks: dict[str, Mapping[str, Any]] = {}
         for path in filter(lambda path: self.knows(path) or _is_tasks(path), walk(data)):
-            for where, row in _rows(path):
+            for line in read_rows(path):
+                where, row = line.where, line.row
                 if not isinstance(row, dict):
-                    RowContext(where, note).refuse("json-invalid", "no JSON object", _EXPECTED)
+                    note(not_an_object(line, _EXPECTED))
                     continue
                 own = as_name(row.get("task_id")) or (path.name == _RESULT and path.parent.name)
                 if not own:
@@ -133,18 +135,7 @@ class OnlineMind2Web(Outcomes):
 
 def _is_tasks(path: Path) -> bool:
     """Whether a file is the benchmark's list of tasks, which says how difficult each is."""
-    return path.suffix == ".json" and b'"reference_length"' in head_of(path)
-
-
-def _rows(path: Path) -> Iterator[tuple[str, Any]]:
-    """The rows of a file: a list, an object, or a line each, which WebJudge calls .json too."""
-    value = json_file(path, _LARGEST) if path.suffix == ".json" else BROKEN
-    if isinstance(value, list):
-        yield from ((f"{path}, item {number}", row) for number, row in enumerate(value))
-    elif value is not BROKEN:
-        yield str(path), value
-    else:
-        yield from json_lines(path)
+    return holds_rows(path) and b'"reference_length"' in head_of(path)
 
 
 def _add(

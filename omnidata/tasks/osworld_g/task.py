@@ -6,17 +6,15 @@ Source: OSWorld-G (Xie et al., 2025), `benchmark/` of its repository, and the Hu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from omnidata.actions import Action, Point, Screen, Space, centre, convert
 from omnidata.errors import DataError
-from omnidata.files import ANY, open_file
 from omnidata.jsontext import as_name, hash_of, json_file, objects
-from omnidata.loaders.files import HEAD, JsonFiles, Look, images, walk
+from omnidata.loaders.files import Look, RowFiles, images, walk
 from omnidata.loaders.load import Note, RowContext, about, size_of, stated_size
-from omnidata.loaders.parquet import PictureFiles
+from omnidata.loaders.row_files import head_of
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import answer_space, place, point_of, pointed
 from omnidata.tasks.osworld_g.rules import (
@@ -32,20 +30,17 @@ from omnidata.tasks.points import UNITS
 from omnidata.tasks.points import read as read_point
 from omnidata.types import PLACE, MediaRef, Publication, Remote, Step, Target
 
-_SIGNS: Final = (b'"box_type"', b'"box_coordinates"', b'"image_path"')
+_SIGNS: Final = (b'"box_type"', b'"box_coordinates"', b'"instruction"')
 
 
 def _look(path: Path) -> Look:
-    with open_file(path, ANY) as file:
-        head = file.read(HEAD)
+    head = head_of(path)
     return "known" if all(sign in head for sign in _SIGNS) else "other"
 
 
 _COLUMNS: Final = "rows of instruction, box_type, box_coordinates and image_path, or image"
-_JSON: Final = JsonFiles(_COLUMNS, _look)
-_PARQUET: Final = PictureFiles(
-    _COLUMNS, frozenset({"image", "instruction", "box_type", "box_coordinates"}), "image"
-)
+_FILES: Final = RowFiles(_COLUMNS, _look, text_first=True)
+_IMAGES: Final = ("image_path", "image")
 _CLASSES: Final = "classification_result.json"
 _LARGEST: Final = 64 * 1024**2
 _ABSENT: Final = "[-1, -1]"
@@ -68,6 +63,7 @@ class OsWorldG(Benchmark):
     asked = "point"
     detailed_actions = False
     holds = "screenshots of desktops; the point that an instruction means, or that none is meant"
+    files = _FILES
     expects = f"{_COLUMNS}: OSWorld-G.json and OSWorld-G_refined.json, or Parquet files"
     sources = (
         Publication(
@@ -108,32 +104,22 @@ class OsWorldG(Benchmark):
         profiles = [RegionProfile("released", self._space), RegionProfile("fixed", self._space)]
         self.profiles = {profile.name: profile for profile in profiles}
 
-    def detect(self, data: Path) -> bool:
-        """Whether rows of either form are there."""
-        return _JSON.recognises(data) or _PARQUET.recognises(data)
-
-    def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the rows, without their pictures."""
-        files = _JSON if _JSON.recognises(data) else _PARQUET
-        return files.fingerprint(data)
-
     def steps(self, data: Path, note: Note) -> Iterator[Step | None]:
         """Read the rows, of the instructions that are asked for."""
-        given = self._json(data, note) if _JSON.recognises(data) else _parquet(data)
         classes = _classes(data)
-        for where, name, row, shot in given:
+        for where, name, row, shot in self._pictured(data, note):
             own = as_name(row.get("id")) or name
             wording = "refined" if _is_refined(name) else "original"
             tags = {"capability": "+".join(classes.get(own, ())), "instructions": wording}
             yield _step(own, row, shot, tags, RowContext(where, about(note, own)))
 
-    def _json(self, data: Path, note: Note) -> Iterator[Row]:
-        """The rows of the JSON files with the instructions that are asked for.
+    def _pictured(self, data: Path, note: Note) -> Iterator[Row]:
+        """The rows of the files with the instructions that are asked for.
 
         Raises:
             DataError: only files with the others are there.
         """
-        paths, wanted = _JSON.find(data), self.options["instructions"]
+        paths, wanted = _FILES.find(data), self.options["instructions"]
         refined = wanted == "refined"
         chosen = [path for path in paths if path == data or _is_refined(path.stem) == refined]
         if not chosen:
@@ -143,10 +129,11 @@ class OsWorldG(Benchmark):
                 expected=f"OSWorld-G{'_refined' if refined else ''}.json",
                 remedy="name the folder with both files, or -T instructions=original|refined",
             )
-        for line in _JSON.rows(chosen, note):
-            named = line.row.get("image_path")
+        for line in _FILES.rows(chosen, note):
+            named = next((line.row[name] for name in _IMAGES if line.row.get(name)), "")
             path = named if isinstance(named, str) else ""
             shot = MediaRef("image", images(line.path, ("images",)), path)
+            shot = line.picture(_IMAGES) or shot
             yield line.where, f"{line.path.stem}/{line.number}", line.row, shot
 
     def target(
@@ -250,8 +237,3 @@ def _classes(data: Path) -> Classes:
             if own:
                 found.setdefault(own, []).append(name)
     return found
-
-
-def _parquet(data: Path) -> Iterator[Row]:
-    for line in chain.from_iterable(map(_PARQUET.rows, _PARQUET.find(data))):
-        yield line.where, f"{line.path.stem}/{line.number}", line.row, line.picture

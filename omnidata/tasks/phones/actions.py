@@ -250,6 +250,8 @@ def as_finger(action: Action) -> Action:
         return _KEYS.get(action.keys[0].lower(), action)
     if action.kind == "type":
         return replace(action, text=action.text or "")
+    if action.kind == "open_app":
+        return replace(action, app=action.app or "")
     if action.kind == "done":
         return IMPOSSIBLE if action.status == "failure" else COMPLETE
     return WAIT if action.kind in ("wait", "none") else action

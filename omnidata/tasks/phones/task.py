@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import Any, ClassVar, Literal, TypedDict
+from typing import Any, ClassVar, Literal, TypedDict, get_args
 
 from omnidata.actions import (
     Action,
@@ -40,6 +40,7 @@ from omnidata.tasks.explaining import (
 )
 from omnidata.tasks.json_answers import ParseFailure
 from omnidata.tasks.observation import TELLS_PLACES, Element, located, reworded, tag_at, tags
+from omnidata.tasks.phones import gui_r1
 from omnidata.tasks.phones.actions import (
     WAIT,
     Truth,
@@ -59,6 +60,7 @@ from omnidata.tasks.phones.answers import (
     no_command,
     parse,
 )
+from omnidata.tasks.phones.step_rows import ROW, WordSense, fed_size
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.types import (
     PLACE,
@@ -81,11 +83,15 @@ from omnidata.types import (
 
 SPACES: tuple[Space, ...] = ("norm1000", "px", "rel")
 HISTORY = ("gold", "none", "predicted")
+SENSES = ("own", "content", "finger")
+"""What directions in words are said of, in rows and in dialects that keep the words of rows: what
+the maker of each form means, or what the user says of them all."""
 _UNITS: Mapping[Space, str] = {
     "norm1000": "Range: 0-1000 (normalized). [0, 0] = top-left, [1000, 1000] = bottom-right.",
     "px": "In pixels of the screenshot.",
     "rel": "Range: 0-1 (normalized). [0, 0] = top-left, [1, 1] = bottom-right.",
 }
+_OWN_SENSE = ("scroll", SENSES[0])
 _ASK = "Analyze the current screenshot and output the next action as JSON."
 
 
@@ -241,6 +247,10 @@ class Evaluator:
     source: str = ""
     leaves_out: str = ""
     truth: TruthOf | None = None
+
+
+GUI_R1 = Evaluator(unsized(gui_r1.rule), 140, source=gui_r1.SOURCE, leaves_out=gui_r1.LEAVES_OUT)
+"""GUI-R1's own rule, whose profile has other metrics (`gui_r1.GuiR1Profile`)."""
 
 
 class PhoneProfile(EpisodeProfile):
@@ -400,6 +410,7 @@ class PhoneTask(Benchmark):
         evaluators: by the names of their profiles, the default first.
         by: the axes of their tables.
         wording: what the dataset puts into the prompt.
+        labels: what a direction is said of in the labels that others make of the dataset.
 
     Args:
         options: as given with `-T key=value`.
@@ -411,6 +422,7 @@ class PhoneTask(Benchmark):
     evaluators: ClassVar[Mapping[str, Evaluator]]
     by: ClassVar[Mapping[str, Sequence[str]]]
     wording: ClassVar[Wording]
+    labels: ClassVar[WordSense] = "content"
     platform = "mobile"
     parsed_type = _Parsed
     allowed: Mapping[str, Sequence[str]] = {"history": HISTORY, "coordinates": SPACES}
@@ -419,23 +431,48 @@ class PhoneTask(Benchmark):
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
+        # The default stands in no run, as in those from before there was the option.
+        self.options = {
+            key: value for key, value in self.options.items() if (key, value) != _OWN_SENSE
+        }
         self._space = next(space for space in SPACES if space == self.options["coordinates"])
         self.system = reworded(self.wording.system(self._space), self.observation)
         self.prompt_hash = hash_of([dict(self.options), self.system, _ASK, *self._told])
         self.profiles: Mapping[str, Profile] = {
-            name: PhoneProfile(
-                name,
-                evaluator,
-                evaluator.truth or self.truth,
-                self.read_prompted,
-                self.body,
-                self.by,
-                self._space,
-                self.marked if self.observation == "som" else None,
-                self.command,
-            )
-            for name, evaluator in self.evaluators.items()
+            name: self._profile(name, evaluator) for name, evaluator in self.evaluators.items()
         }
+
+    def _profile(self, name: str, evaluator: Evaluator) -> Profile:
+        found = PhoneProfile(
+            name,
+            evaluator,
+            evaluator.truth or self.truth,
+            self.read_prompted,
+            self.body,
+            self.by,
+            self._space,
+            self.marked if self.observation == "som" else None,
+            self.command,
+        )
+        if evaluator is not GUI_R1:
+            return found
+        return gui_r1.GuiR1Profile(found, lambda step: self.truth(step.source, step.screen))
+
+    @property
+    def said_sense(self) -> WordSense | None:
+        """What the user says that directions in words are said of; None for what rows mean."""
+        said = self.options.get("scroll")
+        return next((sense for sense in get_args(WordSense) if sense == said), None)
+
+    @property
+    def label_sense(self) -> WordSense:
+        """The same of dialects that keep the words of the benchmark's labels."""
+        return self.said_sense or self.labels
+
+    def fed(self, step: Step) -> Screen | None:
+        """The size in which the row says that its picture was fed to a model."""
+        row = step.source.get(ROW)
+        return fed_size(row) if isinstance(row, Mapping) else None
 
     @abstractmethod
     def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:

@@ -15,11 +15,10 @@ from typing import Any, Final, Literal, get_args
 
 from omnidata.actions import Action, Box, Screen, Space
 from omnidata.errors import DataError
-from omnidata.files import ANY, open_file
 from omnidata.jsontext import is_integer, is_number
-from omnidata.loaders.files import HEAD, JsonFiles, Line, Look, images
+from omnidata.loaders.files import Look, RowFiles, images
 from omnidata.loaders.load import Note, RowContext, about, short, size_of
-from omnidata.loaders.parquet import PictureFiles
+from omnidata.loaders.row_files import Line, head_of, is_parquet
 from omnidata.media import unsafe
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
@@ -124,35 +123,30 @@ def _is_number(value: object) -> bool:
 # annotations/photoshop_windows.json                a list per application: ScreenSpot-Pro
 
 COLUMNS: Final = (
-    "JSON lists of img_filename, bbox, instruction and data_type (ScreenSpot, -v2), or with "
-    "img_size and ui_type (ScreenSpot-Pro)"
+    "rows of img_filename, bbox, instruction and data_type (ScreenSpot, -v2), or with "
+    "img_size and ui_type (ScreenSpot-Pro); or, in Parquet, of image, file_name, bbox, "
+    "instruction, data_type and data_source"
 )
 _IMAGES: Final = ("images", "screenspot_imgs", "screenspotv2_image")
 _PLATFORM: Final = re.compile(r"screenspot_(mobile|desktop|web)(_v2)?")
 _SIGNS: Final = (b'"bbox"', b'"instruction"')
 _FILES: Final = (b'"img_filename"', b'"file_name"')
 _TYPES: Final = (b'"data_type"', b'"ui_type"')
+_PICTURED: Final = (b'"image"', b'"data_type"', b'"data_source"')
 
 
 def _look(path: Path) -> Look:
-    if path.suffix not in (".json", ".jsonl"):
-        return "other"
-    with open_file(path, ANY) as file:
-        head = file.read(HEAD)
+    head = head_of(path)
     named = any(sign in head for sign in _FILES) and any(sign in head for sign in _TYPES)
+    named = named or all(sign in head for sign in _PICTURED)
     return "known" if named and all(sign in head for sign in _SIGNS) else "other"
 
 
-JSON_FILES: Final = JsonFiles(COLUMNS, _look)
+ROWS: Final = RowFiles(COLUMNS, _look, text_first=True)
 
 # The Hub's form, rootsautomation/ScreenSpot and those with its columns: the pictures are in the
 # rows. Its card says that the boxes of ScreenSpot have been made corners; they are from 0 to 1.
 
-PARQUET: Final = PictureFiles(
-    "Parquet files of image, file_name, bbox, instruction, data_type and data_source",
-    frozenset({"image", "bbox", "instruction", "data_type", "data_source"}),
-    "image",
-)
 _HUB_BOXES: Final[Boxes] = "xyxy-rel"
 _SECOND: Final = re.compile(r"screenspot[-_]?v2", re.IGNORECASE)
 _PLATFORMS: Final[Mapping[str, str]] = {
@@ -160,12 +154,6 @@ _PLATFORMS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("macos", "windows"), "desktop"),
     **dict.fromkeys(("gitlab", "shop", "forum", "tool"), "web"),
 }
-
-
-def files_of(data: Path) -> JsonFiles | PictureFiles:
-    """Those that the data are: the released files, where there are any, else the Hub's."""
-    released = JSON_FILES.recognises(data) or not PARQUET.recognises(data)
-    return JSON_FILES if released else PARQUET
 
 
 def form_of(path: Path, row: Mapping[str, Any]) -> Form:
@@ -177,7 +165,7 @@ def form_of(path: Path, row: Mapping[str, Any]) -> Form:
     """
     if "ui_type" in row:
         return "screenspot-pro"
-    if path.suffix == ".parquet":  # whose names say nothing; that of the dataset does
+    if is_parquet(path):  # whose names say nothing; that of the dataset does
         return "screenspot-v2" if _SECOND.search(str(path)) else "screenspot"
     named = _PLATFORM.match(path.stem)
     return "screenspot-v2" if named and named[2] else "screenspot"
@@ -195,7 +183,7 @@ def platform_of(path: Path, row: Mapping[str, Any]) -> str:
     said = row.get("platform")
     if isinstance(said, str) and said:
         return said
-    if path.suffix == ".parquet":
+    if is_parquet(path):
         return _PLATFORMS.get(str(row.get("data_source")).casefold(), "")
     named = _PLATFORM.match(path.stem)
     return named[1] if named else ""
@@ -238,16 +226,9 @@ def read(
             and nobody says it.
     """
     root = data if data.is_dir() else data.parent
-    files = files_of(data)
-    paths = files.find(data)
+    paths = ROWS.find(data)
     reader = _Reader(root, boxes, language, note, _names(paths, root))
-    if isinstance(files, JsonFiles):
-        yield from map(reader.step, files.rows(paths, note))
-        return
-    for path in paths:
-        for found in files.rows(path):
-            line = Line(found.where, path, found.number, found.row, alone=False)
-            yield reader.step(line, found.picture)
+    yield from map(reader.step, ROWS.rows(paths, note))
 
 
 def _names(paths: Sequence[Path], root: Path) -> dict[Path, str]:
@@ -271,8 +252,8 @@ class _Reader:
     names: Mapping[Path, str]
     _folders: dict[Path, Path] = field(default_factory=dict)
 
-    def step(self, line: Line, stored: MediaRef | None = None) -> Step | None:
-        """The step of a row, whose picture is in it (`stored`) or a file that it names."""
+    def step(self, line: Line) -> Step | None:
+        """The step of a row, whose picture is in it or a file that it names."""
         name = f"{self.names[line.path]}/{line.number}"
         place = RowContext(line.where, about(self.note, name))
         row = line.row
@@ -281,7 +262,7 @@ class _Reader:
         if instruction is None:
             place.refuse("instruction-missing", f"no text in {self.language}", "an instruction")
             return None
-        shot, screen = (stored, size_of(stored)) if stored else self._picture(line, place)
+        shot, screen = self._picture(line, place)
         box = self._box(row, boxes, screen, place)
         return Step(
             sample_id=name,
@@ -310,13 +291,13 @@ class _Reader:
             DataError: nobody says it.
         """
         found = boxes_of(line.row) if self.boxes == "columns" else self.boxes
-        if found is None and line.path.suffix == ".parquet" and "file_name" in line.row:
+        if found is None and "image" in line.pictures and "file_name" in line.row:
             found = _HUB_BOXES
         if found is None:
             raise DataError(
                 f"the columns {', '.join(map(str, line.row))} do not tell what bbox is",
                 where=line.where,
-                expected=f"{COLUMNS}; or {PARQUET.columns}",
+                expected=COLUMNS,
                 remedy="say it: -T boxes=xywh-px, xyxy-px, xywh-rel or xyxy-rel (0 to 1)",
             )
         return found
@@ -349,6 +330,8 @@ class _Reader:
 
     def _picture(self, line: Line, place: RowContext) -> tuple[MediaRef | None, Screen]:
         stated = stated_size(line.row)
+        if held := line.picture(("image",)):
+            return held, stated or size_of(held)
         value = file_of(line.row)
         if not isinstance(value, str) or not value:
             return None, stated or UNKNOWN

@@ -219,8 +219,7 @@ class ScreenSpot(Benchmark):
     asked = "point"
     detailed_actions = False
     holds = "screenshots (ScreenSpot, -v2, -Pro); the point that an instruction means"
-    files = loader.JSON_FILES
-    expects = f"{loader.COLUMNS}; or {loader.PARQUET.columns}"
+    files = loader.ROWS
     parsed_type = _Parsed
     tags = loader.TAGS
     sources = (
@@ -280,14 +279,6 @@ class ScreenSpot(Benchmark):
         self.prompt_hash = hash_of([self.question, self.options["language"]])
         profiles = [PointProfile("released", self._space), PointProfile("fixed", self._space)]
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
-
-    def detect(self, data: Path) -> bool:
-        """Whether released files are there, or the Hub's."""
-        return loader.files_of(data).recognises(data)
-
-    def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the rows, without pictures that lie in them."""
-        return loader.files_of(data).fingerprint(data)
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
         """Read the rows."""

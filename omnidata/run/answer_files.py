@@ -1,0 +1,386 @@
+"""Files of answers that other programs wrote: read in any form, and their bad lines listed at once.
+
+A line is `{"sample_id", "output"}`; how large the picture was that the model got may stand beside
+it (`fed_receipt`). Which containers and encodings are read says `omnidata.loaders.row_files`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from omnidata.errors import DataError, PredictionError, counted
+from omnidata.files import STREAMED, lines, open_text
+from omnidata.jsontext import BROKEN, encode, is_number, is_shallow, whole_number
+from omnidata.loaders.row_files import Line, read_rows
+from omnidata.name_index import NameIndex
+from omnidata.predictions import Prediction
+
+EXPECTED: Final = '{"sample_id": "...", "output": "..."}'
+_CORRECT: Final = "correct or remove the line; for another program's file use --from"
+_SHOWN: Final = 5
+"""Places that are named for each reason."""
+_REMEDIES: Final = 3
+_REASONS: Final = 10
+"""Reasons that are listed."""
+_KEPT: Final = 100
+_NUMBER: Final = re.compile(r"0x[0-9A-F]+|\d+")
+_OTHER: Final = "another reason"
+"""In place of a reason, where there are as many as lines."""
+
+
+@dataclass(slots=True)
+class _Reason:
+    """Lines with the same fault: the first error, how many there are, and where the first are.
+
+    The numbers in what is wrong are those of the first line.
+    """
+
+    what: str
+    error: PredictionError
+    count: int = 0
+    places: list[str] = field(default_factory=list)
+
+
+class BadLines:
+    """Lines of a file of answers that cannot be scored, grouped by what is wrong with them.
+
+    Args:
+        path: of the file.
+        skip: leave them out, so that their steps have no answer; else `check` raises.
+        flag: the command's flag for that; empty where it has none.
+    """
+
+    def __init__(self, path: Path, *, skip: bool = False, flag: str = "") -> None:
+        self.skip = skip
+        self._path, self._flag = path, flag
+        self._reasons: dict[str, _Reason] = {}
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(reason.count for reason in self._reasons.values())
+
+    def add(self, error: PredictionError, count: int = 1, places: Sequence[str] = ()) -> None:
+        """Take note of a line, or of several with the same fault, of which some are at `places`."""
+        what, key = error.what, _NUMBER.sub("#", error.what)
+        if key not in self._reasons and len(self._reasons) >= _KEPT:
+            what = key = _OTHER
+        reason = self._reasons.setdefault(key, _Reason(what, error))
+        reason.count += count
+        reason.places += [*(places or [error.where])][: _SHOWN - len(reason.places)]
+
+    def check(self) -> None:
+        """Raise one error about all of them, unless they are left out.
+
+        Raises:
+            PredictionError: there are any.
+        """
+        if self.skip or not self._reasons:
+            return
+        reasons = [*self._reasons.values()]
+        remedies = dict.fromkeys(one.error.remedy for one in reasons if one.error.remedy)
+        if len(remedies) > 1:  # what helps some lines follows what helps all
+            remedies = dict.fromkeys([_CORRECT, *remedies])
+        remedy = "; ".join([*remedies][:_REMEDIES])
+        if self._flag:
+            remedy = (
+                f"{remedy}; {self._flag} leaves such lines out and counts their steps as missing"
+            )
+        first = reasons[0]
+        if len(reasons) == 1:
+            head = "" if first.count == 1 else f"{counted(first.count, 'line')}: "
+            what, where = head + first.what, self._places(first)
+        else:
+            what, where = "\n    ".join(self._listed()), str(self._path)
+        expected = first.error.expected
+        raise PredictionError(what, where=where, expected=expected, remedy=remedy.lstrip("; "))
+
+    def _listed(self) -> list[str]:
+        reasons = [*self._reasons.values()]
+        lines = [f"{counted(self.count, 'line')} cannot be scored:"]
+        lines += [f"{self._places(one, short=True)}: {one.what}" for one in reasons]
+        if len(reasons) > _REASONS:
+            lines[_REASONS + 1 :] = [f"and {len(reasons) - _REASONS} other reasons"]
+        return lines
+
+    def _places(self, reason: _Reason, *, short: bool = False) -> str:
+        """The first places: of lines of the file their numbers, behind its name unless short."""
+        head = f"{self._path}:"
+        inside = all(place.startswith(head) for place in reason.places)
+        told = [place.removeprefix(head) if inside else place for place in reason.places]
+        more = ", ..." if reason.count > len(told) else ""
+        listed = (", " if short or not inside else ",").join(told) + more
+        if short:
+            return f"{counted(reason.count, 'line')} ({listed})"
+        return f"{head}{listed}" if inside else listed
+
+    def summary(self) -> list[str]:
+        """What was left out and why, a line for each reason; empty where nothing was."""
+        return self._listed() if self._reasons else []
+
+
+def answer_rows(path: Path, expected: str) -> Iterator[Line]:
+    """The rows of a file that another program wrote.
+
+    Args:
+        path: of the file.
+        expected: what it should be, for messages.
+
+    Raises:
+        PredictionError: the file cannot be opened.
+    """
+    try:
+        for line in read_rows(path):
+            if not (line.alone and line.row is BROKEN and _is_empty(path)):
+                yield line
+    except DataError as error:
+        raise PredictionError(
+            error.what, where=error.where, expected=expected, remedy=error.remedy
+        ) from None
+    except OSError as error:
+        raise PredictionError(
+            f"the file cannot be opened ({error.strerror})", where=str(path), expected=expected
+        ) from None
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether a program that was to write answers has written none."""
+    with open_text(path, STREAMED) as file:
+        return not any(text.strip() for text in lines(file))
+
+
+_FAULTS: Final = (
+    ("Unterminated string", "it ends inside a text, as where a program was stopped"),
+    ("in double quotes", "it looks like Python's own form: write it with json.dumps"),
+    ("Extra data", "it holds more than one object"),
+    ("column 1: Expecting value", "it is plain text"),
+)
+"""What a parser of JSON says of common faults, and what that means."""
+
+
+def row_of(line: Line, expected: str) -> Mapping[str, Any]:
+    """The object that a row is.
+
+    Raises:
+        PredictionError: it is none.
+    """
+    if line.row is BROKEN:
+        what = line.fault or "it is no JSON"
+        words = next((words for said, words in _FAULTS if said in what), "")
+        what = f"{what}: {words}" if words else what
+        raise PredictionError(what, where=line.where, expected=expected, remedy=_CORRECT)
+    if not isinstance(line.row, dict):
+        raise PredictionError(
+            f"the line is {kind_of(line.row)}, not an object",
+            where=line.where,
+            expected=expected,
+            remedy=_CORRECT,
+        )
+    return line.row
+
+
+def sift(lines: Iterable[Line], read: Callable[[Line], Any], bad: BadLines) -> Iterator[Any]:
+    """What is read of each line; the lines of which nothing can be read are noted.
+
+    Args:
+        lines: rows of a file.
+        read: reads one, or raises PredictionError.
+        bad: takes note.
+    """
+    for line in lines:
+        try:
+            found = read(line)
+        except PredictionError as error:
+            bad.add(error)
+        else:
+            yield found
+
+
+def read_answers(path: Path, bad: BadLines) -> Iterator[Prediction]:
+    """The predictions of a file that anybody may have written.
+
+    Args:
+        path: JSON lines, a JSON list or Parquet of rows with `sample_id` and `output`.
+        bad: takes note of the other lines.
+
+    Raises:
+        PredictionError: the file cannot be opened.
+    """
+    return sift(answer_rows(path, f"JSON lines of {EXPECTED}"), _prediction, bad)
+
+
+def without_repeated(
+    read: Callable[[BadLines], Iterator[Prediction]], bad: BadLines, path: Path
+) -> Iterator[Prediction]:
+    """The answers without those of steps that have several, for nothing says which one counts.
+
+    Args:
+        read: gives the answers, each time anew.
+        bad: takes note of what is left out.
+        path: of the file, for messages.
+    """
+    known, repeated = NameIndex(), set[str]()
+    for answer in read(BadLines(path, skip=True)):
+        before = len(known)
+        if known.add(answer.sample_id) < before:
+            repeated.add(answer.sample_id)
+    for answer in read(bad):
+        if answer.sample_id in repeated:
+            bad.add(repeated_answer(f"{path}: {answer.sample_id}"))
+        else:
+            yield answer
+
+
+def repeated_answer(where: str) -> PredictionError:
+    """What is wrong with a second answer to a step."""
+    return PredictionError(
+        "the step is answered twice",
+        where=where,
+        expected="at most one prediction per step",
+        remedy="remove one of the two lines",
+    )
+
+
+_FORMS: Final = (
+    ({"predict", "label"}, "it looks like LLaMA-Factory's: --from llamafactory --rows EXPORT"),
+    ({"response", "labels"}, "it looks like ms-swift's: --from swift --rows EXPORT"),
+    ({"input", "output", "gts"}, "it looks like verl's: --from verl --rows EXPORT"),
+    ({"filtered_resps"}, "it looks like lmms-eval's: --from lmms-eval"),
+    ({"resps"}, "it looks like lmms-eval's: --from lmms-eval"),
+    ({"pred", "gt_action"}, "it looks like GUI-R1's, with the answer in `pred`: --from gui-r1"),
+    ({"pred", "gt_bbox"}, "it looks like GUI-R1's, with the answer in `pred`: --from gui-r1"),
+    ({"question", "prediction", "index"}, "it looks like VLMEvalKit's: --from vlmevalkit"),
+)
+"""Columns by which files of other programs are known, and what to do with them."""
+
+
+def _prediction(line: Line) -> Prediction:
+    """The prediction of a row.
+
+    Raises:
+        PredictionError: it is none.
+    """
+    row = row_of(line, EXPECTED)
+    _check_columns(row, line.where)
+    receipt = fed_receipt(row, line.where)
+    try:
+        found = msgspec.convert(row, Prediction)
+    except (msgspec.ValidationError, RecursionError) as error:
+        what = f"the line is not a prediction: {str(error).splitlines()[0]}"
+        raise PredictionError(what, where=line.where, expected=EXPECTED, remedy=_CORRECT) from None
+    held = [each for each in (found.usage, found.receipt) if each]
+    if held and not is_shallow(encode(held), *held):
+        what = "the line is not a prediction: usage or receipt are nested too deeply"
+        raise PredictionError(what, where=line.where, expected=EXPECTED, remedy=_CORRECT)
+    if receipt and "parts" not in found.receipt:
+        found.receipt = {**found.receipt, **receipt}
+    return found
+
+
+def _check_columns(row: Mapping[str, Any], where: str) -> None:
+    for name in ("sample_id", "output"):
+        if name not in row:
+            remedy = next((told for keys, told in _FORMS if keys <= row.keys()), _CORRECT)
+            what = f"there is no {name}"
+        elif isinstance(row[name], str) or (name == "output" and row[name] is None):
+            continue
+        else:
+            remedy = "write the model's text as it came" if name == "output" else _CORRECT
+            what = f"{name} is {kind_of(row[name])}, not a text"
+        raise PredictionError(what, where=where, expected=EXPECTED, remedy=remedy)
+
+
+def kind_of(value: Any) -> str:
+    """What a JSON value is, in words.
+
+    Examples:
+        >>> kind_of([1]), kind_of({}), kind_of(2.5), kind_of(True)
+        ('a list', 'an object', 'a number', 'true or false')
+    """
+    if isinstance(value, bool):
+        return "true or false"
+    if value is None:
+        return "null"
+    if is_number(value):
+        return "a number"
+    names: Mapping[type, str] = {str: "a text", list: "a list", dict: "an object"}
+    return names.get(type(value), f"a {type(value).__name__}")
+
+
+# The size of the picture that the model got, where a line says it.
+
+_SIZE, _SCALE, _ORIGINAL = "image_size", "scale", "original_size"
+_LARGEST: Final = 10**6
+"""Pixels of a side that nobody's picture has."""
+_TOLERANCE: Final = 0.01
+"""By how much of a size `scale` may be off, which programs write rounded to a few digits."""
+_SIZES: Final = (
+    '"image_size": [width, height] of the picture that the model got, in pixels; or "scale" of it '
+    'beside "original_size": [width, height] of the screenshot'
+)
+
+
+def fed_receipt(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """A receipt of the size of the picture that the model got; empty where the row says nothing.
+
+    Args:
+        row: may have `image_size`, `scale` (of the picture to the screenshot, one number or one
+            for each axis), and of the screenshot `original_size`, or `orig_w` and `orig_h`; all
+            but the scale in pixels.
+        where: file and line, for messages.
+
+    Raises:
+        PredictionError: the sizes cannot be read, or contradict each other.
+
+    Examples:
+        >>> line = {"image_size": [450, 1000], "orig_w": 720, "orig_h": 1600}
+        >>> [part] = fed_receipt(line, "")["parts"]
+        >>> part["width"], part["height"], part["original"]
+        (450, 1000, [720, 1600])
+    """
+    if row.get(_SIZE) is None and row.get(_SCALE) in (None, 1):
+        return {}
+    original = row.get(_ORIGINAL)
+    if original is None and row.get("orig_w") is not None:
+        original = [row["orig_w"], row.get("orig_h")]
+    screen = None if original is None else _size(original, _ORIGINAL, where)
+    scale = row.get(_SCALE)
+    scaled = None if scale is None else _scaled(scale, screen, where)
+    size = scaled if row.get(_SIZE) is None else _size(row[_SIZE], _SIZE, where)
+    if size is None:
+        raise _unsized("scale alone does not say how large the picture was", where)
+    if scaled and any(abs(a - b) > 1 + _TOLERANCE * a for a, b in zip(size, scaled, strict=True)):
+        raise _unsized(f"image_size is {size}, and scale of original_size makes {scaled}", where)
+    part = {"role": "screenshot", "kind": "image", "width": size[0], "height": size[1]}
+    return {"parts": [part | ({"original": screen} if screen else {})]}
+
+
+def _size(value: Any, name: str, where: str) -> list[int]:
+    sides = [whole_number(side) for side in value] if isinstance(value, list | tuple) else []
+    found = [side for side in sides if side is not None and 0 < side < _LARGEST]
+    if len(found) != 2 or len(sides) != 2:
+        raise _unsized(f"{name} is {value!r:.60}, not a width and a height in pixels", where)
+    return found
+
+
+def _scaled(value: Any, screen: list[int] | None, where: str) -> list[int] | None:
+    """The size that a scale makes of the screenshot's; None where that is not known."""
+    pair = value if isinstance(value, list | tuple) else [value, value]
+    if len(pair) != 2 or not all(is_number(one) and 0 < one < 100 for one in pair):
+        raise _unsized(f"scale is {value!r:.60}, not one number or two above 0", where)
+    return screen and [max(1, round(side * one)) for side, one in zip(screen, pair, strict=True)]
+
+
+def _unsized(what: str, where: str) -> PredictionError:
+    return PredictionError(
+        what,
+        where=where,
+        expected=_SIZES,
+        remedy="correct the sizes, or remove them where the model got the screenshot as it is",
+    )

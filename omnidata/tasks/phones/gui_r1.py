@@ -1,0 +1,155 @@
+"""GUI-R1's own rule for steps on phones, with its three figures.
+
+Source: ritzz-ai/GUI-R1 at d43eea2, `guir1/eval/eval_omni.py` and `guir1/inference/*.py`.
+
+* TM, its Type: the action has the right name. It is over all steps.
+* GR: of a click or long press, the place is less than 0.14 of the screen away.
+* EM, its Step: GR, and of a text, app or scroll the token F1 of the text is at least 0.5. Other
+  steps are in neither. Whether the type is right does not matter to either.
+
+An answer without a place is at (0, 0), and one without a text says "no input text". A kind of
+action with no hit at all is in none of the released totals: `released` in the results has those.
+Directions are compared by their meaning, where the release compares the words.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from omnidata.actions import Action, Pair
+from omnidata.tasks.phones.actions import Truth, direction_of, touch_of
+from omnidata.tasks.profiles import EpisodeProfile, PartsProfile, Unit
+from omnidata.types import Outcome, Step, Verdict, VerdictColumns
+
+REACH: Final = 0.14
+SOURCE: Final = (
+    "GUI-R1 (Luo et al., 2025), eval_omni.py: places and texts count whatever the type is"
+)
+LEAVES_OUT: Final = "EM and GR: steps without a place or a text"
+_F1: Final = 0.5
+_NOTHING: Final = "no input text"
+_NO_PLACE: Final[Pair] = (0.0, 0.0)
+_NO_ANSWER: Final = Action("none")
+_PLACED: Final = ("tap", "long_press")
+_WORDY: Final = ("type", "open_app", "swipe")
+
+
+def rule(truth: Truth, said: Action) -> tuple[bool, bool]:
+    """Whether the type is right, and the place or the text; of other actions the type alone.
+
+    Examples:
+        >>> expert = Truth(Action("type", text="Shanghai shopping mall"))
+        >>> rule(expert, Action("open_app", app="shopping mall"))
+        (False, True)
+    """
+    action = truth.action
+    same = _kind(action) == _kind(said)
+    if action.kind in _PLACED:
+        x, y = touch_of(action) or _NO_PLACE
+        across, down = touch_of(said) or _NO_PLACE
+        return same, (x - across) ** 2 + (y - down) ** 2 < REACH**2
+    if action.kind in _WORDY:
+        return same, token_f1(_text(said), _text(action)) >= _F1
+    return same, same
+
+
+def _kind(action: Action) -> tuple[str, int, str | None]:
+    return action.kind, action.count, action.status
+
+
+def _text(action: Action) -> str:
+    text = {"type": action.text, "open_app": action.app, "swipe": direction_of(action)}
+    return text.get(action.kind) or _NOTHING
+
+
+def token_f1(said: str, wanted: str) -> float:
+    """F1 of two texts as sets of words.
+
+    Square brackets are left out, and case does not count. Of two single words one may be a part of
+    the other.
+
+    Examples:
+        >>> token_f1("Buy milk", "buy some milk")
+        0.8
+        >>> token_f1("down", "scrolldown")
+        1.0
+    """
+    one, other = (
+        {*text.replace("[", "").replace("]", "").lower().split()} for text in (said, wanted)
+    )
+    if len(one) == len(other) == 1:
+        (word,), (right,) = one, other
+        if word in right or right in word:
+            return 1.0
+    common = len(one & other)
+    return 2 * common / (len(one) + len(other)) if common else 0.0
+
+
+class GuiR1Profile(PartsProfile):
+    """The three figures, each over the steps that it is about.
+
+    Args:
+        own: judges a step by `rule`.
+        truth: the expert's action of a step; None where it cannot be read.
+    """
+
+    values = ("type_match", "exact_match", "grounding")
+    columns: Mapping[str, Unit] = dict.fromkeys(("TM", "EM", "GR"), "share")
+    source = SOURCE
+    leaves_out = LEAVES_OUT
+
+    def __init__(self, own: EpisodeProfile, truth: Any) -> None:
+        self.name, self.by = own.name, own.by
+        self._own, self._truth = own, truth
+
+    @property
+    def step_metric(self) -> tuple[str, str]:
+        """The release's success rate of steps."""
+        return "EM", "exact_match"
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read one answer and hold it against the step's truth."""
+        found = self._own.judge(step, text, receipt)
+        truth = self._truth(step)
+        if found.outcome == "unparsed" and truth is not None and found.values[0] is not None:
+            found = Verdict("unparsed", rule(truth, _NO_ANSWER), None, found.reason)
+        return self._in_parts(found, truth)
+
+    def failed(self, step: Step, outcome: Outcome) -> Verdict:
+        """The verdict on a step for which no answer came: wrong in all of its parts."""
+        return self._in_parts(self._own.failed(step, outcome), self._truth(step))
+
+    def _in_parts(self, found: Verdict, truth: Truth | None) -> Verdict:
+        same, hit = found.values[:2]
+        kind = truth.action.kind if truth else ""
+        values = (
+            same,
+            hit if kind in (*_PLACED, *_WORDY) else None,
+            hit if kind in _PLACED else None,
+        )
+        return Verdict(found.outcome, values, found.parsed, found.reason)
+
+    def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
+        """The table of `PartsProfile`, and under `released` the totals as the script prints them.
+
+        There a kind of action, or of its places and texts, that has no hit is in no total.
+        """
+        found = super().total(steps, rows)
+        kinds = np.array([self._kind_of(step) for step in steps], dtype=object)
+        released: dict[str, float | None] = {}
+        for name, value in zip(self.columns, self.values, strict=True):
+            column = rows.values[value]
+            sums: dict[str, list[float]] = defaultdict(list)
+            for kind, hit in zip(kinds[~np.isnan(column)], column[~np.isnan(column)], strict=True):
+                sums[kind].append(float(hit))
+            kept = [hit for hits in sums.values() if any(hits) for hit in hits]
+            released[name] = sum(kept) / len(kept) if kept else None
+        return {**found, "released": released}
+
+    def _kind_of(self, step: Step) -> str:
+        truth = self._truth(step)
+        return "" if truth is None else " ".join(map(str, _kind(truth.action)))

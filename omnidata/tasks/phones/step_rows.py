@@ -1,0 +1,601 @@
+"""Rows of a picture, an instruction and an action: how others prepare steps on phones.
+
+AndroidControl and GUI-Odyssey are prepared in the same forms. An action is
+
+* an object, or JSON in a text: AndroidControl's own or one of `mobile_use`;
+* OS-Atlas's text, `CLICK [[x, y]]` from 0 to 1000;
+* `gt_action`, `gt_bbox` and `gt_input_text`, as GUI-R1 has them, places in pixels.
+
+A step's `source` has the features of an AndroidControl record with this step alone: `actions`, a
+list of one JSON text with its places in pixels and its direction that of the content, `goal` and
+`step_instructions`. Beside them stand `boxes`, what the row says may be clicked, `scroll`, what the
+row's direction is said of where it has one in words, and `row`, untouched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from omnidata.actions import OPPOSITE, Action, Direction, Screen, centre, convert, heading
+from omnidata.errors import DataError, MediaError, UsageError, counted
+from omnidata.jsontext import BROKEN, as_name, compact, decode, is_integer, is_number
+from omnidata.loaders.load import Note, RowContext, about, short, stated_size
+from omnidata.loaders.row_files import Line
+from omnidata.media import image_size, resolve, unsafe
+from omnidata.tasks.phones.actions import (
+    COMPLETE,
+    DIRECTIONS,
+    IMPOSSIBLE,
+    RECENTS,
+    Rect,
+    Truth,
+    read_call,
+)
+from omnidata.types import LoadedDataset, MediaRef, Step
+
+Row = Mapping[str, Any]
+Box = list[float]
+WordSense = Literal["content", "finger"]
+"""What a direction in words is said of: what comes into sight, or the finger."""
+
+BOXES: Final = "boxes"
+ROW: Final = "row"
+SCROLL: Final = "scroll"
+IMAGE_KEYS: Final = (
+    "image_path", "image", "images", "screenshot_path", "screenshot", "img_path",
+)  # fmt: skip
+ACTION_KEYS: Final = ("action", "gt", "gt_action")
+_GOAL: Final = ("goal", "instruction", "task", "question")
+_DETAIL: Final = ("step_instruction", "low_instruction", "low_level_instruction")
+_FOLDERS: Final = ("", "images", "screenshots", "screenshot")
+_PLACE: Final = re.compile(r"\[\s*+\[?\s*+(-?+[\d.]{1,30})\s*+,\s*+(-?+[\d.]{1,30})\s*+\]")
+_WORD: Final = re.compile(r"([A-Z_]{4,30})\s*+(?:\[(.*)\]|(\S.*+)|)\s*+", re.DOTALL)
+
+
+# Actions in any of the forms.
+
+
+class Call(NamedTuple):
+    """An action in AndroidControl's own form.
+
+    Attributes:
+        body: its places in pixels, its direction that of the content.
+        sense: what the row's direction is said of; None where it has none in words.
+    """
+
+    body: dict[str, Any]
+    sense: WordSense | None = None
+
+
+def call_of(
+    action: object, screen: Screen, *, labels: WordSense, said: WordSense | None = None
+) -> Call:
+    """An action of any of the forms.
+
+    Args:
+        action: an object, or a text.
+        screen: width and height in pixels; (0, 0) where nobody knows.
+        labels: what a direction is said of in OS-Atlas's texts and GUI-R1's columns, which keep
+            the sense of the benchmark.
+        said: the same for all forms, where the user says it. Otherwise AndroidControl's own
+            actions scroll the content, and the finger of `mobile_use` swipes.
+
+    Raises:
+        ValueError: it is none.
+
+    Examples:
+        >>> call_of({"action": "swipe", "direction": "up"}, (0, 0), labels="content").body
+        {'action_type': 'scroll', 'direction': 'down'}
+        >>> call_of("SCROLL [UP]", (0, 0), labels="finger")
+        Call(body={'action_type': 'scroll', 'direction': 'down'}, sense='finger')
+        >>> call_of("CLICK <point>[[500, 250]]</point>", (1080, 2400), labels="content").body
+        {'action_type': 'click', 'x': 540.0, 'y': 600.0}
+    """
+    if isinstance(action, str):
+        try:
+            read = decode(action)
+        except RecursionError:
+            read = BROKEN
+        action = read if isinstance(read, dict) else _worded(action, screen)
+    elif isinstance(action, dict) and "gt_action" in action:
+        action = _graded(action)
+    elif isinstance(action, dict):
+        labels = "content"
+    if not isinstance(action, dict):
+        raise ValueError(f"the action is {short(action)}")
+    if "action_type" in action:
+        return _of_content(action, said or labels)
+    if action.get("action") == "swipe" and action.get("direction") is None:
+        return Call(_dragged(action))
+    return _of_content(_used(action), said or "finger")
+
+
+def _of_content(call: dict[str, Any], sense: WordSense) -> Call:
+    """A call whose direction is said of the content, whatever it was said of before."""
+    if call.get("action_type") != "scroll":
+        return Call(call)
+    way = next((way for way in DIRECTIONS if way == call.get("direction")), None)
+    if way is None:
+        named = ", ".join(DIRECTIONS)
+        raise ValueError(f"direction is {short(call.get('direction'))}, none of {named}")
+    return Call({**call, "direction": way if sense == "content" else OPPOSITE[way]}, sense)
+
+
+def _used(action: Row) -> dict[str, Any]:
+    """An action of `mobile_use`."""
+    name, text = action.get("action"), action.get("text")
+    if name in ("click", "long_press"):
+        x, y = _pair(action.get("coordinate"))
+        return {"action_type": name, "x": x, "y": y}
+    if name == "swipe":
+        return {"action_type": "scroll", "direction": action["direction"]}
+    if name == "type":
+        return {"action_type": "input_text", "text": text}
+    if name == "open":
+        return {"action_type": "open_app", "app_name": text}
+    if name == "system_button":
+        return {"action_type": f"navigate_{str(action.get('button')).strip().lower()}"}
+    return {"action_type": name}
+
+
+def _dragged(action: Row) -> dict[str, Any]:
+    """A swipe of which its two places tell the way."""
+    way = heading(_pair(action.get("coordinate")), _pair(action.get("coordinate2")))
+    return {"action_type": "scroll", "direction": OPPOSITE[way]}
+
+
+def _worded(text: str, screen: Screen) -> dict[str, Any]:
+    """An action of OS-Atlas's prompt, its places from 0 to 1000."""
+    word = _WORD.fullmatch(text.strip())
+    name, given = (word[1], (word[2] or word[3] or "").strip()) if word else ("", "")
+    if name in ("CLICK", "LONG_PRESS"):
+        place = _PLACE.search(text)
+        if place is None or min(screen) < 1:
+            raise ValueError(f"the action is {short(text)}, on a screen of {screen}")
+        x, y = (float(place[n]) * extent / 1000 for n, extent in enumerate(screen, 1))
+        return {"action_type": name.lower(), "x": x, "y": y}
+    if name == "SCROLL":
+        return {"action_type": "scroll", "direction": given.lower()}
+    if name == "TYPE":
+        return {"action_type": "input_text", "text": given}
+    if name == "OPEN_APP":
+        return {"action_type": "open_app", "app_name": given}
+    return {"action_type": name.lower().replace("press_", "navigate_")}
+
+
+def _graded(row: Row) -> dict[str, Any]:
+    """The action of `gt_action`, its place the middle of `gt_bbox`, in pixels."""
+    name, text = str(row["gt_action"]).strip().lower(), row.get("gt_input_text")
+    if name in ("click", "long_press"):
+        box = _numbers(row.get("gt_bbox"))
+        if len(box) not in (2, 4):
+            raise ValueError(f"gt_bbox is {short(row.get('gt_bbox'))}")
+        x, y = (box[0] + box[-2]) / 2, (box[1] + box[-1]) / 2
+        return {"action_type": name, "x": x, "y": y}
+    arguments = {"scroll": "direction", "type": "text", "open_app": "app_name"}
+    call = {"type": "input_text"}.get(name, name.replace("press_", "navigate_"))
+    if name == "scroll" and isinstance(text, str):
+        text = text.strip().lower()
+    return {"action_type": call} | ({arguments[name]: text} if name in arguments else {})
+
+
+def _pair(value: object) -> tuple[float, float]:
+    sides = _numbers(value)
+    if len(sides) != 2:
+        raise ValueError(f"a place is {short(value)}")
+    return sides[0], sides[1]
+
+
+def _numbers(value: object) -> list[float]:
+    if not isinstance(value, list) or not all(is_number(side) for side in value):
+        raise ValueError(f"{short(value)} are no numbers")
+    return value
+
+
+def boxes_of(value: object) -> list[Box]:
+    """Those of a list that are boxes, or the list itself; of others nobody knows what they mean."""
+    if isinstance(value, list) and len(value) == 4 and all(is_number(side) for side in value):
+        return [value]
+    found = (box for box in value if isinstance(box, list)) if isinstance(value, list) else ()
+    return [box for box in found if len(box) == 4 and all(is_number(side) for side in box)]
+
+
+_ENDS: Final[Mapping[str, Action]] = {
+    "complete": COMPLETE,
+    "impossible": IMPOSSIBLE,
+    "navigate_recent": RECENTS,
+}
+
+
+def read_any(call: Row) -> Action:
+    """What a call does, AndroidControl's or one of those that GUI-Odyssey has beside them.
+
+    Raises:
+        ValueError: it is none; the message says why.
+    """
+    return _ENDS.get(str(call.get("action_type"))) or read_call(call)
+
+
+def truth_of(source: Row, screen: Screen) -> Truth | None:
+    """What was done and what may be touched, from 0 to 1; None where that cannot be read.
+
+    Args:
+        source: of a step that this module has read.
+        screen: width and height in pixels.
+    """
+    try:
+        action = read_any(decode(source["actions"][0]))
+    except (LookupError, TypeError, ValueError, RecursionError):
+        return None
+    if not action.start:
+        return Truth(action)
+    if min(screen) < 1:
+        return None
+    start = tuple(convert(centre(region), "rel", screen) for region in action.start)
+    return Truth(replace(action, start=start), rects_of(source, screen))
+
+
+def rects_of(source: Row, screen: Screen) -> tuple[Rect, ...]:
+    """The boxes of a row, (y, x, height, width) from 0 to 1."""
+    width, height = screen
+    return tuple(
+        (top / height, left / width, (bottom - top) / height, (right - left) / width)
+        for left, top, right, bottom in source.get(BOXES, ())
+    )
+
+
+# Steps.
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A step as any of the forms has it, nothing of it checked.
+
+    Attributes:
+        own: what the row has of this step alone.
+        number: in its episode; None where the row does not say it.
+        goal, detail: what is to be done in the episode, and in the step.
+        shot: the name of the picture.
+        last: of the one after the last step, or None.
+        size: width and height of the screenshot.
+        action: in any spelling.
+        boxes: what may be clicked.
+    """
+
+    own: Row
+    number: str | None
+    goal: object
+    detail: object
+    shot: object
+    last: object
+    size: tuple[object, object]
+    action: object
+    boxes: list[Box]
+
+
+def single(row: Row) -> tuple[str | None, list[Moment]]:
+    """A row that is one step, and the episode that it names, if it names one."""
+    shot = _first(row, IMAGE_KEYS)
+    goal, detail = _first(row, _GOAL), _first(row, _DETAIL)
+    graded = "gt_action" in row
+    moment = Moment(
+        row,
+        as_name(_first(row, ("step_id", "step"))),
+        goal,
+        goal if detail is None and row.get("task_type") == "low" else detail,
+        shot[0] if isinstance(shot, list) and len(shot) == 1 else shot,
+        None,
+        _stated(row),
+        row if graded or "action_type" in row else _first(row, ("action", "gt")),
+        boxes_of([row.get("gt_bbox")] if graded else row.get("candidate_bbox")),
+    )
+    return as_name(row.get("episode_id")), [moment]
+
+
+_SIZES: Final = (("width", "height"), ("image_width", "image_height"), ("orig_w", "orig_h"))
+
+
+def _stated(row: Row) -> tuple[object, object]:
+    """The screenshot's own width and height, as a row has them; None for what it does not say."""
+    for width, height in _SIZES:
+        if row.get(width) is not None or row.get(height) is not None:
+            return row.get(width), row.get(height)
+    return None, None
+
+
+def _first(row: Row, keys: Iterable[str]) -> Any:
+    return next((row[key] for key in keys if row.get(key) is not None), None)
+
+
+Moments = Callable[[Row], tuple[str | None, list[Moment]]]
+"""The episode that an object names, if it does, and its steps."""
+
+
+@dataclass(slots=True)
+class Reader:
+    """Turns objects into steps.
+
+    Attributes:
+        note: takes the findings.
+        low: whether a step needs an instruction of its own.
+        labels, said: what a direction is said of, as in `call_of`.
+        read: what a call does; a `ValueError` for none of the benchmark's.
+        expected: what actions there are, for messages.
+        tags_of: the tags of an episode.
+        moments: the steps of an object.
+    """
+
+    note: Note
+    low: bool
+    labels: WordSense
+    said: WordSense | None
+    read: Callable[[Row], Action]
+    expected: str
+    tags_of: Callable[[str], dict[str, str]]
+    moments: Moments = single
+    _folders: dict[Path, Path] = field(default_factory=dict)
+    _keys: dict[str, None] = field(default_factory=dict)
+    _acted: bool = False
+    _ways: Counter[tuple[WordSense, Direction]] = field(default_factory=Counter)
+
+    def steps(self, lines: Iterable[Line], data: Path) -> Iterator[Step]:
+        """The steps of all rows; neighbouring rows of one episode belong together.
+
+        Args:
+            lines: the rows of the files.
+            data: as the user named it.
+
+        Raises:
+            DataError: there are rows, and not one has an action.
+        """
+        root = data if data.is_dir() else data.parent
+        told = ((line, *self.moments(line.row)) for line in lines)
+        for name, of_one in groupby(told, lambda each: each[1] or each[0].where):
+            parts = [(line, moment) for line, _, moments in of_one for moment in moments]
+            line = parts[0][0]
+            alone = f"{line.path.relative_to(root).with_suffix('').as_posix()}/{line.number}"
+            own = alone if name == line.where else name
+            yield from self._episode(own, parts, grouped=own is name)
+        if self._keys and not self._acted:
+            raise DataError(
+                f"no action in any row; keys {', '.join(self._keys)}",
+                where=str(data),
+                expected=f"{' or '.join(ACTION_KEYS)}: {self.expected}",
+                remedy="rename the column that holds the action to action, or name other data",
+            )
+        self._warn_of_senses(data)
+
+    def _warn_of_senses(self, data: Path) -> None:
+        """Report vertical scrolls of which most go the way that few scrolls go.
+
+        People look further down far more often than back up: the content goes down nine times of
+        ten in AndroidControl, and the finger up eight times of nine in GUI-Odyssey.
+        """
+        back, further = (
+            sum(count for (_, way), count in self._ways.items() if way == wanted)
+            for wanted in ("up", "down")
+        )
+        if back < _FEWEST_SCROLLS or back <= 2 * further:
+            return
+        (sense, _), _ = self._ways.most_common(1)[0]
+        other = "finger" if sense == "content" else "content"
+        RowContext(str(data), self.note).warn(
+            "scrolls-inverted",
+            f"with their directions said of the {sense}, {back} of "
+            f"{counted(back + further, 'vertical scroll')} go back up and {further} further down",
+            "more scrolls further down than back up",
+            f"if the directions are said of the {other}, add -T scroll={other}",
+        )
+
+    def _episode(
+        self, name: str, parts: Sequence[tuple[Line, Moment]], *, grouped: bool
+    ) -> Iterator[Step]:
+        tags = self.tags_of(name)
+        history: list[Action | None] = []
+        screens: list[Screen] = []
+        for index, (line, moment) in enumerate(parts):
+            own = f"{name}/{moment.number or index}" if grouped else name
+            place = RowContext(line.where, about(self.note, own))
+            shot = self._shot(line, moment.shot)
+            screen = self._screen(moment, shot, place)
+            action, call = self._action(moment, screen, place)
+            told = moment.detail if self.low else moment.goal
+            if not isinstance(told, str) or not told.strip():
+                what = "no instruction of the step" if self.low else "no goal"
+                place.refuse("instruction-missing", what, "a text")
+            else:
+                last = {"final_screenshot": self._shot(line, moment.last)} if moment.last else {}
+                yield Step(
+                    sample_id=own,
+                    episode_id=name,
+                    step_index=index,
+                    num_steps=len(parts),
+                    instruction=moment.goal if isinstance(moment.goal, str) else told,
+                    screen=screen,
+                    media={"screenshot": shot, **last},
+                    history=tuple(history),
+                    history_screens=tuple(screens),
+                    action=action,
+                    tags=tags,
+                    source={
+                        "step": 0,
+                        "actions": [compact(call.body)] if call else [],
+                        "goal": [moment.goal],
+                        "step_instructions": [moment.detail],
+                        BOXES: moment.boxes,
+                        **({SCROLL: call.sense} if call and call.sense else {}),
+                        ROW: moment.own,
+                    },
+                    # Of a row without an episode, the goal alone tells what it belongs to.
+                    group="" if grouped else told,
+                )
+            history.append(action)
+            screens.append(screen)
+
+    def _action(
+        self, moment: Moment, screen: Screen, place: RowContext
+    ) -> tuple[Action | None, Call | None]:
+        self._keys.update(dict.fromkeys(moment.own))
+        self._acted = self._acted or moment.action is not None
+        try:
+            call = call_of(moment.action, screen, labels=self.labels, said=self.said)
+            action = self.read(call.body)
+        except ValueError as error:
+            place.refuse(
+                "action-unusable", str(error), self.expected,
+                "mend the row; the step is not judged until then",
+            )  # fmt: skip
+            return None, None
+        if call.sense:
+            self._ways[call.sense, call.body["direction"]] += 1
+        x, y = call.body.get("x", 0), call.body.get("y", 0)
+        if min(screen) > 0 and not (0 <= x <= screen[0] and 0 <= y <= screen[1]):
+            what = f"({x}, {y}) is outside the screen of {screen[0]} x {screen[1]}"
+            place.warn("target-outside", what, "pixels of the screenshot")
+        elif 0 < max(x, y) <= 1:
+            place.warn("target-tiny", f"({x}, {y}) is the first pixel", "pixels, not shares of 1")
+        return action, call
+
+    def _screen(self, moment: Moment, shot: MediaRef | None, place: RowContext) -> Screen:
+        """As the row states it, or else the picture's own; (0, 0) where nobody knows.
+
+        Without either, the size of the picture as it was fed tells it, and the scale between the
+        two if there is one.
+        """
+        stated = stated_size(*moment.size, place)
+        if stated != (0, 0):
+            return stated
+        if shot is not None and not unsafe(shot.path):
+            try:
+                return image_size(shot)
+            except MediaError:
+                pass
+        return _before_feeding(moment.own, place)
+
+    def _shot(self, line: Line, value: object) -> MediaRef | None:
+        """A picture that the file holds, or one below a folder around it.
+
+        That is the first folder in which the first of the file's pictures lies.
+        """
+        if held := line.picture(IMAGE_KEYS):
+            return held
+        if not isinstance(value, str) or not value:
+            return None
+        home = line.path.parent
+        if line.path not in self._folders:
+            places = [folder / name for folder in (home, home.parent) for name in _FOLDERS]
+            refs = (MediaRef("image", place, value) for place in places if not unsafe(value))
+            self._folders[line.path] = next((ref.root for ref in refs if _is_there(ref)), home)
+        return MediaRef("image", self._folders[line.path], value)
+
+
+_FEWEST_SCROLLS: Final = 5
+"""Below so many scrolls back up nothing is said of them: a small part of the data may be so."""
+
+
+def _is_there(ref: MediaRef) -> bool:
+    try:
+        resolve(ref)
+    except MediaError:
+        return False
+    return True
+
+
+_NEAR_WHOLE: Final = 0.01
+
+
+def fed_size(row: Row) -> Screen | None:
+    """Width and height in pixels in which a row says that its picture was fed to a model.
+
+    GUI-R1's inference writes it into the rows that it keeps, as `image_size`.
+    """
+    size = row.get("image_size")
+    if not isinstance(size, list) or len(size) != 2:
+        return None
+    width, height = size
+    if not is_integer(width) or not is_integer(height) or min(size) < 1:
+        return None
+    return width, height
+
+
+def _before_feeding(row: Row, place: RowContext) -> Screen:
+    """The size of a screenshot of which only the size as fed is stated; (0, 0) where it is not.
+
+    `scale` is how much larger the fed picture is on each axis, so that the quotient is a whole
+    number. A scale of another meaning gives none, and then the fed size stands for it.
+    """
+    fed = fed_size(row)
+    if fed is None:
+        return 0, 0
+    scale = row.get("scale")
+    pair = isinstance(scale, list) and len(scale) == 2 and all(map(is_number, scale))
+    if pair and min(scale) > 0 and scale != [1, 1]:
+        sides = [side / factor for side, factor in zip(fed, scale, strict=True)]
+        whole = round(sides[0]), round(sides[1])
+        if all(abs(a - b) <= _NEAR_WHOLE for a, b in zip(sides, whole, strict=True)):
+            return whole
+    place.warn(
+        "size-fed",
+        f"the row has no size but that of the picture as it was fed, {fed[0]} x {fed[1]}",
+        "orig_w and orig_h, or the picture: places are in pixels of the screenshot",
+        "add the size of the screenshot; that of the fed picture stands for it until then",
+    )
+    return fed
+
+
+def check_sense(source: LoadedDataset, said: WordSense | None) -> LoadedDataset:
+    """The data, whose scrolls were read in the sense that the user says.
+
+    Steps of a repository were read when it was made, and have what was done already.
+
+    Raises:
+        UsageError: a step was read in the other sense.
+    """
+    if said is None:
+        return source
+    for step in source.steps:
+        was = step.source.get(SCROLL)
+        if was not in (None, said):
+            raise UsageError(
+                f"the scrolls were read as the {was}'s when the repository was made",
+                where=f"-T scroll={said}",
+                expected=f"scroll={was}, or the rows themselves",
+                remedy=f"leave it out, or convert the rows again with -T scroll={said}",
+            )
+    return source
+
+
+# Which benchmark's rows these are.
+
+_GRADED: Final = re.compile(rb'"gt_action"\s*+:\s*+"([a-zA-Z_]{1,30})"')
+_OF_EPISODES: Final = frozenset((b"complete", b"impossible", b"press_home", b"press_recent"))
+_OF_APPS: Final = frozenset((b"open_app", b"wait"))
+
+
+def is_graded(head: bytes) -> bool:
+    """Whether rows have GUI-R1's columns.
+
+    Args:
+        head: the beginning of a file.
+    """
+    return b'"gt_action"' in head and b'"gt_bbox"' in head
+
+
+def is_of_odyssey(path: Path, head: bytes) -> bool:
+    """Whether rows in GUI-R1's columns are GUI-Odyssey's and not AndroidControl's.
+
+    AndroidControl has no action that ends an episode, and GUI-Odyssey none that waits or opens an
+    app. Where the rows have neither, the name of the file tells.
+    """
+    if not is_graded(head):
+        return False
+    names = {name.lower() for name in _GRADED.findall(head)}
+    if names & _OF_APPS:
+        return False
+    return bool(names & _OF_EPISODES) or "odyssey" in path.stem.lower()

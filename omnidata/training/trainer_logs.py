@@ -1,0 +1,446 @@
+"""What trainers write when they predict on an export: paired with its rows.
+
+LLaMA-Factory (`do_predict`, `scripts/vllm_infer.py`) writes `prompt`, `predict` and `label`,
+ms-swift (`swift infer --result_path`) `response`, `labels`, `messages` and the media. Neither keeps
+the ids of the rows: the n-th line is the answer to the n-th row, and is held against it. verl
+(`trainer.validation_data_dir`) writes `gts`, which is the id in rows of ours, and the table of
+TRL's `GRPOTrainer` (`log_completions`) has the column `sample_id`, which our reward adds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Final
+
+from omnidata.errors import DataError, MediaError, PredictionError, UsageError, counted
+from omnidata.files import WHOLE
+from omnidata.jsontext import encode, json_file
+from omnidata.loaders.row_files import Line
+from omnidata.loaders.stored_steps import Positions, taken
+from omnidata.media import image_size
+from omnidata.predictions import Prediction
+from omnidata.run.answer_files import BadLines, answer_rows, kind_of, row_of, sift
+from omnidata.run.selection import SPLITS
+from omnidata.training.export import REPORT
+from omnidata.training.formats import read
+from omnidata.training.prompt_formats import SUFFIX
+from omnidata.types import PLACE, LoadedDataset, Step
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """How a trainer writes an answer.
+
+    Attributes:
+        answer: the column of the model's text.
+        label: that of the right answer, as the row of the export has it.
+        sample_id: that of the row's id; empty where rows are paired by place.
+    """
+
+    answer: str
+    label: str = ""
+    sample_id: str = ""
+
+
+_COLUMNS: Final[Mapping[str, _Columns]] = {
+    "llamafactory": _Columns("predict", label="label"),
+    "swift": _Columns("response", label="labels"),
+    "verl": _Columns("output", sample_id="gts"),
+    "trl": _Columns("completion", sample_id="sample_id"),
+}
+TRAINERS: Final = tuple(_COLUMNS)
+"""Those whose predictions can be scored, for `--from`."""
+
+_ROWS: Final = "rows of `omnidata export`, a file or its folder"
+_TOKEN: Final = re.compile(r"<\|[^<>|]*\|>|</s>|<eos>|<end_of_turn>|<think>\s*</think>")
+"""What chat templates put around an answer."""
+_LISTS: Final = ("images", "videos", "audios")
+_MEDIUM: Final = re.compile("<(?:image|video|audio)>")
+_FOUND: Final = 3
+"""Prompts that are none of their rows, for which the right row is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of an export.
+
+    Attributes:
+        where: file and line.
+        sample_id: of its step.
+        label: the right answer; None where the row has a prompt alone.
+        texts: the last texts of the prompt, without blanks.
+        media: names of the files, without folders.
+        own: the row itself.
+    """
+
+    where: str
+    sample_id: str
+    label: str | None
+    texts: Sequence[str]
+    media: Sequence[str]
+    own: Mapping[str, Any]
+
+    def is_prompt_of(self, texts: str | None, media: Sequence[str] | None) -> bool:
+        """Whether the prompt and the media may be those of the row; None says nothing."""
+        return (texts is None or all(text in texts for text in self.texts)) and (
+            media is None or [*media] == [*self.media]
+        )
+
+
+class TrainerLog:
+    """Predictions of a trainer on an export.
+
+    Args:
+        trainer: one of `TRAINERS`.
+        path: of the predictions.
+        rows: the file of rows that the trainer predicted on, or the folder of the export. Of a
+            folder that has several splits, the one is taken that the predictions fit.
+
+    Attributes:
+        rows: the file.
+        report: the content of `export.json`; empty where it does not lie beside the rows.
+
+    Raises:
+        UsageError: no rows are named, or several files fit.
+        PredictionError: a file cannot be read, or the predictions are not of these rows.
+    """
+
+    def __init__(self, trainer: str, path: Path, rows: Path | None) -> None:
+        if rows is None:
+            raise UsageError(
+                f"what {trainer} writes has no ids",
+                where=f"--from {trainer}",
+                expected=f"--rows EXPORT: {_ROWS}",
+                remedy="add --rows with the file that the trainer predicted on",
+            )
+        self._trainer, self._path, self._columns = trainer, path, _COLUMNS[trainer]
+        folder = rows if rows.is_dir() else rows.parent
+        report = json_file(folder / REPORT, WHOLE) if (folder / REPORT).is_file() else None
+        self.report: Mapping[str, Any] = report if isinstance(report, dict) else {}
+        self.rows = self._chosen(rows)
+        if path.exists() and self.rows.samefile(path):
+            raise UsageError(
+                "these are the rows themselves, whose answers are the right ones",
+                where=str(path),
+                expected=f"what {trainer} wrote when it predicted on them",
+            )
+
+    def settings(self, task: str) -> dict[str, Any]:
+        """The task options that the prompts were exported with, as in `run.json`.
+
+        Raises:
+            PredictionError: the export is of another task.
+        """
+        made = self.report.get("task")
+        if made not in (None, task):
+            raise PredictionError(
+                f"the export is of {made}",
+                where=str(self.rows),
+                expected=f"an export of {task}",
+                remedy=f"omnidata score {made} DATA ...",
+            )
+        return {"task": task, "options": dict(self.report.get("task_options") or {})}
+
+    def steps(self, source: LoadedDataset) -> Sequence[Step]:
+        """The steps that the rows are of, in their order.
+
+        Raises:
+            PredictionError: the export was made of other data.
+        """
+        places = Positions(source.steps)
+        ids = [*dict.fromkeys(row.sample_id for row in self._read_rows(self.rows))]
+        unknown = next((name for name in ids if name not in places), None)
+        fingerprint = self.report.get("dataset_fingerprint", source.fingerprint)
+        if unknown is not None or fingerprint != source.fingerprint:
+            what = "has other annotations" if unknown is None else f"has the step {unknown}"
+            raise PredictionError(
+                f"the export was made of other data: it {what}",
+                where=str(self.rows),
+                expected="the data that were exported",
+                remedy="score against these data, or export again and predict on that",
+            )
+        return taken(source.steps, sorted(places[name] for name in ids))
+
+    def read(self, bad: BadLines) -> Iterator[Prediction]:
+        """The answers; `bad` takes note of lines without one."""
+        if self._columns.sample_id:
+            rows = self._read_rows(self.rows)
+            receipts = {row.sample_id: _receipt_of(row.own) for row in rows}
+            for found in sift(self._lines(), self._named, bad):
+                found.receipt = dict(receipts.get(found.sample_id, {}))
+                yield found
+            return
+        pairs = zip(self._lines(), self._read_rows(self.rows), strict=True)
+        for line, row in pairs:
+            for found in sift([line], self._answer, bad):
+                yield Prediction(
+                    sample_id=row.sample_id,
+                    output=found,
+                    delivery="ok" if found is not None else "api_error",
+                    error="" if found is not None else f"{self._trainer} wrote no answer",
+                    receipt=self._receipt(row),
+                )
+
+    # Which rows the predictions are of.
+
+    def _chosen(self, rows: Path) -> Path:
+        if not rows.is_dir():
+            self._check(rows)
+            return rows
+        suffix = SUFFIX.get(self._trainer, ".jsonl")
+        files = [path for split in SPLITS if (path := rows / f"{split}{suffix}").is_file()]
+        if not files:
+            raise UsageError(
+                "the folder has no rows",
+                where=f"--rows {rows}",
+                expected=_ROWS,
+                remedy="name the folder that `omnidata export` wrote",
+            )
+        if self._columns.sample_id:
+            return self._only([path for path in files if self._is_of(path)] or files[:1], rows)
+        faults: dict[Path, PredictionError] = {}
+        for path in files:
+            try:
+                self._check(path)
+            except PredictionError as error:
+                faults[path] = error
+        if len(faults) < len(files):
+            return self._only([path for path in files if path not in faults], rows)
+        if len(files) == 1:
+            raise faults[files[0]]
+        told = "; ".join(f"{path.name}: {error.what}" for path, error in faults.items())
+        raise PredictionError(
+            f"the predictions are of none of the files of rows: {told}",
+            where=str(self._path),
+            expected="a line for each row of one of them, in its order",
+            remedy="name the file that the trainer predicted on: --rows EXPORT/FILE",
+        )
+
+    def _only(self, files: Sequence[Path], rows: Path) -> Path:
+        if len(files) > 1:
+            names = ", ".join(path.name for path in files)
+            raise UsageError(
+                f"the predictions may be of several files of rows: {names}",
+                where=f"--rows {rows}",
+                expected="the file that the trainer predicted on",
+                remedy=f"--rows {files[0]}",
+            )
+        return files[0]
+
+    def _is_of(self, path: Path) -> bool:
+        """Whether the first prediction names a row of the file."""
+        names = {row.sample_id for row in self._read_rows(path)}
+        line = next(self._lines(), None)
+        said = (
+            line.row.get(self._columns.sample_id) if line and isinstance(line.row, dict) else None
+        )
+        return isinstance(said, str) and said in names
+
+    def _check(self, rows: Path) -> None:
+        """Hold every line against the row at its place.
+
+        Raises:
+            PredictionError: the numbers differ, or a line is of another row.
+        """
+        if self._columns.sample_id:
+            return
+        looked = 0
+        lines = places = 0
+        for line, row in zip_longest(self._lines(), self._read_rows(rows)):
+            lines, places = lines + (line is not None), places + (row is not None)
+            if line is None or row is None or not isinstance(line.row, dict):
+                continue
+            self._check_label(line, row)
+            if not row.is_prompt_of(*_said(line.row)) and looked < _FOUND:
+                looked += 1
+                self._check_prompt(line, row, rows)
+        if lines != places:
+            raise PredictionError(
+                f"there are {counted(lines, 'prediction')} and {counted(places, 'row')}: "
+                f"line {min(lines, places) + 1} has no partner",
+                where=f"{self._path} and {rows}",
+                expected="a prediction for each row, in the order of the rows",
+                remedy="predict on all rows of the file without max_samples, or name the file that "
+                "the trainer predicted on",
+            )
+
+    def _check_label(self, line: Line, row: _Row) -> None:
+        label = line.row.get(self._columns.label)
+        if row.label is None or label is None or _is_label(label, row.label):
+            return
+        raise PredictionError(
+            f"{self._columns.label} is {label!s:.100}, and the answer of the row is "
+            f"{row.label:.100}",
+            where=f"{line.where} and {row.where}",
+            expected="predictions in the order of the rows",
+            remedy="name the file that the trainer predicted on; predict without shuffling, and "
+            "with a cutoff_len that cuts no label",
+        )
+
+    def _check_prompt(self, line: Line, row: _Row, rows: Path) -> None:
+        """Refuse a prompt that is another row's; one of no row was cut or written otherwise."""
+        said = _said(line.row)
+        for other in self._read_rows(rows):
+            differs = other.texts != row.texts or other.media != row.media
+            if differs and other.is_prompt_of(*said):
+                raise PredictionError(
+                    "the prompt of the prediction is that of another row",
+                    where=f"{line.where} and {row.where}; it is {other.where}",
+                    expected="predictions in the order of the rows",
+                    remedy="predict again without shuffling",
+                )
+
+    # Lines and rows.
+
+    def _lines(self) -> Iterator[Line]:
+        return answer_rows(self._path, f"predictions as {self._trainer} writes them")
+
+    def _read_rows(self, path: Path) -> Iterator[_Row]:
+        for line in answer_rows(path, _ROWS):
+            yield _row(row_of(line, _ROWS), line.where)
+
+    def _answer(self, line: Line) -> str | None:
+        """The model's text; None where the trainer wrote none."""
+        expected = f"{self._columns.answer}: the model's text"
+        row = row_of(line, expected)
+        if self._columns.answer not in row:
+            what = f"there is no {self._columns.answer}"
+            raise PredictionError(what, where=line.where, expected=expected)
+        text = _spoken(row[self._columns.answer])
+        if not isinstance(text, str | None):
+            what = f"{self._columns.answer} is {kind_of(text)}, not a text"
+            raise PredictionError(what, where=line.where, expected=expected)
+        return text
+
+    def _named(self, line: Line) -> Prediction:
+        text, name = self._answer(line), self._columns.sample_id
+        sample_id = line.row.get(name)
+        if not isinstance(sample_id, str):
+            raise PredictionError(
+                f"there is no {name}",
+                where=line.where,
+                expected=f"{name}: the id of the row",
+                remedy="predict on rows of `omnidata export`, with the reward beside them",
+            )
+        return Prediction(
+            sample_id=sample_id,
+            output=text,
+            delivery="ok" if text is not None else "api_error",
+            error="" if text is not None else f"{self._trainer} wrote no answer",
+        )
+
+    def _receipt(self, row: _Row) -> dict[str, Any]:
+        """The size of the row's screenshot, where the export has resized it.
+
+        Raises:
+            PredictionError: places may be in its pixels, and it is not there.
+        """
+        chosen = self.report.get("options") or {}
+        unit = (self.report.get("task_options") or {}).get("coordinates")
+        if not any((chosen.get("sizing") or {}).values()) or unit in ("norm1000", "rel"):
+            return {}
+        try:
+            example = read(encode(row.own), chosen["format"], self.rows.parent)
+            parts = [part for message in example.prompt for part in message.parts]
+            ref = next(part.media for part in parts if part.role == "screenshot" and part.media)
+            width, height = image_size(ref)
+        except StopIteration:
+            return {}
+        except (MediaError, DataError) as error:
+            raise PredictionError(
+                f"the export has resized its pictures, and one cannot be looked at: {error.what}",
+                where=row.where,
+                expected="the folder of the export, with its media",
+                remedy="name the rows in the folder that `omnidata export` wrote",
+            ) from None
+        part = {"role": "screenshot", "kind": "image", "width": width, "height": height}
+        return {"parts": [part]}
+
+
+def _row(row: Mapping[str, Any], where: str) -> _Row:
+    """A row of an export, whatever the trainer.
+
+    Raises:
+        PredictionError: it is none.
+    """
+    extra = row.get("extra_info")
+    held = {**(extra if isinstance(extra, dict) else {}), **row}
+    sample_id = held.get("sample_id") or held.get("ground_truth")
+    turns = _turns(row)
+    if not isinstance(sample_id, str) or not turns:
+        raise PredictionError(
+            "this is no row of an export with a sample_id",
+            where=where,
+            expected=_ROWS,
+            remedy="name the file that `omnidata export` wrote",
+        )
+    said = turns.pop() if turns[-1][0] == "assistant" else None
+    last = next((text for role, text in reversed(turns) if role == "user"), "")
+    texts = [squeezed for part in _MEDIUM.split(last) if (squeezed := _squeezed(part))]
+    return _Row(where, sample_id, said and said[1], texts, _media(row), held)
+
+
+def _turns(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The roles and texts of a row's conversation."""
+    found = []
+    for column in ("messages", "prompt", "conversations", "completion"):
+        listed = row.get(column)
+        for turn in listed if isinstance(listed, list) else ():
+            if isinstance(turn, dict):
+                role = {"human": "user", "gpt": "assistant"}.get(turn.get("from"), turn.get("role"))
+                found.append(
+                    (str(role), str(_spoken(turn.get("value", turn.get("content"))) or ""))
+                )
+    return found
+
+
+def _spoken(content: Any) -> Any:
+    """A text, of which a conversation may be made; anything else as it is."""
+    if isinstance(content, list) and content and all(isinstance(each, dict) for each in content):
+        parts = [each.get("text", each.get("content")) for each in content]
+        return "".join(part if isinstance(part, str) else "<image>" for part in parts)
+    return content
+
+
+def _media(row: Mapping[str, Any]) -> list[str]:
+    found = []
+    for name in _LISTS:
+        for each in row.get(name) or ():
+            path = each.get("path") if isinstance(each, dict) else each
+            found.append(str(path).replace("\\", "/").rpartition("/")[2])
+    return found
+
+
+def _said(row: Mapping[str, Any]) -> tuple[str | None, Sequence[str] | None]:
+    """The prompt of a prediction without blanks, and its media; None where it does not say."""
+    prompt = row.get("prompt")
+    if isinstance(row.get("messages"), list) and row["messages"]:
+        prompt = "".join(text for _, text in _turns({"messages": row["messages"]}))
+    media = _media(row) if any(row.get(name) for name in _LISTS) else None
+    return _squeezed(prompt) if isinstance(prompt, str) else None, media
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _is_label(said: Any, own: str) -> bool:
+    """Whether a label is the answer of a row, which a tokenizer may have written otherwise."""
+    text = said if isinstance(said, str) else json.dumps(said)
+    plain = _squeezed(_TOKEN.sub("", text))
+    parts = [re.escape(_squeezed(_TOKEN.sub("", part))) for part in own.split(PLACE)]
+    return re.fullmatch(".*".join(parts), plain) is not None
+
+
+def _receipt_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a row of prompts says of the size of its picture, as JSON."""
+    try:
+        found = json.loads(row["receipt"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
