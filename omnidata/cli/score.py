@@ -278,7 +278,8 @@ def score(
                 for line in bad.summary():
                     terminal.note(line)
     if every:
-        runs.print_profiles(found, benchmark, as_json)
+        known = {**answers.settings.get("options", {}), **given}
+        runs.print_profiles(found, benchmark, as_json, known)
     else:
         runs.print_results(found[rules[0].name], benchmark, as_json)
     if published and differing is not None:
