@@ -25,6 +25,7 @@ from omnidata.metrics.episodes import codes
 from omnidata.metrics.intervals import Mask
 from omnidata.metrics.paired import Measures, Unit, means
 from omnidata.mirror import local
+from omnidata.run.headlines import lines_of
 from omnidata.run.run_files import Change, Run, changes, read_run
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks.profiles import owners
@@ -651,6 +652,7 @@ def _warnings(compared: Pair) -> Iterator[str]:
     for label, run in (("A", compared.a), ("B", compared.b)):
         if run.imported:
             yield f"run {label} is imported: neither its settings nor its data's hash are known"
+        yield from (f"run {label} is not a result: {line}" for line in lines_of(run.results))
         if run.stopped:
             yield f"run {label} is unfinished: {run.stopped}"
     left_out = [("only A has", compared.only_a), ("only B has", compared.only_b)]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.analysis.comparison import check_ids, check_source
-from omnidata.analysis.run_tables import beside, specs, title
+from omnidata.analysis.run_tables import beside, specs, title, with_rules
 from omnidata.analysis.runs import labels
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table
 from omnidata.analysis.variations import right_of
@@ -200,7 +200,8 @@ def _by_group(
         rows.append(Row((value,), tuple(cells), group=value))
     heads = list(_heads(found, ("Hit, median %", "Missed, median %")))
     if with_published:
-        for other in found[0].run.benchmark.published.of(name):
+        runs = [each.run for each in found]
+        for other in with_rules(runs[0].benchmark.published.of(name), runs):
             heads, rows = beside(other, name, found[0].run, heads, rows)
     what = f"Element sizes by {name}"
     return _table(f"{AXIS}-by-{name}", what, name.capitalize(), heads, rows, found)

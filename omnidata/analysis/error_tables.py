@@ -6,11 +6,11 @@ benchmarks share (`omnidata.types.CAUSES`). Each wrong answer has one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from omnidata.analysis.run_tables import named_rows, title
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table
-from omnidata.errors import RunError
+from omnidata.errors import RunError, counted
 from omnidata.run.run_files import Run
 from omnidata.types import CAUSES
 
@@ -92,6 +92,7 @@ def _table(
         for number in range(len(runs))
         if group in causes[number]
     )
+    told = [*_readings(runs)] if not axis else []
     return Table(
         f"errors-by-{axis}" if axis else "errors",
         title("Why answers are wrong" + (f", by {header.lower()}" if header else ""), runs),
@@ -100,8 +101,23 @@ def _table(
         (*filter(None, [header]), *headers),
         (Head("", tuple(columns)),),
         rows,
-        _NOTES,
+        (*told, *_NOTES),
     )
+
+
+def _readings(runs: Sequence[Run]) -> Iterator[str]:
+    """How places of answers would be right, and how often chance alone makes them so."""
+    for run in runs:
+        if not (places := run.results.get("places")):
+            continue
+        readings = ", ".join(f"{count:,} as {name}" for name, count in places["readings"].items())
+        told = f"{run.name}: of {counted(places['missed'], 'answer')} at a wrong place right in "
+        told += f"another reading: {readings}; "
+        if chance := places["by_chance"]:
+            shares = ", ".join(f"{100 * share:.1f} % {CAUSES[c]}" for c, share in chance.items())
+            yield f"{told}by chance (right answers to other steps): {shares}."
+        else:
+            yield f"{told}what chance gives is not known, as all targets are alike."
 
 
 def _cells(counts: Counts, shown: Sequence[str]) -> tuple[Cell, ...]:

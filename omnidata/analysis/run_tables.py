@@ -124,9 +124,11 @@ def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Ta
     columns = tuple(column for head in heads for column in head.columns)
     named = labels(runs)
     others: list[PublishedRow] = []
+    notes: tuple[str, ...] = ()
     if with_published:
         found = runs[0].benchmark.published.of(spec.name)
-        others = [row for row in found if any(_asks(run, row) for run in runs)]
+        others = [row for row in with_rules(found, runs) if any(_asks(run, row) for run in runs)]
+        notes = of_other_rules(found, runs)
     others = [row for row in others if any((c.group, c.metric) in row.values for c in columns)]
     apart = _apart(runs)
     asked = {_options(row.options) for row in others}
@@ -144,7 +146,7 @@ def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Ta
         for label, run in zip(named, runs, strict=True)
     ]
     shown = rows if apart else marked_best(columns, rows)
-    notes = (*apart, *of_published(others, runs))
+    notes = (*apart, *of_published(others, runs), *notes)
     if spec.rising:
         shown = [_from_level_to_level(row, columns, list(spec.groups)) for row in shown]
         notes = ("In brackets: the difference to the level before, in points.", *notes)
@@ -180,7 +182,8 @@ def _asks(run: Run, row: PublishedRow) -> bool:
 
 def published_row(row: PublishedRow, labels: tuple[str, ...], columns: Sequence[Column]) -> Row:
     """A published row as a line of a table; a dash where nothing is published."""
-    cells = tuple(Cell(row.values.get((column.group, column.metric))) for column in columns)
+    keys = [(column.group, column.metric) for column in columns]
+    cells = tuple(Cell(row.values.get(key), digits=row.digits.get(key)) for key in keys)
     return Row(labels, cells, source=row.source)
 
 
@@ -191,6 +194,25 @@ def _options(options: Mapping[str, str]) -> str:
 def _apart(runs: Sequence[Run]) -> tuple[str, ...]:
     """What the reader must know where rows are not about the same steps."""
     return tuple(f"No ranking: {why}." for why in unlike(runs))
+
+
+def with_rules(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> list[PublishedRow]:
+    """The published rows that were scored by the rules of the runs' profile."""
+    return [row for row in rows if row.has_rules_of(runs[0].profile)]
+
+
+def of_other_rules(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> tuple[str, ...]:
+    """Which published rows are left out, and by which profile runs can stand beside them."""
+    other: dict[str, list[str]] = {}
+    for row in rows:
+        if not row.has_rules_of(runs[0].profile):
+            sources = other.setdefault(" or ".join(row.profiles), [])
+            sources += [row.source] * (row.source not in sources)
+    return tuple(
+        f"{' and '.join(sources)}: by the rules of {profiles}; its rows stand beside runs that "
+        f"are scored with --profile {profiles}."
+        for profiles, sources in other.items()
+    )
 
 
 def of_published(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> tuple[str, ...]:
@@ -268,14 +290,15 @@ def by_axis(axis: str, runs: Sequence[Run], *, with_published: bool) -> Table:
     if with_published:
         task = runs[0].benchmark
         groups = {task.spelling(axis, row.group) for row in rows}
+        found = task.published.of(axis)
         others = [
             each
-            for each in task.published.of(axis)
+            for each in with_rules(found, runs)
             if groups & {task.spelling(axis, group) for group, _ in each.values}
         ]
         for other in others:
             heads, rows = beside(other, axis, runs[0], heads, rows)
-        notes += of_published(others, runs)
+        notes += (*of_published(others, runs), *of_other_rules(found, runs))
     name, what = f"by-{axis}", f"Results by {axis}"
     label = axis.capitalize()
     return Table(
@@ -329,12 +352,15 @@ def beside(
         for name, unit in zip(metrics, units, strict=True)
     ]
     key = partial(run.benchmark.spelling, axis)
-    keyed = {(key(group), metric): value for (group, metric), value in other.values.items()}
+    keyed = {
+        (key(group), metric): Cell(value, digits=other.digits.get((group, metric)))
+        for (group, metric), value in other.values.items()
+    }
     head = Head(other.model, tuple(columns))
     wider = [
         Row(
             row.labels,
-            (*row.cells, *(Cell(keyed.get((key(row.group), name))) for name in metrics)),
+            (*row.cells, *(keyed.get((key(row.group), name), Cell(None)) for name in metrics)),
             group=row.group,
         )
         for row in rows

@@ -11,6 +11,7 @@ from typing import Any
 
 from omnidata.analysis.comparison import ANSWERED, Aligned, failures
 from omnidata.errors import UsageError, counted
+from omnidata.run.headlines import lines_of
 from omnidata.run.run_files import Run, cut, endings, flat, read_run
 
 _OF_TASK = ("options", "where", "exclude", "limit", "shard", "seed", "generation")
@@ -201,6 +202,7 @@ def warnings(runs: Sequence[Run], aligned: Aligned | None = None) -> Iterator[st
     for copy, original in copies(runs):
         yield f"{copy.path}: a copy of {original.path}, to the byte; it is no repeat"
     for run in runs:
+        yield from (f"{run.path}: not a result: {line}" for line in lines_of(run.results))
         if run.stopped:
             yield f"{run.path}: the run stopped before its end: {run.stopped}"
         if aligned is None:

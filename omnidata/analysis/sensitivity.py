@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from omnidata.analysis.run_tables import of_published, published_row, title
+from omnidata.analysis.run_tables import of_published, published_row, title, with_rules
 from omnidata.analysis.runs import labels
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table
 from omnidata.analysis.variations import NotTracedError, data_of, groups, right_of, value_of
@@ -131,7 +131,8 @@ def sensitivity_tables(runs: Sequence[Run], *, with_published: bool) -> list[Tab
         Column("Worst", "worst"),
         Column("Best", "best"),
     )
-    others = runs[0].benchmark.published.of("sensitivity") if with_published else []
+    printed = runs[0].benchmark.published.of("sensitivity") if with_published else []
+    others = with_rules(printed, runs)
     rows = [*(published_row(each, (each.model, ""), columns) for each in others), *rows]
     return [
         Table(

@@ -62,12 +62,14 @@ class Cell:
         ci95: both ends of its interval, where there is one.
         change: from the row that the table compares with, in the value's own unit.
         mark: what a reader should see first.
+        digits: how many decimals are printed; None: as many as the unit has.
     """
 
     value: float | None
     ci95: tuple[float, float] | None = None
     change: float | None = None
     mark: Mark = ""
+    digits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,14 +194,24 @@ _WIDEST_LABEL = 28
 _GAP = "  "
 
 
-def number(value: float | None, unit: CellUnit, *, sign: bool = False) -> str:
+def number(
+    value: float | None, unit: CellUnit, *, sign: bool = False, digits: int | None = None
+) -> str:
     """A value as the papers print it: shares in percent, a dash for what is not defined.
+
+    Args:
+        value: in the unit.
+        unit: of the value.
+        sign: whether a plus is printed.
+        digits: decimals of a share or a number; None: one of percent, two of others.
 
     Examples:
         >>> number(0.6361, "share"), number(2.3, "number"), number(2579, "count")
         ('63.6', '2.30', '2579')
         >>> number(-0.5, "number", sign=True), number(None, "share"), number(0.0371, "p")
         ('-0.50', '-', '0.037')
+        >>> number(0.0195, "share", digits=2)
+        '1.95'
     """
     if value is None:
         return DASH
@@ -209,7 +221,10 @@ def number(value: float | None, unit: CellUnit, *, sign: bool = False) -> str:
         return f"{value:.4f}"
     if unit == "p":
         return "<0.001" if value < 0.001 else f"{value:.3f}"
-    shown = f"{100 * value:+.1f}" if unit == "share" else f"{value:+.2f}"
+    if unit == "share":
+        shown = f"{round(100 * value, 9):+.{1 if digits is None else digits}f}"
+    else:
+        shown = f"{value:+.{2 if digits is None else digits}f}"
     if not float(shown):
         return shown[1:]  # minus nothing is nothing
     return shown if sign else shown.removeprefix("+")
@@ -381,7 +396,7 @@ def _block(table: Table, head: Head, start: int, end: int) -> _Block:
         cells = list(zip(row.cells[start:end], units, strict=True))
         lines.append(
             (
-                [number(cell.value, unit) for cell, unit in cells],
+                [number(cell.value, unit, digits=cell.digits) for cell, unit in cells],
                 [beside(table, cell, unit) for cell, unit in cells],
             )
         )
@@ -486,7 +501,7 @@ def markdown(table: Table) -> str:
 
 def _md_cell(table: Table, cell: Cell, place: int) -> str:
     unit = table.columns[place].unit
-    value, other = number(cell.value, unit), beside(table, cell, unit)
+    value, other = number(cell.value, unit, digits=cell.digits), beside(table, cell, unit)
     if cell.mark == "best":
         value = f"**{value}**"
     elif cell.mark:
@@ -563,7 +578,7 @@ def tex(text: str) -> str:
 
 def _tex_cell(table: Table, cell: Cell, place: int) -> str:
     unit = table.columns[place].unit
-    value = number(cell.value, unit)
+    value = number(cell.value, unit, digits=cell.digits)
     other = tex(beside(table, cell, unit)).replace("-", "$-$")
     if cell.mark == "best":
         value = rf"\textbf{{{value}}}"
@@ -587,6 +602,10 @@ def as_csv(tables: Sequence[Table]) -> str:
 def as_json(table: Table) -> Mapping[str, Any]:
     """The table as JSON values: fractions, unrounded."""
     found: dict[str, Any] = msgspec.to_builtins(table)
+    for row in found["rows"]:
+        for cell in row["cells"]:
+            if cell["digits"] is None:
+                del cell["digits"]
     return found
 
 

@@ -12,10 +12,12 @@ from typing import Any
 from omnidata.analysis.run_tables import (
     cell,
     heads_of,
+    of_other_rules,
     of_published,
     published_row,
     specs,
     title,
+    with_rules,
 )
 from omnidata.analysis.runs import grouped, labels, repeats
 from omnidata.analysis.tables import (
@@ -78,7 +80,8 @@ def table(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Table 
     heads = heads_of(spec, every, shares=found[0][0])
     columns = tuple(column for head in heads for column in head.columns)
     published: Published = runs[0].benchmark.published
-    others = published.of(of.option) if with_published else []
+    printed = published.of(of.option) if with_published else []
+    others = with_rules(printed, runs)
     rows = list(_published(of, others, columns))
     names = labels([group[0] for group in found])
     for group, name in zip(found, names, strict=True):
@@ -102,6 +105,7 @@ def table(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Table 
         (
             f"In brackets: the difference to {of.called(of.base)}, in points.",
             *of_published(others, runs),
+            *of_other_rules(printed, runs),
         ),
     )
 

@@ -9,7 +9,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, asks, on_engine, reading_data
+from omnidata.cli.arguments import Asking, asks, finds, on_engine, reading_data
 from omnidata.errors import counted
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ Format = Literal["terminal", "md", "csv", "json"]
 
 
 @reading_data
+@finds
 @asks
 @on_engine
 def ablate(
@@ -153,7 +154,7 @@ def ablate(
     terminal.print_doubts(found.findings)
     _show(found, "json" if as_json else form)
     terminal.note(f"runs and table: {out}")
-    if any(not row.results or row.error or any(runs.lacking(row.results)) for row in found.rows):
+    if any(not row.results or row.error or runs.is_doubtful(row.results) for row in found.rows):
         raise typer.Exit(1)
 
 

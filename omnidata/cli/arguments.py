@@ -206,6 +206,7 @@ _DEFAULTS = {
     "attempts": 6,
     "engine": "local",
     "token": False,
+    "each_finding": False,
 }
 """Of options that have another default than None; an empty one is made by the option itself."""
 
@@ -442,6 +443,23 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
             verb(**given)
 
     return with_options(verb, call, {"media_root": _ROOTS, "token": Token} | _CACHE)
+
+
+# How findings are printed, the same for every verb that has any.
+
+_EACH = Annotated[
+    bool, typer.Option("--all", help="List each finding, not a line for each kind of them.")
+]
+
+
+def finds(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb that prints findings `--all`."""
+
+    def call(each_finding: bool, **given: Any) -> None:
+        with terminal.listing(each_finding):
+            verb(**given)
+
+    return with_options(verb, call, {"each_finding": _EACH})
 
 
 # The benchmark that data are rows of, where the user does not name it.

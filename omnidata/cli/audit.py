@@ -13,6 +13,7 @@ from omnidata.cli.arguments import (
     Profile,
     TaskName,
     TaskOptions,
+    finds,
     on_engine,
     reading_data,
 )
@@ -27,6 +28,7 @@ _MANY = 5000
 
 
 @reading_data
+@finds
 @on_engine
 def audit(
     task: TaskName,

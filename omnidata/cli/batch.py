@@ -14,6 +14,7 @@ from omnidata.cli.arguments import (
     WAY,
     Asking,
     asked_about,
+    finds,
     prices_only,
     reading_data,
     with_options,
@@ -47,6 +48,7 @@ _Prices = Annotated[
 
 @app.command("write")
 @reading_data
+@finds
 @prices_only
 def write(
     task: args.TaskName,
@@ -233,7 +235,7 @@ def print_read(found: Read, task: Task, run: Path, as_json: bool) -> None:
             f"{counted(lacking[0], 'step')} without an answer: `omnidata batch write ... --only "
             "missing` asks again in a batch, the same `omnidata evaluate` live"
         )
-    if any(lacking):
+    if runs.is_doubtful(found.results):
         raise typer.Exit(1)
 
 

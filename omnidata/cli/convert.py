@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Json, TaskName, on_engine, reading_data
+from omnidata.cli.arguments import Data, Json, TaskName, finds, on_engine, reading_data
 from omnidata.errors import counted
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 @reading_data
+@finds
 @on_engine
 def convert(
     task: TaskName,
@@ -84,8 +85,7 @@ def convert(
             }
         )
     else:
-        for finding in findings:
-            terminal.note(str(finding))
+        terminal.print_kinds(findings)
         terminal.say(
             f"{counted(len(source.steps), 'step')} in {counted(len(manifest.shards), 'file')}, "
             f"{counted(len(manifest.subsets), 'subset')}, {counted(errors, 'error')}, "

@@ -11,7 +11,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, asked_about, asks, on_engine, reading_data
+from omnidata.cli.arguments import Asking, asked_about, asks, finds, on_engine, reading_data
 from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 @reading_data
+@finds
 @asks
 @on_engine
 def evaluate(
@@ -61,7 +62,8 @@ def evaluate(
     With --samples the first answers are the run's, and the others lie in RUN/samples; the table has
     pass@K, agreement, and the answer that most samples agree on (docs/samples.md). Running the same
     command again resumes an interrupted run. Exit code 1 means that some steps got no answer, or an
-    answer to less than all of their media; the score is written all the same.
+    answer to less than all of their media, or that most of the score is lost or wrong for one
+    reason, which a line says; the score is written all the same.
 
     Example: omnidata evaluate omnigui omnidata-demo/data --model baseline:center --out runs/center
     """
@@ -137,7 +139,7 @@ def evaluate(
         runs.print_run(results, benchmark, out, as_json)
     if table and not as_json:
         runs.print_samples(table, benchmark)
-    if any(runs.lacking(results)) or (table and table["deliveries"].keys() - {"ok"}):
+    if runs.is_doubtful(results) or (table and table["deliveries"].keys() - {"ok"}):
         raise typer.Exit(1)
 
 
@@ -172,11 +174,12 @@ def merge(
             f"{counted(len(others), 'other sample')} of each part: merge their folders as well, "
             f"{others[0]} and so on, into {out / others[0].relative_to(parts[0])}"
         )
-    if any(runs.lacking(results)):
+    if runs.is_doubtful(results):
         raise typer.Exit(1)
 
 
 @reading_data
+@finds
 @on_engine
 def suite(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The suite, in TOML.")],
@@ -188,7 +191,8 @@ def suite(
 
     Each run has a folder of its own, as `evaluate` makes it; running the same command again
     resumes them all. A run that fails does not stop the others. Exit code 1 means that a run
-    failed, or that some steps got no answer or an answer to less than all of their media.
+    failed, that some steps got no answer or an answer to less than all of their media, or that a
+    score is lost or wrong for one reason.
 
     Example: omnidata suite suite.toml
     """
@@ -211,7 +215,7 @@ def suite(
         terminal.print_json([_as_json(outcome) for outcome in outcomes])
     else:
         _print(outcomes, str(file))
-    if any(not o.results or any(runs.lacking(o.results)) for o in outcomes):
+    if any(not o.results or runs.is_doubtful(o.results) for o in outcomes):
         raise typer.Exit(1)
 
 

@@ -11,7 +11,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import on_engine, reading_data
+from omnidata.cli.arguments import finds, on_engine, reading_data
 from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 @reading_data
+@finds
 @on_engine
 def export(
     task: args.TaskName,
@@ -309,9 +310,7 @@ def _print(done: Exported, out: Path, as_json: bool) -> None:
     if as_json:
         terminal.print_json({"out": str(out), **done.report})
         return
-    terminal.print_first(done.findings)
-    if (more := len(done.findings) - terminal.SHOWN) > 0:
-        terminal.note(f"... {more} more in {out / 'export.json'}")
+    terminal.print_kinds(done.findings)
     counts_of = ["episodes", "groups", "steps"]
     if preferences := done.report.get("preferences"):
         counts_of.append("rows")

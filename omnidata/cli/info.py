@@ -11,7 +11,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
-from omnidata.cli.arguments import data_of, only_task, reading_data
+from omnidata.cli.arguments import data_of, finds, only_task, reading_data
 from omnidata.errors import DataError, UsageError, counted
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ Format = Literal["terminal", "md", "latex", "json"]
 
 
 @reading_data
+@finds
 def info(
     named: Annotated[
         list[str] | None,
@@ -209,8 +210,7 @@ def _print(held: _Held, form: Format, expect: str | None, differences: list[str]
         terminal.print_json({**_as_dict(held), "differences": differences})
         return
     _print_tables([*view.tables(), *held.statistics.tables()], form)
-    for finding in source.findings:
-        terminal.note(str(finding))
+    terminal.print_kinds(source.findings)
     say = terminal.say if form == "terminal" else terminal.note
     errors = sum(finding.severity == "error" for finding in source.findings)
     parts = [
@@ -243,7 +243,7 @@ def _print_several(several: Sequence[_Held], form: Format) -> None:
         terminal.note(
             f"{held.label}: {counted(source.skipped, 'row')} skipped,"
             f" {counted(len(source.findings), 'finding')}"
-            f" (`omnidata info {source.task} {source.root}` lists them)"
+            f" (`omnidata info {source.task} {source.root}` shows them)"
         )
 
 
@@ -433,6 +433,7 @@ _RUN = ("run.json", "results.json")
 
 
 @reading_data
+@finds
 def view(
     task_options: args.TaskOptions,
     task: Annotated[

@@ -68,7 +68,8 @@ def report(
 
     Which tables there are follows from the runs: those that differ in their modalities, in the
     form of the instruction, in their history or in their seed alone stand in a table of their own.
-    Numbers of different tasks or profiles never share a table; different data are warned of.
+    Numbers of different tasks or profiles never share a table; different data are warned of. Exit
+    code 1 means that most of a score is lost or wrong for one reason, which a warning says.
 
     Example: omnidata report runs/full runs/no-audio --published --format md
 
@@ -143,6 +144,8 @@ def report(
 
         for path in write_card(found, card, parse(hub_datasets, "--hub-dataset")):
             terminal.note(f"card: {path}")
+    if any(run.results.get("headline") for run in found):
+        raise typer.Exit(1)
 
 
 CompareFormat = Literal["terminal", "md", "csv", "json"]

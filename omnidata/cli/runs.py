@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,11 @@ def lacking(results: Mapping[str, Any]) -> tuple[int, int]:
     failed = sum(n for outcome, n in results["outcomes"].items() if outcome not in _ANSWERED)
     failed -= results.get("patched", {}).get("not_asked", 0)
     return failed, results["counts"].get("degraded", 0)
+
+
+def is_doubtful(results: Mapping[str, Any]) -> bool:
+    """Whether the numbers are not to be published as they are, which is exit code 1."""
+    return any(lacking(results)) or bool(results.get("headline"))
 
 
 def headline(results: Mapping[str, Any]) -> str:
@@ -65,6 +70,7 @@ def episode_metrics(profile: Profile) -> list[str]:
 def print_results(results: Mapping[str, Any], task: Task, as_json: bool) -> None:
     """The results, as a table or as JSON."""
     if as_json:
+        terminal.print_headline(results, to=terminal.note)
         terminal.print_json(results)
     else:
         profile = task.profiles[results["profile"]]
@@ -72,30 +78,67 @@ def print_results(results: Mapping[str, Any], task: Task, as_json: bool) -> None
         terminal.print_results(results, profile.columns, *named, lacks=headline(results))
 
 
-def print_profiles(found: Mapping[str, Mapping[str, Any]], task: Task, as_json: bool) -> None:
+_MEANT: Mapping[str, str] = {
+    "GP_ratio": "goal progress: the share of an episode's steps that are right",
+    "GP_prefix": "goal progress: the share of an episode's steps before the first wrong one",
+}
+
+
+def _headers(profiles: Mapping[str, Profile]) -> dict[str, dict[str, str]]:
+    """The header of each column of each profile: where they mean other things, what they mean."""
+    meant: dict[str, dict[str, str]] = {}
+    for name, profile in profiles.items():
+        known = getattr(profile, "metrics", {})
+        metric_of: Callable[[str], str] = getattr(profile, "metric_of", str)
+        meant[name] = {
+            column: metric_of(column) if column in known else column for column in profile.columns
+        }
+    meanings: dict[str, set[str]] = {}
+    for own in meant.values():
+        for column, metric in own.items():
+            meanings.setdefault(column, set()).add(metric)
+    return {
+        name: {
+            column: metric if len(meanings[column]) > 1 else column
+            for column, metric in own.items()
+        }
+        for name, own in meant.items()
+    }
+
+
+def print_profiles(
+    found: Mapping[str, Mapping[str, Any]],
+    task: Task,
+    as_json: bool,
+    options: Mapping[str, str] = {},
+) -> None:
     """One run by every profile, side by side: whose rules they are, and what they leave out.
+
+    A metric that has one name and two meanings has a column for each meaning.
 
     Args:
         found: the results by profile.
-        task: with the options that the run was asked with.
+        task: the benchmark.
+        options: of the task, as far as anybody knows that the answers were asked for with them.
         as_json: as an object of results, each with its profile's `source` and `leaves_out`.
     """
     about = {
         name: {key: getattr(task.profiles[name], key, "") for key in ("source", "leaves_out")}
         for name in found
     }
+    terminal.print_headline(*found.values(), to=terminal.note if as_json else terminal.say)
     if as_json:
         terminal.print_json({name: {**results, **about[name]} for name, results in found.items()})
         return
     units = {name: task.profiles[name].columns for name in found}
-    columns = dict.fromkeys(column for of in units.values() for column in of)
+    headers = _headers({name: task.profiles[name] for name in found})
+    columns = dict.fromkeys(header for of in headers.values() for header in of.values())
     rows = []
     for name, results in found.items():
-        values = dict(
-            zip(units[name], terminal.cells(results["overall"], units[name]), strict=True)
-        )
+        own = headers[name].values()
+        values = dict(zip(own, terminal.cells(results["overall"], units[name]), strict=True))
         ends = {
-            column: terminal.interval(results["ci95"][column], unit)
+            headers[name][column]: terminal.interval(results["ci95"][column], unit)
             for column, unit in units[name].items()
         }
         counts = results["counts"]
@@ -103,10 +146,12 @@ def print_profiles(found: Mapping[str, Mapping[str, Any]], task: Task, as_json: 
         rows.append([name, *(values.get(each, "-") for each in columns)])
         rows[-1] += [str(counts["steps"]), left_out]
         rows.append(["  95 % interval", *(ends.get(each, "") for each in columns), "", ""])
-    options = ", ".join(f"{name}={value}" for name, value in task.options.items() if value)
-    title = " ".join(filter(None, (task.name, options and f"({options})")))
+    known = ", ".join(f"{name}={value}" for name, value in options.items() if value)
+    title = " ".join(filter(None, (task.name, known and f"({known})")))
     legend = {
-        name: words for each in found for name, words in legend_of(task.profiles[each]).items()
+        headers[each][name]: _MEANT.get(headers[each][name], words)
+        for each in found
+        for name, words in legend_of(task.profiles[each]).items()
     }
     header = ("", *columns, "steps", "left out")
     lacks = max(found.values(), key=lambda results: sum(results["outcomes"].values()))

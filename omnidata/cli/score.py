@@ -15,7 +15,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.answers import SKIP_BAD, find_answers, read_counted
-from omnidata.cli.arguments import on_engine, reading_data
+from omnidata.cli.arguments import finds, on_engine, reading_data
 from omnidata.errors import DataError, Finding, RunError, UnansweredError, UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _ALL = "all"
 
 
 @reading_data
+@finds
 @on_engine
 def score(
     task: Annotated[
@@ -271,6 +272,7 @@ def score(
                 origin=answers.lines,
                 ignored=Positions(source.steps),
                 agent=agent,
+                source=source,
                 workers=workers,
                 cluster=cluster,
                 bad=bad,
@@ -281,7 +283,8 @@ def score(
                 for line in bad.summary():
                     terminal.note(line)
     if every:
-        runs.print_profiles(found, benchmark, as_json)
+        known = {**answers.settings.get("options", {}), **given}
+        runs.print_profiles(found, benchmark, as_json, known)
     else:
         runs.print_results(found[rules[0].name], benchmark, as_json)
     first = found[rules[0].name]["outcomes"]
@@ -295,7 +298,7 @@ def score(
         return
     if published:
         _tell_uncompared(published)
-    if any(any(runs.lacking(results)) for results in found.values()):
+    if any(runs.is_doubtful(results) for results in found.values()):
         raise typer.Exit(1)
 
 
@@ -342,8 +345,9 @@ def _pushed(named: str, data: Path | None, profile: str | None) -> tuple[str, Pa
     return info["task"], data, run, published
 
 
-_NOT_SCORED = frozenset({"agent", "stopped"})
-"""Keys of results that whoever scores sets otherwise: whose they are, and why a run ended early."""
+_NOT_SCORED = frozenset({"agent", "stopped", "places", "headline"})
+"""Keys of results that whoever scores sets otherwise: whose they are, why a run ended early, and
+what was found out about the answers beside the score."""
 _SHOWN = 20
 """Differences that are told one by one."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Json, on_engine
+from omnidata.cli.arguments import Json, finds, on_engine
 from omnidata.errors import UsageError, counted
 from omnidata.loaders.episode_tree import Dependency, Dimension
 from omnidata.loaders.instructions import Language
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
 
 
+@finds
 @on_engine
 def segment(
     places: Annotated[
@@ -180,8 +181,7 @@ def _print_all(made: Cuttings, out: Path, as_json: bool) -> None:
         return
     for _, done in made.episodes:
         _say(done)
-    for finding in made.findings:
-        terminal.note(str(finding))
+    terminal.print_kinds(made.findings)
     steps = sum(done.steps for _, done in made.episodes)
     terminal.say(
         f"{counted(len(made.episodes), 'episode')}, {counted(steps, 'step')}; "
@@ -191,8 +191,7 @@ def _print_all(made: Cuttings, out: Path, as_json: bool) -> None:
 
 
 def _say(done: Done) -> None:
-    for finding in done.findings:
-        terminal.note(str(finding))
+    terminal.print_kinds(done.findings)
     line = f"{done.labels.app}/{done.labels.episode}: {counted(done.steps, 'step')}, "
     line += f"{done.clip_seconds:.1f} s of clips "
     line += f"from a recording of {done.recording_seconds:.1f} s"

@@ -355,7 +355,7 @@ def _author(model: str | None, asking: Asking, edges: EdgeRule) -> Author | None
 def _print_tasks(report: Mapping[str, Any], as_json: bool) -> None:
     """The report as JSON, or as the tables of OmniBench's figure 3."""
     made = report["made"]
-    terminal.print_first([Finding(**said) for said in made["findings"]])
+    terminal.print_kinds([Finding(**said) for said in made["findings"]])
     if as_json:
         terminal.print_json(report)
         return

@@ -12,7 +12,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, asks, on_engine, reading_data
+from omnidata.cli.arguments import Asking, asks, finds, on_engine, reading_data
 from omnidata.errors import Finding, UsageError, counted
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ Model = Annotated[
 
 
 @reading_data
+@finds
 @asks
 @on_engine
 def label(
@@ -78,6 +79,7 @@ def label(
 
 
 @reading_data
+@finds
 @asks
 @on_engine
 def filter_(
@@ -122,6 +124,7 @@ def filter_(
 
 
 @reading_data
+@finds
 @asks
 @on_engine
 def recaption(
@@ -310,7 +313,7 @@ def _print(
     from omnidata.synth.annotate import run_folder
 
     report, run = done.report, run_folder(out)
-    terminal.print_first([Finding(**said) for said in report["findings"]])
+    terminal.print_kinds([Finding(**said) for said in report["findings"]])
     if as_json:
         place = str(out) if done.written else None
         terminal.print_json({**report, "out": place, "run": str(run)})

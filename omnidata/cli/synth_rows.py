@@ -125,7 +125,7 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
                     seed=seed,
                     progress=progress,
                 )
-        terminal.print_first([Finding(**told) for told in report["findings"]])
+        terminal.print_kinds([Finding(**told) for told in report["findings"]])
         if as_json:
             terminal.print_json(report)
         elif runs:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
@@ -22,8 +24,13 @@ if TYPE_CHECKING:
     from omnidata.types import LoadedDataset, Progress
 
 Columns = Mapping[str, Literal["share", "number"]]
-SHOWN = 10
-"""Findings that are printed; of the others the number is."""
+_EACH: ContextVar[bool] = ContextVar("each finding is printed", default=False)
+_PLACES = 3
+"""Where findings of one kind are, so often."""
+_WORDINGS = 3
+"""Lines for findings with one code, which may say different things."""
+_VARYING = re.compile(r"""['"`“‘][^'"`”’]*['"`”’]|[-+]?\d[\d.,]*""")
+"""What differs in what findings of one kind say: names in quotation marks, and numbers."""
 _LONGEST = 60
 _SHORTEST = 8
 """Letters: a first column that is folded keeps so many."""
@@ -306,6 +313,7 @@ def print_results(
     title = f"{results['task']} by {results['profile']} (%)"
     if results.get("agent"):
         title += f": {results['agent']}"
+    print_headline(results)
     if lacks:
         title += f": {lacks}"
     print_table(title, ("", *columns, *sizes), rows, legend)
@@ -325,6 +333,20 @@ def print_results(
         shares = [f"pass{sign}{number} {percent(last[f'pass{sign}k'])}" for sign in "@^"]
         finished = counted(several["finished"], "task")
         note(f"{number} attempts at each: {', '.join(shares)} of {finished} that all finished")
+
+
+def print_headline(*several: Mapping[str, Any], to: Callable[[str], None] = say) -> None:
+    """Why results are not to be published, each reason once; nothing where they are.
+
+    Args:
+        several: the content of `results.json` of one run, by different profiles.
+        to: prints a line: `say`, or `note` where stdout is for programs.
+    """
+    if any("headline" in results for results in several):
+        from omnidata.run.headlines import lines_of
+
+        for line in dict.fromkeys(line for results in several for line in lines_of(results)):
+            to(f"NOT A RESULT: {line}")
 
 
 def _in_dialect(said: Mapping[str, Any]) -> str:
@@ -380,29 +402,74 @@ def outcome_line(results: Mapping[str, Any], of_episodes: Sequence[str]) -> str:
 
 
 def print_findings(source: LoadedDataset) -> None:
-    """What was read, the first findings and how many there are of each kind, on stderr."""
+    """What was read, its findings by kind and how many there are of each, on stderr."""
     findings = source.findings
-    print_first(findings)
+    print_kinds(findings)
     episodes = len({step.episode for step in source.steps})
     line = f"{counted(episodes, 'episode')}, {counted(len(source.steps), 'step')}, "
     line += f"{counted(source.skipped, 'row')} skipped"
     if findings:
         line += f"; {_kinds(findings)}"
-        line += f" (`omnidata info {source.task} {source.root}` lists them all)"
+        line += f" (`omnidata info {source.task} {source.root} --all` lists each)"
     note(line)
 
 
 def print_doubts(findings: Sequence[Finding]) -> None:
-    """The first findings, and how many there are of each kind, on stderr."""
-    print_first(findings)
+    """The findings by kind, and how many there are of each, on stderr."""
+    print_kinds(findings)
     if findings:
         note(_kinds(findings))
 
 
-def print_first(findings: Sequence[Finding]) -> None:
-    """The first findings, on stderr."""
-    for finding in findings[:SHOWN]:
-        note(str(finding))
+@contextmanager
+def listing(each: bool) -> Iterator[None]:
+    """Findings are printed one by one meanwhile, if so asked, and not by kind."""
+    token = _EACH.set(each)
+    try:
+        yield
+    finally:
+        _EACH.reset(token)
+
+
+def print_kinds(
+    findings: Sequence[Finding],
+    *,
+    to: Callable[[str], None] = note,
+    alone: Callable[[Finding], str] = str,
+) -> None:
+    """Findings of one kind as one line, with their number and the first three places.
+
+    Kinds are told apart by code, severity and wording; numbers and what stands in quotation marks
+    are no wording. Under `listing(True)` each finding is printed.
+
+    Args:
+        findings: in any order.
+        to: prints a line: `note` or `say`.
+        alone: how a finding is written that is the only one of its kind.
+    """
+    kinds = [[finding] for finding in findings] if _EACH.get() else _by_kind(findings)
+    for kind in kinds:
+        to(alone(kind[0]) if len(kind) == 1 else _line_of(kind))
+
+
+def _by_kind(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Findings of one kind together; of a code with many wordings the others are one kind."""
+    codes: dict[tuple[str, str], dict[str, list[Finding]]] = {}
+    for finding in findings:
+        wordings = codes.setdefault((finding.severity, finding.code), {})
+        wording = _VARYING.sub("#", finding.what)
+        wordings.setdefault(wording if len(wordings) < _WORDINGS else "", []).append(finding)
+    return [kind for wordings in codes.values() for kind in wordings.values()]
+
+
+def _line_of(kind: Sequence[Finding]) -> str:
+    first = kind[0]
+    places = "; ".join(finding.where for finding in kind[:_PLACES])
+    more = "; ..." if len(kind) > _PLACES else ""
+    several = "e.g. " if any(finding.what != first.what for finding in kind) else ""
+    line = f"{first.severity} [{first.code}] {len(kind):,} times: {several}{first.what} "
+    line += f"({places}{more}). Expected: {first.expected}. Remedy: {first.remedy}"
+    return line.replace("\n", "\\n")
 
 
 def _kinds(findings: Sequence[Finding]) -> str:

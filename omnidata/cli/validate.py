@@ -15,6 +15,7 @@ from omnidata.cli.arguments import (
     TaskName,
     Workers,
     check_exclude,
+    finds,
     on_engine,
     reading_data,
     write_exclude,
@@ -30,6 +31,7 @@ _HEAD = "Steps to leave out, by omnidata validate"
 
 
 @reading_data
+@finds
 @on_engine
 def validate(
     task: TaskName,
@@ -51,7 +53,8 @@ def validate(
 ) -> None:
     """Decode every medium, check the annotations, say what is wrong.
 
-    One finding per line: severity, code, place, what, remedy. docs/validate.md lists the codes.
+    A line for each kind of finding: severity, code, number, what, the first places, remedy. With
+    --all a line for each finding. docs/validate.md lists the codes.
     Exit code 1 means that there are errors: steps that cannot be used as they are.
 
     Example: omnidata validate omnigui omnidata-demo/data --quarantine bad.txt
@@ -98,8 +101,7 @@ def _print(found: Report, as_json: bool) -> None:
             }
         )
         return
-    for finding in found.findings:
-        terminal.say(_line(finding))
+    terminal.print_kinds(found.findings, to=terminal.say, alone=_line)
     media = ", ".join(f"{count} {kind}" for kind, count in checked["media"].items())
     terminal.say(
         f"{counted(summary['errors'], 'error')}, {counted(summary['warnings'], 'warning')}, "

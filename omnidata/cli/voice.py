@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidata.cli import terminal
-from omnidata.cli.arguments import Data, Json, Where, on_engine, reading_data
+from omnidata.cli.arguments import Data, Json, Where, finds, on_engine, reading_data
 from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 @reading_data
+@finds
 @on_engine
 def voice(
     data: Data,
@@ -95,8 +96,7 @@ def voice(
             }
         )
     else:
-        for finding in done.findings:
-            terminal.note(str(finding))
+        terminal.print_kinds(done.findings)
         terminal.say(
             f"{counted(done.texts, 'text')}: {done.rendered} rendered by {engine.name}, "
             f"{done.kept} there already, {len(done.findings)} without a spoken form"

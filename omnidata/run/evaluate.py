@@ -338,6 +338,7 @@ def conclude(
             whole=whole_episodes(source.steps, steps),
             out=run.path,
             stopped=stopped,
+            source=source,
         )
     run.finish(
         data=shown(source.root),

@@ -49,6 +49,7 @@ class Judge:
         causes: how often each cause is named: of all wrong answers, (None, "", cause), and by tag,
             (axis, group, cause).
         targets: the same by what was right, (label, cause).
+        readings: how often a place is right in another reading, (cause, reading).
         degraded: answers for which the model did not get all media.
         unexplained: why the first cause is not known that could not be told; or empty.
     """
@@ -58,6 +59,7 @@ class Judge:
         self.kinds: dict[Kind, tuple[int, bytes, bool]] = {}
         self.causes: Counter[tuple[str | None, str, Cause]] = Counter()
         self.targets: Counter[tuple[str, Cause]] = Counter()
+        self.readings: Counter[tuple[Cause, str]] = Counter()
         self.degraded = 0
         self.unexplained = ""
 
@@ -96,6 +98,8 @@ class Judge:
             self.causes[axis, group, found.cause] += 1
         if target:
             self.targets[target, found.cause] += 1
+        if found.reading:
+            self.readings[found.cause, found.reading] += 1
         return b',"cause":%b%b%b' % (
             encode(found.cause),
             b',"cause_reading":%b' % encode(found.reading) if found.reading else b"",
@@ -121,6 +125,7 @@ class Judge:
         ours = np.array([number for number, _, _ in known], np.intc)
         self.causes.update(other.causes)
         self.targets.update(other.targets)
+        self.readings.update(other.readings)
         self.degraded += other.degraded
         self.unexplained = self.unexplained or other.unexplained
         return ours[np.frombuffer(other.verdicts, np.intc)]
@@ -164,7 +169,7 @@ class Judged:
     """What came of a chunk.
 
     Attributes:
-        kinds, causes, targets, degraded, unexplained: as of `Judge`.
+        kinds, causes, targets, readings, degraded, unexplained: as of `Judge`.
         verdicts: the number of each answer's verdict, as C's int.
         lines: of `scores.jsonl`.
     """
@@ -174,6 +179,7 @@ class Judged:
     lines: bytes
     causes: Mapping[tuple[str | None, str, Cause], int]
     targets: Mapping[tuple[str, Cause], int]
+    readings: Mapping[tuple[Cause, str], int]
     degraded: int
     unexplained: str
 
@@ -195,6 +201,7 @@ def judged(job: Job, chunk: Chunk) -> Judged | OmnidataError:
         b"".join(found),
         judge.causes,
         judge.targets,
+        judge.readings,
         judge.degraded,
         judge.unexplained,
     )

@@ -85,6 +85,7 @@ def merge(
             predictions.read(lines, of_run=True),
             whole=whole_episodes(source.steps, steps),
             out=unfinished,
+            source=source,
         )
         write_json(unfinished / "run.json", whole | _facts(infos, runs, source, len(steps)))
         if out.exists():

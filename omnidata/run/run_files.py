@@ -154,6 +154,24 @@ class _Attempts(TypedDict):
     k: dict[Annotated[str, Meta(pattern="^[1-9][0-9]{0,3}$")], dict[str, Any]]
 
 
+class _Places(TypedDict):
+    """Answers at a wrong place: what `omnidata.run.headlines.misplaced` gives."""
+
+    missed: _Count
+    readings: dict[str, _Count]
+    by_chance: dict[Cause, _Number] | None
+
+
+class _Reason(TypedDict):
+    """What `omnidata.run.headlines.Reason.as_dict` gives."""
+
+    kind: str
+    count: _Count
+    of: _Count
+    what: str
+    fix: str
+
+
 class _Results(TypedDict, total=False):
     """`results.json`."""
 
@@ -165,6 +183,8 @@ class _Results(TypedDict, total=False):
     by: Required[dict[str, dict[str, dict[str, Any]]]]
     counts: Required[_Counts]
     causes: _Causes
+    places: _Places
+    headline: list[_Reason]
     outcomes: dict[str, _Count]
     stopped: str
     agent: str

@@ -33,15 +33,18 @@ from omnidata.run import engines
 from omnidata.run.answer_files import BadLines, repeated_answer
 from omnidata.run.engines import Cluster, Lost
 from omnidata.run.folder import TRANSIENT, file_name
+from omnidata.run.headlines import Kept, Reason, lost_steps, misplaced, other_dialect, other_unit
 from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import Chunks, Job, Judge, judged
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
+from omnidata.tasks.explaining import deciding
 from omnidata.tasks.profiles import Scored
 from omnidata.types import (
     CAUSES,
     OUTCOMES,
     Cause,
+    LoadedDataset,
     Profile,
     Step,
     Task,
@@ -103,6 +106,7 @@ def score(
     stopped: str = "",
     causes: bool = True,
     agent: str = "",
+    source: LoadedDataset | None = None,
     workers: int | None = 0,
     cluster: Cluster | None = None,
     bad: BadLines | None = None,
@@ -123,6 +127,7 @@ def score(
         stopped: why not all steps were asked about; empty if they were.
         causes: whether to say why answers are wrong, which takes longer than all the rest.
         agent: whose answers they are, where the folder of the scores does not say it; or empty.
+        source: the data, whose findings say why steps are lost.
         workers: processes that judge; 0 and 1 judge in this one, None from `MANY` steps on in one
             per core, where steps can be sent there. What is written is the same.
         cluster: whose workers judge instead.
@@ -180,6 +185,10 @@ def score(
     }
     if causes:
         results["causes"] = _causes(judge, results["by"])
+        if places := misplaced(task, profile, steps, judge):
+            results["places"] = places
+        if reasons := [*columns.reasons(task, profile, source, results)]:
+            results["headline"] = [reason.as_dict() for reason in reasons]
     if rollouts:
         results["patched"] = rollouts.table()
     if judge.degraded:
@@ -209,6 +218,7 @@ class _Columns:
         self.steps = steps
         self.places = places
         self.origin = origin
+        self.kept = Kept(steps)
         self.bad = bad or BadLines(origin or Path(judge.profile.name))
         self.verdicts = array("i", [_NONE]) * len(steps)
 
@@ -273,6 +283,7 @@ class _Columns:
                 self.bad.add(repeated_answer(self._place(name) if few else name))
                 continue
             self.verdicts[number] = _SENT
+            self.kept.add(number, answer)
             answered = answered or answer.delivery not in TRANSIENT
             yield number, answer
         if unknown:
@@ -309,6 +320,26 @@ class _Columns:
         with open_file(self.origin, STREAMED) as file:
             there = [str(number) for number, line in enumerate(lines(file), 1) if wanted in line]
         return f"{self.origin}:{','.join(there[:5])}: {sample_id}" if there else sample_id
+
+    def reasons(
+        self,
+        task: Task,
+        profile: Profile,
+        source: LoadedDataset | None,
+        results: Mapping[str, Any],
+    ) -> Iterator[Reason]:
+        """Why most of the score is lost or wrong."""
+        known = [
+            deciding(dict(zip(profile.values, values, strict=True))) is not None
+            for _, values in self.judge.kinds
+        ]
+        judged = np.array(known, np.bool_)[self.column]
+        yield from lost_steps(source, self.steps, judged)
+        places, wrong = results.get("places", {}), sum(results["causes"]["overall"].values())
+        many = {"wrong": wrong, "judged": int(judged.sum())}
+        found = other_unit(task, profile, places, self.kept, **many)
+        if found := found or other_dialect(task, profile, results["outcomes"], self.kept):
+            yield found
 
     def rows(self, whole: npt.NDArray[np.bool_]) -> VerdictColumns:
         """The columns for `Profile.total`."""

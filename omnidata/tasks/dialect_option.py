@@ -75,6 +75,8 @@ PLATFORMS: Final[Mapping[str, Platform]] = {
 }
 """What tasks and tags call platforms."""
 _UNIT: Final[Screen] = (1000, 1000)
+_SAID: Final = frozenset({"none", "wait", "look", "done", "ask"})
+"""Kinds of action that a reader may find in a text that acts on nothing."""
 
 
 def unit_for(benchmark: type[Benchmark] | Task, dialect: Dialect) -> Space | None:
@@ -544,6 +546,22 @@ class InDialect:
         except UnreadError:
             return False
         return True
+
+    def acts(self, step: Step, text: str, receipt: Mapping[str, Any] | None) -> bool:
+        """Whether a text has an action in the dialect's own form.
+
+        Ends, waits and questions are none: many readers take any prose for one of them.
+        """
+        prefix, sent = self.dialect.prefix, shown(receipt, where=step.sample_id)
+        whole = text if text.startswith(prefix) else prefix + text
+        try:
+            found = self.dialect.read(whole, sent.size if sent else self._fed(step.screen))
+        except (UnreadError, OverflowError):
+            return False
+        except Exception as error:
+            what = f"fails on the answer {text[:60]!r}: {error!r:.200}"
+            raise self._broken("read", what) from error
+        return any(action.kind not in _SAID for action in found.actions)
 
     def explain(
         self,

@@ -215,7 +215,7 @@ class EpisodeProfile(ABC):
                 remedy="mend the profile, or tell the authors of the plug-in",
             )
 
-    def _metric(self, name: str) -> str:
+    def metric_of(self, name: str) -> str:
         """Which metric of `omnidata.metrics.episodes` one of this profile's is."""
         metric = self.metrics[name]
         return self.goal_progress if metric == "GP" else metric
@@ -305,14 +305,14 @@ class EpisodeProfile(ABC):
             found = [self._added(verdicts.where(chosen & judged)) for verdicts in sides]
             return Sums(found[0], found[1], rates, rates.uses)
 
-        exact = next((name for name in self.columns if self._metric(name) == "EM"), None)
+        exact = next((name for name in self.columns if self.metric_of(name) == "EM"), None)
         flips = (exact, self._right) if exact else None
         return Measures(self.columns, self.by, flips, judged, sums)
 
     def _added(self, kept: episodes.StepVerdicts) -> npt.NDArray[np.float64]:
         """(E, 2 M): per episode the sums above, then those below, of each of the columns."""
         found = episodes.by_owner(kept, episodes.counts(kept))
-        used = [found[self._metric(name)] for name in self.columns]
+        used = [found[self.metric_of(name)] for name in self.columns]
         return np.column_stack([part for end in zip(*used, strict=True) for part in end])
 
     def _answered(
@@ -330,7 +330,7 @@ class EpisodeProfile(ABC):
             table |= dict.fromkeys(episodes.METRICS, self.of_nothing)
 
         def renamed(found: Mapping[str, Any]) -> dict[str, Any]:
-            own = {name: self._metric(name) for name in self.metrics}
+            own = {name: self.metric_of(name) for name in self.metrics}
             return {name: found[metric] for name, metric in own.items() if metric in found}
 
         rest = {name: value for name, value in table.items() if name not in episodes.METRICS}

@@ -112,6 +112,8 @@ class PublishedRow(msgspec.Struct, frozen=True):
         source: the table of the paper.
         steps: that the numbers are over; None where that is not said.
         values: by group and metric, in the metric's unit; shares as fractions.
+        digits: how many decimals the paper prints of each of them; of others as many as ours.
+        profiles: whose rules the numbers have; none: nobody knows other rules than the task's.
     """
 
     table: str
@@ -120,6 +122,12 @@ class PublishedRow(msgspec.Struct, frozen=True):
     source: str
     steps: int | None
     values: Mapping[Key, float]
+    digits: Mapping[Key, int] = {}
+    profiles: Sequence[str] = ()
+
+    def has_rules_of(self, profile: str) -> bool:
+        """Whether the row may stand beside runs of the profile, however answers were read there."""
+        return not self.profiles or profile.partition("+")[0] in self.profiles
 
 
 class Best(msgspec.Struct, frozen=True):
@@ -175,7 +183,10 @@ class Published:
 
 
 class _Printed(msgspec.Struct, frozen=True):
-    """A table of the file; its rows are model, options and a list of metrics per group."""
+    """A table of the file; its rows are model, options and a list of metrics per group.
+
+    Numbers have the decimals of the paper; `digits` says how many where zeros end them.
+    """
 
     task: str
     table: str
@@ -184,6 +195,8 @@ class _Printed(msgspec.Struct, frozen=True):
     metrics: list[str]
     groups: list[str]
     rows: list[list[str | dict[str, str] | list[float | None]]]
+    digits: int | None = None
+    profiles: list[str] = []
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -211,15 +224,26 @@ def read_published(package: str, task: str) -> Published:
     return Published(rows, found.best.get(task, []), found.notes)
 
 
+def decimals(value: float) -> int:
+    """How many decimals a number has as it is written.
+
+    Examples:
+        >>> decimals(1.95), decimals(80.0), decimals(7)
+        (2, 1, 0)
+    """
+    return len(repr(value).partition(".")[2])
+
+
 def _rows(printed: _Printed) -> list[PublishedRow]:
     found = []
     for model, options, *groups in printed.rows:
-        values = {
-            (group, metric): round(value / 100, 6)
-            for group, numbers in zip(printed.groups, groups, strict=True)
-            for metric, value in zip(printed.metrics, numbers, strict=True)
+        numbers = {
+            (group, metric): value
+            for group, listed in zip(printed.groups, groups, strict=True)
+            for metric, value in zip(printed.metrics, listed, strict=True)
             if isinstance(value, float | int)
         }
+        digits = printed.digits
         found.append(
             PublishedRow(
                 printed.table,
@@ -227,7 +251,9 @@ def _rows(printed: _Printed) -> list[PublishedRow]:
                 msgspec.convert(options, dict[str, str]),
                 printed.source,
                 printed.steps,
-                values,
+                {key: round(value / 100, 6) for key, value in numbers.items()},
+                {key: digits or decimals(value) for key, value in numbers.items()},
+                printed.profiles,
             )
         )
     return found

@@ -68,8 +68,26 @@ def test_one_run_stands_under_every_protocol_with_whose_it_is(
     assert "other things" in refused.stderr
     assert read_run(out / "uground-ac").name == "baseline:oracle"
     answers = ("score", "androidcontrol", control, run / "predictions.jsonl", "--profile", "all")
-    omnidata(*answers, "--out", tmp_path / "somebodys")
+    strangers = omnidata(*answers, "--out", tmp_path / "somebodys")
+    assert "androidcontrol by every profile" in strangers.stdout, "nobody knows its options"
+    low = omnidata(*answers, *level)
+    assert "androidcontrol (level=low) by every profile" in low.stdout
     assert read_run(tmp_path / "somebodys" / "uground-ac").name == "somebodys"
+
+
+def test_two_readings_of_goal_progress_have_columns_of_their_own(tmp_path: Path) -> None:
+    data = phones.two_episodes("aitw", tmp_path / "aitw")
+    run = tmp_path / "run"
+    omnidata("evaluate", "aitw", data, "--model", "baseline:majority", "--out", run)
+    done = omnidata("score", "aitw", data, run, "--profile", "all")
+    header = next(line.split() for line in done.stdout.splitlines() if "left out" in line)
+    assert "GP" not in header
+    assert [name for name in header if name.startswith("GP")] == ["GP_ratio", "GP_prefix"]
+    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.strip()}
+    ratio, prefix = (header.index(name) for name in ("GP_ratio", "GP_prefix"))
+    assert rows["aitw"][prefix] == "-" and rows["aitw"][ratio] != "-"
+    assert rows["agentcpm"][ratio] == "-" and rows["agentcpm"][prefix] != "-"
+    assert "before the first wrong one" in done.stderr
 
 
 def test_answers_of_an_agentcpm_model_are_scored_as_they_are(control: Path, tmp_path: Path) -> None:

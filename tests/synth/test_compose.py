@@ -20,6 +20,7 @@ from omnidata.synth.compose.pool import read_pool
 from omnidata.synth.compose.settings import parse_levels
 from omnidata.tasks import get_task
 from omnidata.tasks.omnibench.load import load
+from omnidata.tasks.statistics import words
 from tests.full import FULL, in_gate
 from tests.synth.composing import (
     EMILY,
@@ -164,6 +165,7 @@ def test_the_report_counts_what_is_there(many: Path) -> None:
     assert made["apps"] == apps
     sizes = Counter(str(len(row["dag"]["nodes"])) for row in rows)
     assert made["values"]["instruction"] == sizes
+    assert made["sums"]["words"] == sum(words(row["task_instruction"]) for row in rows)
     assert made["sums"]["words"] == sum(len(row["task_instruction"].split()) for row in rows)
     assert made["sums"]["steps"] == len(load(many, check_media=False).steps)
     search = made["search"]

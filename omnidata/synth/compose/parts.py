@@ -23,6 +23,7 @@ from omnidata.synth.compose.pool import Card
 from omnidata.synth.compose.search import Sketch
 from omnidata.synth.compose.trajectories import Orders, orders_of, stitch
 from omnidata.synth.folder import Failure
+from omnidata.tasks.statistics import words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -229,7 +230,7 @@ def _task(
         categories=categories.values(),
         repeated=sum(count > 1 for count in counts.values()),
         sums={
-            "words": len(instruction.split()),
+            "words": words(instruction),
             "trajectories": len(done),
             "steps": sum(len(one["actions"]) for one in done),
             "orders_listed": len(orders.listed),

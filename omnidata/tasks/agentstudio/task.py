@@ -54,6 +54,7 @@ from omnidata.tasks.published import (
     PublishedRow,
     TableSpec,
     Variation,
+    decimals,
     read_published,
 )
 from omnidata.types import (
@@ -259,12 +260,14 @@ def _rows(task: TaskName) -> list[PublishedRow]:
         sizes = table.get("rows") or table["success"]
         steps = sum(sizes.values()) + sum(table.get("failure", {}).values())
         for model, numbers in table["models"].items():
-            values = {
-                ("" if group == "total" else group, each): _fraction(each, value)
+            printed = {
+                ("" if group == "total" else group, each): value
                 for each, by in ({metric: numbers} if metric else numbers).items()
                 if each not in ("tp", "fp")
                 for group, value in by.items()
             }
+            values = {key: _fraction(key[1], value) for key, value in printed.items()}
+            digits = {key: decimals(value) for key, value in printed.items()}
             key = _same(model), str(options)
             before = found.get(key)
             sources = [before.source] if before else []
@@ -276,6 +279,8 @@ def _rows(task: TaskName) -> list[PublishedRow]:
                 source,
                 steps,
                 {**(before.values if before else {}), **values},
+                {**(before.digits if before else {}), **digits},
+                ("agentstudio-paper",),
             )
     return list(found.values())
 

@@ -1,0 +1,69 @@
+"""Findings of one kind are one line with their number and three places; --all lists each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import omnidata
+from tests.loaders import phones
+from tests.trees import write_lines
+
+COUNT, EPISODES = 600, 20
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Episodes of whose steps nearly all have an action that nobody knows."""
+    unknown = [{"action_type": f"fly_{n}"} for n in range(COUNT // EPISODES)]
+    rows = [phones.episode(phones.CLICK, *unknown, number=n) for n in range(EPISODES)]
+    path = tmp_path_factory.mktemp("many") / "android_control-00000-of-00001"
+    return phones.records(path, *rows).parent
+
+
+def unusable(text: str) -> list[str]:
+    return [line for line in text.splitlines() if "action-unusable" in line]
+
+
+def test_info_prints_a_line_for_a_kind_and_each_with_all(data: Path) -> None:
+    done = omnidata("info", "androidcontrol", data, code=1)
+    assert len((done.stdout + done.stderr).splitlines()) < 60
+    first, *more = unusable(done.stderr)
+    assert first.startswith("error [action-unusable] ")
+    assert all(line.count("android_control-00000-of-00001") <= 3 for line in (first, *more))
+    assert len(more) < 3, "wordings that differ in a name are few lines"
+    assert f"{COUNT} action-unusable" in done.stdout
+    each = omnidata("info", "androidcontrol", data, "--all", code=1)
+    assert len(unusable(each.stderr)) == COUNT
+    printed = omnidata("info", "androidcontrol", data, "--json", code=1)
+    assert len(json.loads(printed.stdout)["findings"]) == COUNT
+
+
+def test_validate_does_so_too(data: Path) -> None:
+    done = omnidata("validate", "androidcontrol", data, code=1)
+    assert len(done.stdout.splitlines()) < 30
+    each = omnidata("validate", "androidcontrol", data, "--all", code=1)
+    assert len(unusable(each.stdout)) >= COUNT
+
+
+def test_verbs_that_read_data_print_few_lines(data: Path, tmp_path: Path) -> None:
+    answers = write_lines(tmp_path / "a.jsonl", [{"sample_id": "0/0", "output": "?"}])
+    asks = ("evaluate", "androidcontrol", data, "--model", "baseline:majority", "--limit", "1")
+    for command, code in (
+        ((*asks, "--out", tmp_path / "run"), 0),
+        (("score", "androidcontrol", data, answers), 1),
+        (("convert", "androidcontrol", data, tmp_path / "converted"), 1),
+        (("export", "androidcontrol", data, tmp_path / "out", "--format", "trl"), 1),
+    ):
+        done = omnidata(*command, code=code)
+        assert len(done.stderr.splitlines()) < 30, command
+        assert unusable(done.stderr), command
+        assert not any("fly_7" in line for line in unusable(done.stderr)), command
+
+
+def test_all_lists_each_finding_of_a_verb(data: Path, tmp_path: Path) -> None:
+    answers = write_lines(tmp_path / "a.jsonl", [{"sample_id": "0/0", "output": "?"}])
+    done = omnidata("score", "androidcontrol", data, answers, "--all", code=1)
+    assert sum("[action-unusable]" in line for line in done.stderr.splitlines()) == COUNT
