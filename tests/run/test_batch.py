@@ -362,6 +362,23 @@ def test_rows_that_are_not_of_this_batch_write_nothing(
         read(tmp_path, [torn])
 
 
+def test_a_row_that_says_two_things_or_nothing_readable_fails_its_step_alone(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    write(TASK, source, VLLM, run, limit=3)
+    torn, twice, good = (json.dumps(row).encode() for row in answers(run, "TAP").values())
+    torn = torn.replace(b"TAP", b"T\xffP")
+    twice = twice.replace(b'"finish_reason"', b'"finish_reason": "length", "finish_reason"')
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b"\n".join((torn, twice, good)))
+    _, found = read(run, [path])
+    assert (found.answered, found.failed) == (1, {"failed": 2})
+    errors = "".join(line["error"] for line in lines_of(run).values())
+    assert "'finish_reason' twice, and not the same" in errors
+    assert "not UTF-8" in errors
+
+
 @pytest.mark.parametrize(
     ("change", "why"), [({"rounds": []}, "of round 1, of 0"), ({"round": 7}, "of round 7, of 1")]
 )
