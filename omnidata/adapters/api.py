@@ -36,6 +36,7 @@ from omnidata.types import (
     Modality,
     Prepared,
     Request,
+    is_token_count,
 )
 
 _log = logging.getLogger(__name__)
@@ -437,7 +438,7 @@ def token_usage(usage: object, redact: Callable[[str], str]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for name, value in _named(usage, redact).items():
-        if _is_count(value):
+        if _is_count(name, value):
             found[name] = value
         elif isinstance(value, list):
             found[name] = [_numbers(item, redact) for item in value[:_MOST]]
@@ -473,7 +474,7 @@ def _numbers(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
     return {
         name: item
         for name, item in _named(value, redact).items()
-        if _is_count(item) or (name == "modality" and str(item).lower() in _MODALITIES)
+        if _is_count(name, item) or (name == "modality" and str(item).lower() in _MODALITIES)
     }
 
 
@@ -488,6 +489,8 @@ def _named(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
     return dict(kept[:_MOST])
 
 
-def _is_count(value: object) -> bool:
+def _is_count(name: str, value: object) -> bool:
+    if "token" in name.lower():
+        return is_token_count(value)
     # Compared, not converted: there are whole numbers in JSON that no float can hold.
     return is_number(value) and 0 <= value < 2**53

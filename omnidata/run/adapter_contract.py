@@ -26,7 +26,7 @@ from omnidata.errors import (
     UsageError,
 )
 from omnidata.jsontext import is_integer
-from omnidata.predictions import dropped
+from omnidata.predictions import check_written, dropped
 from omnidata.run.cost import spelt_out
 from omnidata.types import (
     Adapter,
@@ -289,6 +289,7 @@ def rendered(task: Task | None, adapter: Adapter, request: Request) -> Prepared:
         if made.request.sample_id != request.sample_id:
             raise ValueError(f"`prepare` gave the request of step {made.request.sample_id}")
         json.dumps(dict(made.receipt))  # it is written where no answer comes
+        check_written(Completion(receipt=dict(made.receipt)))
         check_reasons(made.receipt)
         reason = untaken(request.conversation, adapter.accepts)
         gone = _dropped(made.receipt) if reason else Counter()
@@ -326,7 +327,8 @@ def checked_answers(completions: Sequence[Completion], count: int) -> Sequence[C
 
     Raises:
         TypeError: they are no list of completions.
-        ValueError: there are too few or too many, or one has what no line of a run may hold.
+        ValueError: there are too few or too many, or one has what no line of a run may hold, or
+            what could not be read again.
     """
     if not isinstance(completions, Sequence) or isinstance(completions, str | bytes):
         raise TypeError(
@@ -343,6 +345,7 @@ def checked_answers(completions: Sequence[Completion], count: int) -> Sequence[C
         # Bytes, sets and the like have no form in JSON, yet the next line takes them for text.
         json.dumps(msgspec.structs.asdict(completion))
         msgspec.convert(msgspec.to_builtins(completion), Completion)
+        check_written(completion)
         if not math.isfinite(completion.latency_s):
             raise ValueError(f"`generate` gave a `latency_s` of {completion.latency_s}")
         if texts := spelt_out(completion.usage):

@@ -45,6 +45,7 @@ from omnidata.run.engines.ray import (
 )
 from omnidata.run.folder import TRANSIENT, PartFile, RunFolder, attempts_of
 from omnidata.run.histories import not_asked
+from omnidata.run.run_files import INFO, check_info
 from omnidata.run.scheduling import CircuitBreaker, Gate, StageTimer
 from omnidata.storage import drop_partial_line, open_own
 from omnidata.tasks import get_task
@@ -215,7 +216,9 @@ class AskingWorker:
 
     def _facts(self) -> Mapping[str, Any]:
         try:
-            return dict(self._adapter.run_metadata())
+            facts = dict(self._adapter.run_metadata())
+            check_info({"task": "", "model": "", "facts": facts}, Path(INFO))
+            return facts
         except Exception:  # whatever the model lacks, it has answered
             return {}
 

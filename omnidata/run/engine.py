@@ -71,6 +71,7 @@ class Lines(Protocol):
 _SYNC_S = 0.2
 """Lines wait so long, at most, until the disk is asked to have them; one request serves all."""
 
+_LONGEST_ERROR = 10_000  # letters; an adapter may be anybody's, and a line has an end
 _SHOW_S = 0.1
 _POOLED = 4
 """Batches from which one of like lengths is chosen: padding is work for nothing."""
@@ -271,7 +272,8 @@ class Engine:
     ) -> float | None:
         """Lines for a failed attempt; final ones, and None, if there is to be no other."""
         self._told_of(error)
-        failed = Completion(delivery="api_error", error=str(error), attempts=attempt)
+        said = str(error)[:_LONGEST_ERROR]
+        failed = Completion(delivery="api_error", error=said, attempts=attempt)
         if wait is not None and attempt < self._attempts:
             for step, _ in batch:
                 self._run.append_attempt(step.sample_id, failed)
@@ -400,7 +402,7 @@ def made_ready(
         return Completion(delivery="media_error", error=why, attempts=0), {}
     except CallError as error:
         failed(error)
-        return Completion(delivery="api_error", error=str(error), attempts=0), {}
+        return Completion(delivery="api_error", error=str(error)[:_LONGEST_ERROR], attempts=0), {}
 
 
 async def _until(finished: asyncio.Event, *workers: Coroutine[Any, Any, None]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import platform
 import signal
 import threading
@@ -47,6 +46,7 @@ from omnidata.run.engine import Engine
 from omnidata.run.engines.ray import Cluster, Place
 from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.media_stamps import Seen, media_of
+from omnidata.run.run_files import INFO, check_info
 from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import Shard, select, shard, whole_episodes
@@ -490,7 +490,7 @@ def _facts(adapter: Adapter) -> dict[str, Any]:
     """What the adapter knows of the run; whatever it lacks at its end, it has answered."""
     try:
         facts = dict(adapter.run_metadata())
-        json.dumps(facts)
+        check_info({"task": "", "model": "", "facts": facts}, Path(INFO))
     except Exception as error:
         failed = slip(adapter, error, "run_metadata")
         warnings.warn(

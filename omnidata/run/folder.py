@@ -21,14 +21,13 @@ from omnidata.jsontext import encode
 from omnidata.name_index import NameIndex
 from omnidata.object_stores import refuse_url
 from omnidata.predictions import Prediction
-from omnidata.run.run_files import changes, described, read_info, without_secrets
+from omnidata.run.run_files import changes, described, read_info, without_secrets, write_info
 from omnidata.storage import (
     atomic_write,
     drop_partial_line,
     open_own,
     take_lock,
     wrap_os_error,
-    write_json,
 )
 from omnidata.types import Completion, Delivery
 
@@ -78,7 +77,7 @@ class RunFolder:
                 if self._info.exists():
                     self._resume()
                 else:
-                    write_json(self._info, self.settings)
+                    write_info(path, self.settings)
             self._lines = Journal(self.predictions)
         except BaseException:
             self._lock.release()
@@ -214,7 +213,7 @@ class RunFolder:
             name: round(before.get(name, 0.0) + seconds, 3) for name, seconds in timings.items()
         }
         with wrap_os_error(self.path):
-            write_json(self._info, {**self.settings, **info})
+            write_info(self.path, {**self.settings, **info})
 
     def __enter__(self) -> Self:
         return self

@@ -24,10 +24,11 @@ from omnidata.run.run_files import (
     recorded_data,
     recorded_steps,
     recorded_task,
+    write_info,
 )
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import whole_episodes
-from omnidata.storage import atomic_write, open_own, write_json
+from omnidata.storage import atomic_write, open_own
 from omnidata.types import LoadedDataset, Step, Task
 
 Info = dict[str, Any]
@@ -86,7 +87,7 @@ def merge(
             whole=whole_episodes(source.steps, steps),
             out=unfinished,
         )
-        write_json(unfinished / "run.json", whole | _facts(infos, runs, source, len(steps)))
+        write_info(unfinished, whole | _facts(infos, runs, source, len(steps)))
         if out.exists():
             out.rmdir()
         unfinished.rename(out)

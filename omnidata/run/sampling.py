@@ -40,7 +40,7 @@ from omnidata.run.cost import Limits, with_whole_cost
 from omnidata.run.engines.ray import Cluster
 from omnidata.run.evaluate import UNLIMITED, evaluate
 from omnidata.run.folder import Answers
-from omnidata.run.run_files import ANSWERS, INFO, read_info, read_results
+from omnidata.run.run_files import ANSWERS, INFO, read_info, read_results, write_info
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import select, whole_episodes
 from omnidata.run.selection import shard as take_shard
@@ -516,7 +516,7 @@ class _Samples:
         info["usage"] = _usage(infos)
         with wrap_os_error(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            write_json(folder / INFO, info)
+            write_info(folder, info)
             with atomic_write(folder / ANSWERS) as file:
                 file.writelines(encode(line) + b"\n" for line in chosen)
         results = score(self._task, self._profile, self._steps, chosen, whole=whole, out=folder)

@@ -18,6 +18,7 @@ from omnidata.tasks.osworld.actions import calls_of
 from omnidata.tasks.osworld.load import said
 from omnidata.tasks.osworld.tree import infeasible
 from omnidata.tasks.osworld.turns import Run, Turn
+from omnidata.types import is_token_count
 
 WORKFLOWS: Final = frozenset({"multi_apps", "multi_app"})
 """The domains of tasks that need several applications (Table 15)."""
@@ -135,10 +136,11 @@ def _tokens(turn: Turn) -> int | None:
         for held in (row.get("usage"), response.get("usage") if isinstance(response, dict) else 0):
             if not isinstance(held, Mapping):
                 continue
-            if is_integer(whole := held.get("total_tokens")) and whole >= 0:
+            whole = held.get("total_tokens")
+            if is_integer(whole) and is_token_count(whole):
                 return whole
             for names in _PARTS:
-                parts = [part for name in names if is_integer(part := held.get(name)) and part >= 0]
-                if parts:
+                parts = [held[name] for name in names if is_integer(held.get(name))]
+                if parts := [*filter(is_token_count, parts)]:
                     return sum(parts)
     return None
