@@ -31,9 +31,10 @@ from omnidata.run.batch_folder import Asked, BatchFolder, Manifest, RequestFile,
 from omnidata.run.cluster import Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.engine import made_ready
-from omnidata.run.evaluate import UNLIMITED, estimated, priced, run_settings
+from omnidata.run.evaluate import UNLIMITED, check_judgeable, estimated, priced, run_settings
 from omnidata.run.folder import TRANSIENT, RunFolder, file_name
 from omnidata.run.run_files import read_info
+from omnidata.run.scoring import get_profile
 from omnidata.run.selection import select
 from omnidata.storage import atomic_write, wrap_os_error
 from omnidata.types import (
@@ -132,6 +133,7 @@ def write(
         )
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     check_light(model.spec)
+    check_judgeable(get_profile(task, None), steps, source, out)
     adapter = batch_model(model.make(task, source.steps, asks=False))
     form = adapter.batch
     _check_url(adapter)

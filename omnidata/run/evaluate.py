@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from omnidata import predictions
+from omnidata.adapters import asks_nobody
 from omnidata.adapters.media_budget import arrange
 from omnidata.errors import (
     AdapterError,
+    DataError,
     MediaError,
     RunError,
     UnansweredError,
@@ -48,7 +50,7 @@ from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.run_files import INFO, check_info
 from omnidata.run.scheduling import Gate, StageTimer
-from omnidata.run.scoring import get_profile, score
+from omnidata.run.scoring import get_profile, has_usable_target, score
 from omnidata.run.selection import Shard, select, shard, whole_episodes
 from omnidata.run.selection import shard as take_shard
 from omnidata.types import (
@@ -189,6 +191,8 @@ def evaluate(
     chosen = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     steps = take_shard(chosen, *shard) if shard else chosen
     made = Recipe(model, model_options) if isinstance(model, str) else model
+    if not (isinstance(made, Recipe) and asks_nobody(made.spec)):
+        check_judgeable(judge, steps, source, out)
     asker: _Asker = (
         _on_cluster(task, source, made, params, limits, out, cluster)
         if cluster
@@ -246,6 +250,35 @@ def evaluate(
         if asked > answered:
             _tell_unanswered(asked, answered, asker, out)
         return results
+
+
+def check_judgeable(
+    profile: Profile, steps: Sequence[Step], source: LoadedDataset, out: Path
+) -> None:
+    """Refuse to ask about steps of which none could be judged: every answer would be paid in vain.
+
+    Args:
+        profile: the rules.
+        steps: of the run.
+        source: the data, for the message.
+        out: the run folder; one that has all of its answers is scored again.
+
+    Raises:
+        DataError: no step has a target that the profile can use.
+    """
+    if not steps or has_usable_target(profile, steps):
+        return
+    answered = _answered(out)
+    if all(name in answered for name in ids_of(steps)):
+        return
+    raise DataError(
+        f"none of {counted(len(steps), 'step')} has a usable target by {profile.name}: no answer "
+        "could be judged",
+        where=str(source.root),
+        expected="a step at least whose right answer the data have",
+        remedy=f"`omnidata validate {source.task} {source.root}` says what is wrong with targets; "
+        "or choose other steps, or another --profile",
+    )
 
 
 def run_settings(
