@@ -27,6 +27,7 @@ from omnidata.errors import (
 )
 from omnidata.jsontext import is_integer
 from omnidata.predictions import check_written, dropped
+from omnidata.run.adapter_code import code_of
 from omnidata.run.cost import spelt_out
 from omnidata.types import (
     Adapter,
@@ -86,12 +87,14 @@ class About:
         name, settings: as of `Adapter`.
         params: how it decodes.
         at_once: steps that are under way in one process, at most.
+        code: see `omnidata.run.adapter_code.code_of`.
     """
 
     name: str
     settings: Mapping[str, Any]
     params: GenerationParams
     at_once: int
+    code: str
 
 
 def accepted(
@@ -117,7 +120,7 @@ def accepted(
     decided = decoding(task, adapter, params)
     check_taken(task, adapter, steps)
     at_once = (concurrency or adapter.concurrency) * adapter.max_batch
-    return About(adapter.name, adapter.settings, decided, at_once)
+    return About(adapter.name, adapter.settings, decided, at_once, code_of(adapter))
 
 
 def check_adapter(adapter: Adapter) -> None:

@@ -116,7 +116,7 @@ def write(
             the requests.
         max_requests: that a file may hold, if fewer than the provider takes.
         max_bytes: of a file, if fewer than the provider takes.
-        limits: prices of them are used, for the estimate.
+        limits: prices of them are used, for the estimate, and whether answers of other code are.
         progress: called while the requests are made.
 
     Raises:
@@ -150,7 +150,7 @@ def write(
         limit=limit,
     )
     budget = Budget(limits, about.name)
-    with RunFolder(out, settings, again=False) as run:
+    with RunFolder(out, settings, again=False, code=about.code, reuse=limits.reuse_answers) as run:
         join_left(run, again=False)
         if "data" not in read_info(out):
             run.finish(data=shown(source.root), steps=len(steps), findings=len(source.findings))

@@ -159,6 +159,7 @@ class Limits:
         prices: the price file (see `omnidata.run.cost`).
         cache: the database of answers (see `omnidata.run.cache`); None keeps none.
         ahead_bytes: size of the requests that are made ready before they can be sent.
+        reuse_answers: whether answers may be used that other code of the model has given.
 
     Raises:
         UsageError: a limit that lets nothing through.
@@ -174,6 +175,7 @@ class Limits:
     prices: Path | None = None
     cache: Path | None = None
     ahead_bytes: int = _AHEAD_BYTES
+    reuse_answers: bool = False
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from importlib.metadata import version
@@ -131,6 +131,9 @@ def _beside(work: Coroutine[Any, Any, Result]) -> Result:
         raise
 
 
+Count = Callable[[int, int], None]
+"""Takes how many steps were asked about, and how many answers were used that were there before."""
+
 UNLIMITED = Limits()
 _RECORDED = ("omnidata", "datasets", "av", "pillow", "numpy", "msgspec")
 
@@ -152,6 +155,7 @@ def evaluate(
     progress: Progress | None = None,
     changed_media: bool = False,
     cluster: Cluster | None = None,
+    count: Count | None = None,
 ) -> dict[str, Any]:
     """Ask a model about every step and score its answers.
 
@@ -173,6 +177,8 @@ def evaluate(
         progress: called while the run goes on.
         changed_media: go on with a run although media that it was shown have changed since.
         cluster: the machines that ask; None for this one. Either resumes what the other began.
+        count: called with how many steps this call has asked the model about, and how many answers
+            it has used that were there before: in the folder, or in the cache.
 
     Returns:
         The content of `results.json`; `stopped` in it says why a run ended before its end.
@@ -211,7 +217,8 @@ def evaluate(
             shard=shard,
         )
         budget = Budget(limits, about.name)
-        with RunFolder(out, settings) as run:
+        reuse = limits.reuse_answers
+        with RunFolder(out, settings, code=about.code, reuse=reuse) as run:
             join_left(run, again=True)
             if task.needs_predictions:
                 run.reopen(_stale(steps, run))
@@ -221,9 +228,13 @@ def evaluate(
                     seen.look(steps[number], done.delivery, done.receipt)
             changed = seen.check(allowed=changed_media, where=str(out))
             spend_answers(run, budget)
-            asked = time.perf_counter()
+            kept, asked = len(run.done), time.perf_counter()
             try:
-                asker.ask(steps, run, budget, progress)
+                try:
+                    asker.ask(steps, run, budget, progress)
+                finally:
+                    if count:
+                        count(asker.asked, kept + asker.reused)
             except BaseException:
                 took = {"prepare_s": asked - began, "ask_s": time.perf_counter() - asked}
                 with suppress(RunError):  # a disk that is full takes no times either
@@ -392,12 +403,14 @@ class _Asker(Protocol):
     """Who asks about the steps of a run; see `_Here` and `omnidata.run.cluster.OnCluster`.
 
     Attributes:
-        stopped, failed, slipped: as of `Engine`.
+        stopped, failed, slipped, asked, reused: as of `Engine`.
     """
 
     stopped: str
     failed: str
     slipped: AdapterError | None
+    asked: int
+    reused: int
 
     @property
     def timings(self) -> Mapping[str, float]:
@@ -429,6 +442,7 @@ class _Here:
     ) -> None:
         self.stopped = self.failed = ""
         self.slipped: AdapterError | None = None
+        self.asked = self.reused = 0
         self.timings: Mapping[str, float] = {}
         self.facts: Mapping[str, Any] = {}
         self._task, self._limits, self._params = task, limits, params
@@ -473,6 +487,7 @@ class _Here:
         try:
             await engine.ask(steps, progress)
         finally:
+            self.asked, self.reused = engine.asked, engine.reused
             with suppress(Exception):  # whatever an adapter lacks at its end, it has answered
                 await self._adapter.close()
         self.stopped, self.failed = engine.stopped, engine.failed
