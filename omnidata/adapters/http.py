@@ -363,7 +363,7 @@ class QuietConnector(aiohttp.TCPConnector):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self._factory = partial(_Handler, self._distrust, loop=self._loop)
+        self._factory: Any = partial(_Handler, self._distrust, loop=self._loop)
 
     def _distrust(self) -> None:
         self._force_close = True
@@ -374,6 +374,7 @@ class QuietConnector(aiohttp.TCPConnector):
         if should_close or self._closed or self._force_close or protocol.should_close:
             super()._release(key, protocol, should_close=should_close)
         else:
+            assert isinstance(protocol, _Handler)  # as the factory says
             protocol.idle = True
             self._loop.call_later(QUIET_S, super()._release, key, protocol)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -221,8 +223,13 @@ def test_a_driver_that_is_killed_loses_nothing_that_was_answered(
     assert not (run / "parts").exists()
 
 
-@pytest.mark.full("8 seconds of a driver")
-def test_an_interruption_waits_for_what_is_under_way(tmp_path: Path, cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    "sent",
+    [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full("8 seconds of a driver"))],
+)
+def test_an_interruption_waits_for_what_is_under_way(
+    tmp_path: Path, cluster: Cluster, sent: signal.Signals
+) -> None:
     data, run = make_data(tmp_path, 120), tmp_path / "run"
     with running(ChatCompletions(), lambda _: Fault(delay_s=0.05)) as server:
         command = [
@@ -234,9 +241,10 @@ def test_an_interruption_waits_for_what_is_under_way(tmp_path: Path, cluster: Cl
             while server.count < 30:
                 assert process.poll() is None
                 time.sleep(0.01)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(sent)
             _, said = process.communicate(timeout=60)
         assert process.returncode == 130
+        assert "SIGTERM" not in said
         assert "the same command resumes" in said
         assert len(answers(run)) == server.count
         omnidata(*command)
@@ -339,3 +347,20 @@ def test_a_model_that_answers_nothing_is_not_asked_on(tmp_path: Path, cluster: C
     with refusing as server, pytest.raises(UnansweredError):
         ask(data, tmp_path / "run", served(server), cluster)
     assert server.count < 60
+
+
+def test_a_limit_on_memory_that_leaves_no_room_for_ray_is_said_at_once(tmp_path: Path) -> None:
+    data = make_data(tmp_path, 4)
+    limited = (
+        "import resource, sys; limit = 7 * 2**29; "  # 3.5 GiB
+        "resource.setrlimit(resource.RLIMIT_AS, (limit, limit)); "
+        "from omnidata.cli import main; main(sys.argv[1:])"
+    )
+    command = [
+        *(sys.executable, "-c", limited, "evaluate", "omnigui", str(data)),
+        *("--model", "baseline:center", "--out", str(tmp_path / "run"), "--engine", "ray"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2, done.stderr
+    assert "3.5 GiB of memory" in done.stderr
+    assert "ulimit -v" in done.stderr

@@ -136,11 +136,8 @@ def _tokens(turn: Turn) -> int | None:
         for held in (row.get("usage"), response.get("usage") if isinstance(response, dict) else 0):
             if not isinstance(held, Mapping):
                 continue
-            whole = held.get("total_tokens")
-            if is_integer(whole) and is_token_count(whole):
-                return whole
-            for names in _PARTS:
-                parts = [held[name] for name in names if is_integer(held.get(name))]
-                if parts := [*filter(is_token_count, parts)]:
+            for names in (("total_tokens",), *_PARTS):
+                said = map(held.get, names)
+                if parts := [each for each in said if is_integer(each) and is_token_count(each)]:
                     return sum(parts)
     return None
