@@ -138,6 +138,6 @@ def _tokens(turn: Turn) -> int | None:
                 continue
             for names in (("total_tokens",), *_PARTS):
                 said = map(held.get, names)
-                if parts := [each for each in said if is_integer(each) and is_token_count(each)]:
+                if parts := [each for each in said if is_token_count(each) and is_integer(each)]:
                     return sum(parts)
     return None
