@@ -493,6 +493,20 @@ def test_a_run_that_goes_on_counts_batches_at_their_price_and_answers_of_unknown
     assert usage_of(run) == told
 
 
+def test_another_round_is_of_the_same_code_of_the_model(
+    source: LoadedDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    write(TASK, source, VLLM, run, limit=2)
+    good, bad = answers(run).values()
+    read(run, [write_rows(tmp_path / "r.jsonl", [good, failed(bad, "", "gone", 500)])])
+    monkeypatch.setattr("omnidata.run.adapter_code.version", lambda _: "99.0")
+    with pytest.raises(RunError, match="--reuse-answers"):
+        write(TASK, source, VLLM, run, limit=2, only_missing=True)
+    kept = Limits(reuse_answers=True)
+    assert write(TASK, source, VLLM, run, limit=2, only_missing=True, limits=kept).new == 1
+
+
 def test_a_round_is_not_asked_twice_before_it_is_read(
     source: LoadedDataset, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import signal
@@ -16,9 +17,9 @@ from typing import Any
 import pytest
 
 from omnidata.errors import PredictionError, RunError, UnansweredError, UsageError
-from omnidata.run.cluster import Recipe
+from omnidata.run.cluster import AskingWorker, Job, Recipe
 from omnidata.run.cost import Limits
-from omnidata.run.engines.ray import Cluster
+from omnidata.run.engines.ray import Cluster, Place
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_info
 from omnidata.tasks import get_task
@@ -364,3 +365,15 @@ def test_a_limit_on_memory_that_leaves_no_room_for_ray_is_said_at_once(tmp_path:
     assert done.returncode == 2, done.stderr
     assert "3.5 GiB of memory" in done.stderr
     assert "ulimit -v" in done.stderr
+
+
+def test_a_worker_with_other_code_of_the_model_asks_nothing(tmp_path: Path) -> None:
+    data = make_data(tmp_path, 4)
+    task = get_task("omnigui")
+    source = task.load(data)
+    place, model = Place.of(data), Recipe("baseline:center")
+    job = Job("omnigui", {}, place, source.fingerprint, model, None, Limits(), tmp_path)
+    about = asyncio.run(AskingWorker(job).open(source.steps))
+    assert asyncio.run(AskingWorker(job).open([], about.code)) == about
+    with pytest.raises(RunError, match=r"other code of the model: omnidata .* has omnidata 0\.0"):
+        asyncio.run(AskingWorker(job).open([], "omnidata 0.0"))
