@@ -130,6 +130,16 @@ def versions_of(group: str, name: str) -> dict[str, str]:
     return {home.name: home.version for home in homes if home and home.version}
 
 
+def distributions_of(group: str, package: str) -> dict[str, str]:
+    """The distributions with entry points of a group in a top-level package, with versions."""
+    homes = [
+        point.dist
+        for point in _installed(group, tuple(sys.path))
+        if point.module.partition(".")[0] == package
+    ]
+    return {home.name: home.version for home in homes if home and home.version}
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """What a function of a plug-in is to give.

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from omnidata.errors import PredictionError
 from omnidata.files import LINE, STREAMED, lines, open_file
-from omnidata.jsontext import is_shallow
+from omnidata.jsontext import encode, is_shallow
 from omnidata.name_index import NameIndex
 from omnidata.storage import open_own
 from omnidata.types import Completion, Delivery
 
+_MOST: Final = LINE - 2**20
+"""Bytes of a completion's line without the ids and hashes that a run adds to it."""
+_DEEPEST: Final = 60  # levels; a run puts what it adds four levels deep at most
 _Seconds = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]  # JSON has no infinity to write again
 
 
@@ -67,6 +70,25 @@ class Prediction(msgspec.Struct, kw_only=True):
             attempts=self.attempts,
             receipt=self.receipt,
         )
+
+
+def check_written(completion: Completion) -> None:
+    """Refuse a completion whose line no later run could read.
+
+    Raises:
+        ValueError: it is too long, too deep, or has a value that no JSON holds; says which.
+    """
+    data = encode(Prediction.of("", completion))
+    if len(data) >= _MOST:
+        raise ValueError(f"its line has {len(data):,} bytes, where {_MOST:,} are too many")
+    try:
+        _decoder.decode(data)
+    except UnicodeDecodeError:
+        pass
+    except msgspec.DecodeError:
+        msgspec.convert(json.loads(data), Prediction)
+    if not is_shallow(data, completion.usage, completion.receipt, deepest=_DEEPEST):
+        raise ValueError("its usage or receipt are nested too deeply")
 
 
 def parts(receipt: Mapping[str, Any]) -> list[Mapping[str, Any]]:

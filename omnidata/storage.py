@@ -149,9 +149,10 @@ def wrap_os_error(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        place = Path(os.fsdecode(error.filename)) if error.filename else folder
         raise RunError(
             f"a file cannot be read or written ({error.strerror})",
-            where=str(error.filename or folder),
+            where=str(place.parent if is_unfinished(place.name) else place),
             expected="room on the disk, and a folder that can be written",
             remedy="repeat the command when that is mended: what was finished is kept",
         ) from None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeGuard, get_args
 
 import msgspec
 
@@ -19,6 +19,7 @@ from omnidata.actions import Action, Point, Region, Screen, Space
 from omnidata.errors import Finding
 from omnidata.files import bounds
 from omnidata.graphs import Graph
+from omnidata.jsontext import is_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -433,6 +434,20 @@ class Prepared:
     receipt: Mapping[str, Any] = field(default_factory=dict)
     key: str = ""
     length: int = 0
+
+
+MOST_TOKENS: Final = 10**9
+"""Tokens of one answer: a count of more is none, whoever says it."""
+
+
+def is_token_count(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a number of tokens that one answer can have used.
+
+    Examples:
+        >>> is_token_count(30), is_token_count(2**53 - 1), is_token_count(-1), is_token_count("30")
+        (True, False, False, False)
+    """
+    return is_number(value) and 0 <= value <= MOST_TOKENS
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

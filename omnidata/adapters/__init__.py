@@ -117,6 +117,11 @@ def get_adapter(
     )
 
 
+def asks_nobody(spec: str) -> bool:
+    """Whether a SPEC names a baseline, or answers that were given before: neither is paid."""
+    return spec.partition(":")[0] in ("baseline", "replay")
+
+
 def is_light(spec: str) -> bool:
     """Whether a model is made in no time: it loads no weights, and no code of others."""
     kind = spec.partition(":")[0]

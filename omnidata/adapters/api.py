@@ -36,6 +36,7 @@ from omnidata.types import (
     Modality,
     Prepared,
     Request,
+    is_token_count,
 )
 
 _log = logging.getLogger(__name__)
@@ -320,6 +321,41 @@ def delivered(reason: str | None, message: str = "", *, where: str) -> Delivery:
     )
 
 
+def first_of(indices: Sequence[object], where: str) -> int:
+    """Which of several answers to one request is the answer: the one with index 0.
+
+    Servers may send them in any order. One alone is the answer whatever its index; where none has
+    an index, the first is.
+
+    Args:
+        indices: the index that each has, in the order in which they came; None where it has none.
+        where: the server's address, for errors.
+
+    Returns:
+        Its place.
+
+    Raises:
+        CallError: none has the index 0, or two have.
+
+    Examples:
+        >>> first_of([1, 0], "http://localhost"), first_of([None, None], "http://localhost")
+        (1, 0)
+        >>> first_of([None, 1], "http://localhost")  # a 0 may be left out, as any default
+        0
+    """
+    named = [place for place, index in enumerate(indices) if is_number(index) and index == 0]
+    unnamed = [place for place, index in enumerate(indices) if index is None]
+    found = named or (unnamed if len(unnamed) in (1, len(indices)) else [])
+    if len(indices) == 1 or (found and len(named) < 2):
+        return found[0] if found else 0
+    raise CallError(
+        f"of {len(indices)} answers in one response {len(named)} have the index 0",
+        where=where,
+        expected="one answer, or one with the index 0",
+        transient=False,
+    )
+
+
 def tool_called(where: str, how: str = "") -> CallError:
     """The error that stands for a call of a tool: its text, if any, is not the answer."""
     return CallError(
@@ -402,7 +438,7 @@ def token_usage(usage: object, redact: Callable[[str], str]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for name, value in _named(usage, redact).items():
-        if _is_count(value):
+        if _is_count(name, value):
             found[name] = value
         elif isinstance(value, list):
             found[name] = [_numbers(item, redact) for item in value[:_MOST]]
@@ -438,7 +474,7 @@ def _numbers(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
     return {
         name: item
         for name, item in _named(value, redact).items()
-        if _is_count(item) or (name == "modality" and str(item).lower() in _MODALITIES)
+        if _is_count(name, item) or (name == "modality" and str(item).lower() in _MODALITIES)
     }
 
 
@@ -453,6 +489,8 @@ def _named(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
     return dict(kept[:_MOST])
 
 
-def _is_count(value: object) -> bool:
+def _is_count(name: str, value: object) -> bool:
+    if "token" in name.lower():
+        return is_token_count(value)
     # Compared, not converted: there are whole numbers in JSON that no float can hold.
     return is_number(value) and 0 <= value < 2**53

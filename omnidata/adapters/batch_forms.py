@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from omnidata.adapters.http import is_whole
 from omnidata.adapters.keys import is_openai
 
 
@@ -71,7 +72,7 @@ def _openai_read(row: Mapping[str, Any]) -> Returned | None:
             return Returned(custom_id=name, ended="cancelled", error=rest.get("message", ""))
         case {"custom_id": str(name), "response": {"status_code": said, "body": dict(body)}}:
             status = _status(said)
-            if 200 <= status < 300 and not row.get("error"):
+            if is_whole(status) and not row.get("error"):
                 return Returned(custom_id=name, status=status, body=json.dumps(body))
             return Returned(custom_id=name, status=status, error=row.get("error") or body)
         case {"custom_id": str(name), "error": error, **rest} if error:

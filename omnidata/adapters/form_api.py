@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.api import ApiModel, delivered, reported, tool_called
+from omnidata.adapters.api import ApiModel, delivered, first_of, reported, tool_called
 from omnidata.adapters.http import open_session, parsed, sendable
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
@@ -269,8 +269,9 @@ class MiniCPM(FlatModel):
             body = msgspec.json.encode(settings)[:-1] + b"," + payload[1:]
         answer = await self._post(io.BytesIO(body), "application/json")
         usage = answer.get("usage")
-        reason = _reason(answer)
-        said = _unwrapped(answer)
+        choice = _first_choice(answer, self.url)
+        reason = next((r for r in map(_reason, (choice, answer)) if r is not None), None)
+        said = _unwrapped(answer, choice)
         if said.get("error"):
             raise reported(said["error"], where=self.url)
         if said.get("tool_calls") or said.get("function_call"):
@@ -282,19 +283,27 @@ class MiniCPM(FlatModel):
         )
 
 
-def _unwrapped(answer: dict[str, Any]) -> dict[str, Any]:
+def _first_choice(answer: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The first of the choices, as Chat Completions has them; empty where there are none.
+
+    Raises:
+        CallError: there are several, and none is the first.
+    """
+    choices = answer.get("choices")
+    if not isinstance(choices, list):
+        return {}
+    found = [choice for choice in choices if isinstance(choice, dict)]
+    return found[first_of([choice.get("index") for choice in found], where)] if found else {}
+
+
+def _unwrapped(answer: dict[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]:
     """The object that holds the text: the answer itself, or the message of its first choice."""
-    match answer:
-        case {"text": str(text)} if text:
-            return answer
-        case {"choices": [{"message": dict(message)}, *_]}:
-            return message
-    return answer
+    message = choice.get("message")
+    own = isinstance(answer.get("text"), str) and answer["text"]
+    return message if isinstance(message, dict) and not own else answer
 
 
-def _reason(answer: dict[str, Any]) -> str | None:
+def _reason(said: Mapping[str, Any]) -> str | None:
     """Why the model stopped, where the server says so; in its own form it does not."""
-    match answer:
-        case {"choices": [{"finish_reason": str(reason)}, *_]} | {"finish_reason": str(reason)}:
-            return reason
-    return None
+    reason = said.get("finish_reason")
+    return reason if isinstance(reason, str) else None

@@ -19,6 +19,7 @@ import msgspec
 from omnidata.adapters.api import (
     BatchModel,
     delivered,
+    first_of,
     reasoned_alone,
     reported,
     token_usage,
@@ -74,6 +75,7 @@ class _Candidate(_Named):
     content: _Content | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
+    index: Any = None
 
 
 class _Feedback(_Named):
@@ -124,7 +126,7 @@ def completion(body: str, where: str, *, tools: bool = False) -> Completion:
         return msgspec.structs.replace(about, delivery="refused", error=error)
     if not answer.candidates:
         raise CallError("the answer has no candidate", where=where)
-    candidate = answer.candidates[0]
+    candidate = answer.candidates[first_of([each.index for each in answer.candidates], where)]
     message = candidate.finish_message or ""
     delivery = delivered(candidate.finish_reason, message, where=where)
     if delivery == "truncated":

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import aiohttp
 import yarl
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.http_exceptions import HttpProcessingError
 
 from omnidata import jsontext
 from omnidata.adapters.keys import Key
@@ -26,18 +31,30 @@ _NO_CREDIT = ("insufficient_quota", "billing_not_active", "credit balance is too
 _DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d+)?)s"')
 _EXCERPT = 300
 _ENDLESS = re.compile(r"\d{1000}")  # a whole number that Python refuses to convert
+_WHOLE = frozenset({200, 201, 203, 204})
+
+
+def is_whole(status: int) -> bool:
+    """Whether a status says that its body is all of an answer: 206 is a part, 202 a promise.
+
+    Examples:
+        >>> is_whole(200), is_whole(206), is_whole(302)
+        (True, False, False)
+    """
+    return status in _WHOLE
 
 
 def fault(status: int, headers: Mapping[str, str], body: str, *, where: str) -> CallError:
     """The error that a status stands for.
 
-    Transient are 408, 409, 425, 429 and 5xx but 501 and 505. Hopeless are those that every request
+    Transient are 408, 409, 425, 429, 5xx but 501 and 505, and a success whose body is not the whole
+    answer (206). Hopeless are those that every request
     of a run will meet: 401-405, 407, 410, redirects (a key is not sent on to another address), a
     key that Google calls invalid with a 400, and an account without credit, which OpenAI reports
     with a 429 and Anthropic with a 400.
 
     Args:
-        status: the HTTP status, not a success.
+        status: the HTTP status; see `is_whole`.
         headers: of the answer; names in lower case, or a mapping that ignores case.
         body: of the answer, as text.
         where: the server's address, without user and password.
@@ -52,7 +69,8 @@ def fault(status: int, headers: Mapping[str, str], body: str, *, where: str) -> 
     redirect = 300 <= status < 400
     spent = any(mark in body for mark in _NO_CREDIT)
     hopeless = redirect or status in _HOPELESS or spent or any(mark in body for mark in _BAD_KEY)
-    transient = status in _TRANSIENT or (status >= 500 and status not in _FOR_GOOD)
+    transient = status < 300 or status in _TRANSIENT
+    transient = transient or (status >= 500 and status not in _FOR_GOOD)
     said = " ".join(body.split())[:_EXCERPT]
     return CallError(
         f"HTTP {status}" + (f": {said}" if said else ""),
@@ -79,6 +97,8 @@ def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
         >>> retry_after({}, '{"retryDelay": "37s"}')
         37.0
         >>> retry_after({"retry-after": "soon"}) is None
+        True
+        >>> retry_after({"retry-after": f"Fri, 31 Dec {10**20} 23:59:59 GMT"}) is None
         True
     """
     milliseconds = _seconds(headers.get("retry-after-ms", ""))
@@ -123,6 +143,86 @@ def parsed(body: str) -> Any:
         return value
 
 
+_ACCOUNTING = frozenset({"usage", "usageMetadata", "usage_metadata"})
+
+
+class _Doubled(dict[str, Any]):
+    """An object that says a key twice, or holds one that does."""
+
+    key: str
+
+
+def doubled(body: str) -> str:
+    """The first key that an object of a JSON text says twice, and not the same.
+
+    Which of the two a parser takes is its own affair: what such a text says is not known.
+
+    Args:
+        body: the text.
+
+    Returns:
+        The key; empty where there is none, or in the server's accounting alone.
+
+    Raises:
+        RecursionError: the value is nested too deeply.
+
+    Examples:
+        >>> doubled('{"choices": [{"finish_reason": "length", "finish_reason": "stop"}]}')
+        'finish_reason'
+        >>> doubled('{"usage": {"n": 1, "n": 2}, "text": "a", "text": "a"}')
+        ''
+    """
+    try:
+        value = json.loads(body, object_pairs_hook=_told_twice, parse_int=float)
+    except ValueError:
+        return ""
+    return value.key if isinstance(value, _Doubled) else ""
+
+
+def _told_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    for key, value in pairs:
+        held = value if isinstance(value, list) else [value]
+        inner = next((each.key for each in held if isinstance(each, _Doubled)), "")
+        if inner and key not in _ACCOUNTING:
+            break
+        if len(made) < len(pairs) and made[key] != value:
+            inner = key
+            break
+    else:
+        return made
+    found = _Doubled(made)
+    found.key = inner
+    return found
+
+
+def text_of(body: bytes, where: str) -> str:
+    """The text of an answer.
+
+    Raises:
+        CallError: it is not UTF-8, or says something twice and not the same.
+    """
+    try:
+        text = body.decode("utf-8-sig")
+        twice = doubled(text)
+    except UnicodeDecodeError:
+        raise CallError(
+            "the answer is not UTF-8: what the model said is not known",
+            where=where,
+            expected="JSON in UTF-8",
+        ) from None
+    except RecursionError:
+        return text  # whoever reads it says so
+    if twice:
+        raise CallError(
+            f"the answer says {twice[:_EXCERPT]!r} twice, and not the same",
+            where=where,
+            expected="each key of an object once",
+            transient=False,
+        )
+    return text
+
+
 def _seconds(text: str) -> float | None:
     return float(text) if re.fullmatch(r"\s*\d{1,9}(\.\d*)?\s*", text, re.ASCII) else None
 
@@ -130,7 +230,7 @@ def _seconds(text: str) -> float | None:
 def _date(text: str) -> datetime | None:
     try:
         when = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):  # no date, or one beyond the calendar
         return None
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
@@ -138,6 +238,8 @@ def _date(text: str) -> datetime | None:
 def _remedy(status: int, spent: bool) -> str:
     if spent:
         return "the account has no credit left"
+    if status < 300:
+        return "check the server, or the proxy before it: it answers with less than an answer"
     if 300 <= status < 400:
         return "give the address that the server redirects to"
     if status in (401, 403, 407):
@@ -182,13 +284,14 @@ class BoundedResponse(aiohttp.ClientResponse):
         """The whole body.
 
         Raises:
-            CallError: it is longer than any answer, or the connection broke.
+            CallError: it is longer than any answer or no text of one, or the connection broke.
         """
         if self._body is None:
             body = await self._up_to(MAX_ANSWER_BYTES)
             if len(body) > MAX_ANSWER_BYTES:
                 raise too_long(address(self.url))
             self._body = self.key.redact_bytes(body)
+            text_of(self._body, address(self.url))
         return await super().read()
 
     async def begin(self) -> str:
@@ -211,18 +314,77 @@ class BoundedResponse(aiohttp.ClientResponse):
                     break
         except (aiohttp.ClientError, OSError) as error:
             self.close()
-            raise broken(error, address(self.url)) from error
+            raise broken(error, address(self.url)) from None
         except BaseException:
             self.close()
             raise
         return bytes(body)
 
 
+QUIET_S: Final = 0.25
+"""A connection is used again after it has been silent for so long behind an answer."""
+
+
+class _Handler(ResponseHandler):
+    """A connection that is closed where anything comes to which nobody has asked.
+
+    Attributes:
+        idle: whether all that was asked for has come.
+        overrun: called where more comes.
+    """
+
+    idle = False
+
+    def __init__(self, overrun: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._overrun = overrun
+
+    def set_response_params(self, **settings: Any) -> None:
+        """An answer is waited for."""
+        self.idle = False
+        super().set_response_params(**settings)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes of an answer."""
+        if self.idle and data:
+            self._overrun()
+            self.close()
+        else:
+            super().data_received(data)
+
+
+class QuietConnector(aiohttp.TCPConnector):
+    """Connections that are used again only where nothing was left on them.
+
+    A server, or a proxy that repeats itself, may answer twice: what is left of the first request
+    would be taken for the answer to the next one on the same connection. So one rests behind its
+    answer, and is closed where anything comes. From then on none is used a second time.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._factory: Any = partial(_Handler, self._distrust, loop=self._loop)
+
+    def _distrust(self) -> None:
+        self._force_close = True
+
+    def _release(
+        self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False
+    ) -> None:
+        if should_close or self._closed or self._force_close or protocol.should_close:
+            super()._release(key, protocol, should_close=should_close)
+        else:
+            assert isinstance(protocol, _Handler)  # as the factory says
+            protocol.idle = True
+            self._loop.call_later(QUIET_S, super()._release, key, protocol)
+
+
 def open_session(key: Key, *, bearer: bool = False) -> aiohttp.ClientSession:
     """A session without time limits, retries, cookies or redirects; to be made in the event loop.
 
-    Its requests raise CallError for every status but 2xx and for every break of a connection, so
-    that libraries which use it (google-genai) neither retry nor put their own errors in its place.
+    Its requests raise CallError for every status without a whole answer and for every break of a
+    connection, so that libraries which use it (google-genai) neither retry nor put their own errors
+    in its place.
     A redirect is an error because the headers, and a key among them, would go to another address.
 
     Args:
@@ -241,16 +403,16 @@ def open_session(key: Key, *, bearer: bool = False) -> aiohttp.ClientSession:
         try:
             response = await handler(request)
         except (aiohttp.ClientError, OSError) as error:
-            raise broken(error, address(request.url)) from error
+            raise broken(error, address(request.url)) from None
         assert isinstance(response, BoundedResponse)  # as `response_class` says
         response.key = key
-        if 200 <= response.status < 300:
+        if is_whole(response.status):
             return response
         body = await response.begin()
         raise fault(response.status, response.headers, body, where=address(request.url))
 
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0),
+        connector=QuietConnector(limit=0),
         cookie_jar=aiohttp.DummyCookieJar(),
         middlewares=(judged,),
         request_class=BoundedRequest,
@@ -282,6 +444,15 @@ def broken(error: BaseException, where: str) -> CallError:
     # Libraries put errors of their own around the one that says why.
     links = (error, error.__cause__, error.__context__)
     certificate = any(isinstance(link, aiohttp.ClientConnectorCertificateError) for link in links)
+    for link in links:
+        if isinstance(link, aiohttp.ClientResponseError | HttpProcessingError):
+            said = " ".join(str(link.message).split())[:_EXCERPT]
+            return CallError(
+                f"what the server sends is not HTTP: {said}",
+                where=where,
+                expected="a response of HTTP/1.1",
+                remedy="check the address, the port, and any proxy before the server",
+            )
     return CallError(
         f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
         where=where,

@@ -116,12 +116,16 @@ class Key:
         try:
             yield
         except Exception as error:
-            chain = list(_chain(error))
-            for link in chain:
+            for link in _chain(error):
                 self._clean(link)
-            if any(self.redact(text) != text for link in chain for text in (str(link), repr(link))):
+            if self._shows(error):
                 raise CallError(f"{type(error).__name__}; its text held the key") from None
+            if any(map(self._shows, _chain(error))):  # such as the headers of a request
+                error.__cause__ = error.__context__ = None
             raise
+
+    def _shows(self, error: BaseException) -> bool:
+        return any(self.redact(text) != text for text in (str(error), repr(error)))
 
     def _clean(self, error: BaseException) -> None:
         error.args = tuple(self.redact(a) if isinstance(a, str) else a for a in error.args)

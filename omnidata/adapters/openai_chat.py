@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from omnidata.adapters.api import delivered, reasoned_alone, reported, tool_called
+from omnidata.adapters.api import delivered, first_of, reasoned_alone, reported, tool_called
 from omnidata.adapters.batch_forms import openai_rows
 from omnidata.adapters.keys import Key, is_openai
 from omnidata.adapters.presets import Preset
@@ -48,6 +48,7 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
     native_finish_reason: str | None = None
     error: Any = None
+    index: Any = None
 
 
 class _Answer(msgspec.Struct):
@@ -156,7 +157,7 @@ def _completion(body: str, params: GenerationParams, where: str) -> Completion:
     if not answer.choices:
         said = " ".join(body[:_EXCERPT].split())
         raise CallError(f"the answer has no choices: {said}", where=where)
-    choice = answer.choices[0]
+    choice = answer.choices[first_of([each.index for each in answer.choices], where)]
     message = choice.message
     if failure := choice.error or message.error:
         raise reported(failure, where=where)

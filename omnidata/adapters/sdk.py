@@ -7,9 +7,11 @@ back is read here, so that answers and errors of all of them are judged alike.
 from __future__ import annotations
 
 import base64
+import ssl
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -21,9 +23,12 @@ from omnidata.adapters.api import BatchModel, reported
 from omnidata.adapters.http import (
     MAX_ANSWER_BYTES,
     MAX_ERROR_BYTES,
+    QuietConnector,
     broken,
     fault,
+    is_whole,
     parsed,
+    text_of,
     too_long,
 )
 from omnidata.adapters.keys import Key
@@ -159,12 +164,12 @@ class SdkModel(BatchModel):
         return text, self._where(response.headers)
 
     async def _judge(self, response: httpx2.Response) -> None:
-        """Raise what a status but 2xx stands for; the SDK would first read the whole of it.
+        """Raise what a status without an answer stands for; the SDK would first read all of it.
 
         Raises:
             CallError: the status is no success.
         """
-        if not response.is_success:
+        if not is_whole(response.status_code):
             body = bytearray()
             async for chunk in response.aiter_bytes():
                 body += chunk
@@ -179,7 +184,7 @@ class SdkModel(BatchModel):
         """The whole answer.
 
         Raises:
-            CallError: it is longer than any answer.
+            CallError: it is longer than any answer, or no text of one.
         """
         body = bytearray()
         try:
@@ -189,19 +194,23 @@ class SdkModel(BatchModel):
                     raise too_long(self.url)
         finally:
             await response.aclose()
-        return self.key.redact_bytes(bytes(body)).decode(errors="replace")
+        return text_of(self.key.redact_bytes(bytes(body)), self.url)
 
     def _connected(self) -> Any:
         """The client, made in the event loop."""
         if self._client is None:
+            http = self.sdk.DefaultAioHttpClient(
+                timeout=None, follow_redirects=False, event_hooks={"response": [self._judge]}
+            )
+            for transport in (http._transport, *http._mounts.values()):
+                if hasattr(transport, "ssl_context"):
+                    transport.client = partial(_session, transport.ssl_context)
             self._client = self.connect(
                 api_key=self.key.value or "EMPTY",
                 base_url=self.preset.base_url,
                 max_retries=0,
                 timeout=None,
-                http_client=self.sdk.DefaultAioHttpClient(
-                    timeout=None, follow_redirects=False, event_hooks={"response": [self._judge]}
-                ),
+                http_client=http,
             )
         return self._client
 
@@ -214,6 +223,11 @@ class SdkModel(BatchModel):
         """Close the connections."""
         if self._client is not None:
             await self._client.close()
+
+
+def _session(ssl_context: ssl.SSLContext) -> aiohttp.ClientSession:
+    """What the SDK's transport sends with, in place of a session whose connections rest nowhere."""
+    return aiohttp.ClientSession(connector=QuietConnector(limit=0, ssl=ssl_context))
 
 
 def _load(package: str) -> Any:

@@ -90,6 +90,10 @@ Token = Annotated[
         is_eager=True,  # DATA is read with it, wherever that stands
     ),
 ]
+ReuseAnswers = Annotated[
+    bool,
+    typer.Option("--reuse-answers", help="Keep answers of the model before its code changed."),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show the first conversation and an estimate; send none.")
 ]
@@ -198,12 +202,14 @@ _LIMITS: dict[str, Any] = {
         Path | None,
         typer.Option(metavar="FILE", help="Keep answers in this database and use them."),
     ],
+    "reuse_answers": ReuseAnswers,
 }
 _FIELDS = {"rpm": "requests_per_minute", "tpm": "tokens_per_minute", "timeout": "timeout_s"}
 _DEFAULTS = {
     "model_options": inspect.Parameter.empty,
     "media_root": inspect.Parameter.empty,
     "attempts": 6,
+    "reuse_answers": False,
     "engine": "local",
     "token": False,
     "each_finding": False,
@@ -276,12 +282,12 @@ def asks(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def prices_only(verb: Callable[..., None]) -> Callable[..., None]:
-    """The same for a verb that sends nothing: of the limits it has the prices alone.
+    """The same for a verb that sends nothing: of the limits it has the prices and what is reused.
 
     Raises:
         UsageError: when called, a model option is no KEY=VALUE.
     """
-    return _asking({"prices": _LIMITS["prices"]})(verb)
+    return _asking({name: _LIMITS[name] for name in ("prices", "reuse_answers")})(verb)
 
 
 # Where the work is done, the same for every verb that can do it on a cluster.

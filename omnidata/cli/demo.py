@@ -11,7 +11,7 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Json
-from omnidata.cli.runs import episode_metrics, legend_of
+from omnidata.cli.runs import counting, episode_metrics, legend_of
 from omnidata.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,15 +51,15 @@ def demo(
     tiny = _tiny(out, seed) if local else None
     results = {}
     for model in _MODELS:
-        with terminal.progress(model) as progress:
+        with counting() as count, terminal.progress(model) as progress:
             run = out / "runs" / f"{model.replace(':', '-')}-seed{seed}"
-            results[model] = evaluate(task, source, model, run, progress=progress)
+            results[model] = evaluate(task, source, model, run, progress=progress, count=count)
     profile = task.profiles[task.default_profile]
     if not as_json:
         _print_side_by_side(results, profile)
     if tiny:
         model = f"hf:{tiny}"
-        with terminal.progress(model) as progress:
+        with counting() as count, terminal.progress(model) as progress:
             results[model] = evaluate(
                 task,
                 source,
@@ -68,6 +68,7 @@ def demo(
                 model_options=_LOCAL_OPTIONS,
                 limit=_LOCAL_STEPS,
                 progress=progress,
+                count=count,
             )
         if not as_json:
             named = legend_of(profile), episode_metrics(profile)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,7 +112,8 @@ def evaluate(
         "cluster": cluster,
     }
     recipe, table = asking.recipe(model), None
-    with terminal.resumable(), terminal.progress(model) as progress:
+    with terminal.resumable(), runs.counting() as count, terminal.progress(model) as progress:
+        chosen |= {"progress": progress, "count": count}
         if samples is None:
             results = run(
                 benchmark,
@@ -119,7 +121,6 @@ def evaluate(
                 recipe,
                 out,
                 model_options=asking.options,
-                progress=progress,
                 **chosen,
             )
         else:
@@ -130,7 +131,6 @@ def evaluate(
                 out,
                 samples,
                 verifier=verifier,
-                progress=progress,
                 **chosen,
             )
     if table and as_json:
@@ -183,6 +183,7 @@ def merge(
 @on_engine
 def suite(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The suite, in TOML.")],
+    reuse_answers: args.ReuseAnswers = False,
     *,
     cluster: Cluster | None,
     as_json: args.Json = False,
@@ -198,7 +199,10 @@ def suite(
     """
     from omnidata.run.suite import read_suite, run_suite
 
-    planned_runs = read_suite(file)
+    planned_runs = [
+        replace(planned, limits=replace(planned.limits, reuse_answers=reuse_answers))
+        for planned in read_suite(file)
+    ]
     numbers = {id(planned): number for number, planned in enumerate(planned_runs, 1)}
 
     def watch(planned: SuiteRun) -> AbstractContextManager[Progress]:
@@ -229,6 +233,8 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "model": planned.model.name or planned.model.model,
         "options": dict(planned.task_options),
         "model_options": without_credentials(planned.model_options),
+        "asked": outcome.asked,
+        "reused": outcome.reused,
         "error": outcome.error,
         "results": outcome.results,
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,28 @@ from omnidata.errors import counted
 
 if TYPE_CHECKING:
     from omnidata.metrics.paired import Unit
+    from omnidata.run.evaluate import Count
     from omnidata.run.suite import Outcome
     from omnidata.types import Profile, Task
 
 
 _ANSWERED = ("ok", "unparsed")
 """Outcomes of steps that got an answer."""
+
+
+@contextmanager
+def counting() -> Iterator[Count]:
+    """Say behind the block how many steps were asked about, and how many answers were reused.
+
+    Gives what takes the counts of each run; nothing is said where no run came so far.
+    """
+    found: list[tuple[int, int]] = []
+    try:
+        yield lambda asked, reused: found.append((asked, reused))
+    finally:
+        if found:
+            asked, reused = map(sum, zip(*found, strict=True))
+            terminal.note(f"asked {asked}, reused {reused}")
 
 
 def lacking(results: Mapping[str, Any]) -> tuple[int, int]:
@@ -224,7 +241,8 @@ def note_outcome(outcome: Outcome) -> None:
     if outcome.results:
         profile = planned.benchmark.profiles[outcome.results["profile"]]
         said = terminal.outcome_line(outcome.results, episode_metrics(profile))
-    terminal.note(f"{planned.out}: {said}")
+    counts = f"asked {outcome.asked}, reused {outcome.reused}"
+    terminal.note(f"{planned.out}: {counts}; {said}")
 
 
 def note_cost(run: Path) -> None:

@@ -181,7 +181,7 @@ def recaption(
                 ) from None
 
         finder = Asked(grounder, found_by)
-    with terminal.resumable(), terminal.progress(model) as progress:
+    with terminal.resumable(), runs.counting() as count, terminal.progress(model) as progress:
         report = run(
             benchmark,
             source,
@@ -192,6 +192,7 @@ def recaption(
             limits=asking.limits,
             cluster=cluster,
             progress=progress,
+            count=count,
         )
     if as_json:
         terminal.print_json({**report, "out": str(out) if report["files"] else None})
@@ -291,13 +292,18 @@ class _Model:
         from omnidata.synth import annotate as synth
 
         model = _made(self.asking, self.cluster, self.spec, task, asked.source.steps)
-        with terminal.resumable(), terminal.progress(self.spec) as progress:
+        with (
+            terminal.resumable(),
+            runs.counting() as count,
+            terminal.progress(self.spec) as progress,
+        ):
             run = synth.Asking(
                 model,
                 options=self.asking.options,
                 limits=self.asking.limits,
                 cluster=self.cluster if isinstance(model, Recipe) else None,
                 progress=progress,
+                count=count,
             )
             return act(task, asked, out, run)
 

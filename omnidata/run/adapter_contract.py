@@ -26,7 +26,8 @@ from omnidata.errors import (
     UsageError,
 )
 from omnidata.jsontext import is_integer
-from omnidata.predictions import dropped
+from omnidata.predictions import check_written, dropped
+from omnidata.run.adapter_code import code_of
 from omnidata.run.cost import spelt_out
 from omnidata.types import (
     Adapter,
@@ -86,12 +87,14 @@ class About:
         name, settings: as of `Adapter`.
         params: how it decodes.
         at_once: steps that are under way in one process, at most.
+        code: see `omnidata.run.adapter_code.code_of`.
     """
 
     name: str
     settings: Mapping[str, Any]
     params: GenerationParams
     at_once: int
+    code: str
 
 
 def accepted(
@@ -117,7 +120,7 @@ def accepted(
     decided = decoding(task, adapter, params)
     check_taken(task, adapter, steps)
     at_once = (concurrency or adapter.concurrency) * adapter.max_batch
-    return About(adapter.name, adapter.settings, decided, at_once)
+    return About(adapter.name, adapter.settings, decided, at_once, code_of(adapter))
 
 
 def check_adapter(adapter: Adapter) -> None:
@@ -289,6 +292,7 @@ def rendered(task: Task | None, adapter: Adapter, request: Request) -> Prepared:
         if made.request.sample_id != request.sample_id:
             raise ValueError(f"`prepare` gave the request of step {made.request.sample_id}")
         json.dumps(dict(made.receipt))  # it is written where no answer comes
+        check_written(Completion(receipt=dict(made.receipt)))
         check_reasons(made.receipt)
         reason = untaken(request.conversation, adapter.accepts)
         gone = _dropped(made.receipt) if reason else Counter()
@@ -326,7 +330,8 @@ def checked_answers(completions: Sequence[Completion], count: int) -> Sequence[C
 
     Raises:
         TypeError: they are no list of completions.
-        ValueError: there are too few or too many, or one has what no line of a run may hold.
+        ValueError: there are too few or too many, or one has what no line of a run may hold, or
+            what could not be read again.
     """
     if not isinstance(completions, Sequence) or isinstance(completions, str | bytes):
         raise TypeError(
@@ -343,6 +348,7 @@ def checked_answers(completions: Sequence[Completion], count: int) -> Sequence[C
         # Bytes, sets and the like have no form in JSON, yet the next line takes them for text.
         json.dumps(msgspec.structs.asdict(completion))
         msgspec.convert(msgspec.to_builtins(completion), Completion)
+        check_written(completion)
         if not math.isfinite(completion.latency_s):
             raise ValueError(f"`generate` gave a `latency_s` of {completion.latency_s}")
         if texts := spelt_out(completion.usage):

@@ -31,9 +31,10 @@ from omnidata.run.batch_folder import Asked, BatchFolder, Manifest, RequestFile,
 from omnidata.run.cluster import Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
 from omnidata.run.engine import made_ready
-from omnidata.run.evaluate import UNLIMITED, estimated, priced, run_settings
+from omnidata.run.evaluate import UNLIMITED, check_judgeable, estimated, priced, run_settings
 from omnidata.run.folder import TRANSIENT, RunFolder, file_name
 from omnidata.run.run_files import read_info
+from omnidata.run.scoring import get_profile
 from omnidata.run.selection import select
 from omnidata.storage import atomic_write, wrap_os_error
 from omnidata.types import (
@@ -115,7 +116,7 @@ def write(
             the requests.
         max_requests: that a file may hold, if fewer than the provider takes.
         max_bytes: of a file, if fewer than the provider takes.
-        limits: prices of them are used, for the estimate.
+        limits: prices of them are used, for the estimate, and whether answers of other code are.
         progress: called while the requests are made.
 
     Raises:
@@ -132,6 +133,7 @@ def write(
         )
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     check_light(model.spec)
+    check_judgeable(get_profile(task, None), steps, source, out)
     adapter = batch_model(model.make(task, source.steps, asks=False))
     form = adapter.batch
     _check_url(adapter)
@@ -148,7 +150,7 @@ def write(
         limit=limit,
     )
     budget = Budget(limits, about.name)
-    with RunFolder(out, settings, again=False) as run:
+    with RunFolder(out, settings, again=False, code=about.code, reuse=limits.reuse_answers) as run:
         join_left(run, again=False)
         if "data" not in read_info(out):
             run.finish(data=shown(source.root), steps=len(steps), findings=len(source.findings))

@@ -13,7 +13,7 @@ import msgspec
 
 from omnidata.adapters.api import BatchModel, reported
 from omnidata.adapters.batch_forms import Returned
-from omnidata.adapters.http import fault, parsed
+from omnidata.adapters.http import fault, is_whole, parsed, text_of
 from omnidata.errors import CallError, PredictionError, RunError, UnansweredError, counted
 from omnidata.predictions import numbered_lines
 from omnidata.run.adapter_contract import decoding
@@ -334,9 +334,9 @@ class _Reader:
         """
         known: dict[str, _Outcome] = {}
         for path in files:
-            for where, returned in self._rows(path):
+            for where, line, returned in self._rows(path):
                 self._found.rows += 1
-                outcome = self._outcome(self._asked[returned.custom_id], returned)
+                outcome = self._outcome(self._asked[returned.custom_id], line, returned)
                 before = known.get(returned.custom_id)
                 if before is None:
                     known[returned.custom_id] = outcome
@@ -353,7 +353,7 @@ class _Reader:
                 known[returned.custom_id] = min(before, outcome, key=lambda each: each.rank)
         return known
 
-    def _rows(self, path: Path) -> Iterator[tuple[str, Returned]]:
+    def _rows(self, path: Path) -> Iterator[tuple[str, bytes, Returned]]:
         name = self._adapter.batch.name
         expected = f"the rows that {name} writes of what came of a batch"
         for number, line in numbered_lines(path, expected=expected):
@@ -374,7 +374,7 @@ class _Reader:
                     remedy="name the results of this run's batch; those of another belong to "
                     "its own folder",
                 )
-            yield where, returned
+            yield where, line, returned
 
     def _returned(self, line: bytes) -> Returned | None:
         try:
@@ -383,11 +383,12 @@ class _Reader:
         except (ValueError, RecursionError):
             return None
 
-    def _outcome(self, asked: Asked, returned: Returned) -> _Outcome:
+    def _outcome(self, asked: Asked, line: bytes, returned: Returned) -> _Outcome:
         if returned.ended:
             return self.lost(asked, returned.ended, str(returned.error or ""))
         where = f"batch request {asked.custom_id}"
         try:
+            text_of(line, where)
             if returned.error is not None:
                 raise _failure(returned, where)
             answer = self._adapter.read(returned.body, self._params, where, tools=bool(asked.tools))
@@ -423,7 +424,7 @@ class _Reader:
 def _failure(returned: Returned, where: str) -> CallError:
     """What a row without an answer stands for, as a live server's answer would."""
     error = returned.error
-    if returned.status >= 300:
+    if returned.status and not is_whole(returned.status):
         inner = error.get("error", error) if isinstance(error, dict) else error
         said = inner.get("message", inner) if isinstance(inner, dict) else inner
         return fault(returned.status, {}, str(said), where=where)

@@ -45,6 +45,7 @@ from omnidata.run.engines.ray import (
 )
 from omnidata.run.folder import TRANSIENT, PartFile, RunFolder, attempts_of
 from omnidata.run.histories import not_asked
+from omnidata.run.run_files import INFO, check_info
 from omnidata.run.scheduling import CircuitBreaker, Gate, StageTimer
 from omnidata.storage import drop_partial_line, open_own
 from omnidata.tasks import get_task
@@ -148,24 +149,34 @@ class AskingWorker:
         """The machine."""
         return machine()
 
-    async def open(self, samples: Sequence[Step]) -> About:
+    async def open(self, samples: Sequence[Step], code: str = "") -> About:
         """Load the model.
 
         Args:
             samples: steps of every kind that the model has to take.
+            code: of the model on the machine that opened first; empty there.
 
         Raises:
-            OmnidataError: as a run on one machine; or this machine does not see the data.
+            OmnidataError: as a run on one machine; or this machine does not see the data, or has
+                other code of the model.
         """
-        return await asyncio.to_thread(self._open, samples)
+        return await asyncio.to_thread(self._open, samples, code)
 
-    def _open(self, samples: Sequence[Step]) -> About:
+    def _open(self, samples: Sequence[Step], code: str) -> About:
         job = self._job
         check_seen([job.data, *job.media])
         self._task = job.unnamed or get_task(job.task, job.options)
         self._adapter = job.model.make(self._task, _AllSteps(self._task, job))
         about = accepted(self._task, self._adapter, job.params, samples, job.limits.concurrency)
         self._params = about.params
+        if code and about.code != code:
+            raise RunError(
+                f"{machine()} has other code of the model: {about.code}, where the first worker "
+                f"has {code}",
+                where=f"--model {job.model.spec}",
+                expected="the same code on every machine",
+                remedy="install the same version of the model's package everywhere",
+            )
         return about
 
     async def ask(
@@ -215,7 +226,9 @@ class AskingWorker:
 
     def _facts(self) -> Mapping[str, Any]:
         try:
-            return dict(self._adapter.run_metadata())
+            facts = dict(self._adapter.run_metadata())
+            check_info({"task": "", "model": "", "facts": facts}, Path(INFO))
+            return facts
         except Exception:  # whatever the model lacks, it has answered
             return {}
 
@@ -385,7 +398,7 @@ class OnCluster:
         cluster: what they are given.
 
     Attributes:
-        stopped, failed, slipped: as of `omnidata.run.engine.Engine`.
+        stopped, failed, slipped, asked, reused: as of `omnidata.run.engine.Engine`.
         timings: seconds of all workers together.
         facts: what each worker's knows of the run, by the worker's name.
     """
@@ -401,6 +414,7 @@ class OnCluster:
         self._job, self._cluster = job, cluster
         self.stopped = self.failed = ""
         self.slipped: AdapterError | None = None
+        self.asked = self.reused = 0
         self.timings: dict[str, float] = {}
         self.facts: dict[str, Mapping[str, Any]] = {}
         self._task = job.unnamed or get_task(job.task, job.options)
@@ -409,7 +423,7 @@ class OnCluster:
         self._waiting: deque[_Part] = deque()
         self._busy: dict[Worker, _Part] = {}
         self._joining: list[_Part] = []
-        self._refused = 0
+        self._refused = self._unsent = 0
         self._alone: Counter[str] = Counter()
 
     def begin(self, stack: Any, steps: Sequence[Step]) -> About:
@@ -428,7 +442,7 @@ class OnCluster:
         self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job, mirrored=mirrored)
         stack.callback(lambda: self._crew.close())
         about: About = self._crew.first(one_of_each_kind(steps))
-        self._at_once = about.at_once
+        self._at_once, self._code = about.at_once, about.code
         return about
 
     def ask(
@@ -452,6 +466,7 @@ class OnCluster:
         self._left = self._todo.cost()
         self._limit(budget)
         self._job.parts.mkdir(exist_ok=True)
+        before = len(run.done)
         wanted = min(self._cluster.workers or self._crew.room + 1, len(self._todo))
         try:
             while not self.stopped and self._pending():
@@ -464,6 +479,7 @@ class OnCluster:
             raise
         finally:
             self._join_all()
+            self.asked = len(run.done) - before - self._unsent
             run.sync()
 
     def _limit(self, budget: Budget) -> None:
@@ -480,7 +496,7 @@ class OnCluster:
     def _hand_out(self, wanted: int) -> None:
         """Give each free worker a part; replace who has died."""
         if self._todo or self._waiting:
-            self._crew.fill(wanted, ())
+            self._crew.fill(wanted, (), self._code)
         for worker in self._crew.free:
             if part := self._next_part(wanted):
                 number = next(self._numbers)
@@ -620,6 +636,7 @@ class OnCluster:
         """A step has one line, whoever else has asked about it."""
         if line.sample_id not in self._run.done:
             self._run.append(line.sample_id, line.completion())
+            self._unsent += not line.attempts
             if line.delivery not in TRANSIENT:
                 self._budget.spend(line.usage)
 

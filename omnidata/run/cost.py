@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import msgspec
 from omnidata.errors import UsageError
 from omnidata.files import read_settings
 from omnidata.jsontext import in_snake_case
+from omnidata.types import is_token_count
 
 # Token counts, as APIs name them.
 
@@ -125,8 +125,8 @@ def _first(said: Mapping[str, Any], names: tuple[str, ...]) -> int:
 
 
 def _count(value: Any) -> int:
-    """The count; nothing for what no server counts, such as numbers beyond any float."""
-    return int(value) if isinstance(value, int | float) and 0 <= value < 2**53 else 0
+    """The count; nothing for what no answer can have used."""
+    return int(value) if is_token_count(value) else 0
 
 
 # What a run may use: requests, time, money, memory. No answer depends on any of it.
@@ -159,6 +159,7 @@ class Limits:
         prices: the price file (see `omnidata.run.cost`).
         cache: the database of answers (see `omnidata.run.cache`); None keeps none.
         ahead_bytes: size of the requests that are made ready before they can be sent.
+        reuse_answers: whether answers may be used that other code of the model has given.
 
     Raises:
         UsageError: a limit that lets nothing through.
@@ -174,6 +175,7 @@ class Limits:
     prices: Path | None = None
     cache: Path | None = None
     ahead_bytes: int = _AHEAD_BYTES
+    reuse_answers: bool = False
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:
@@ -190,6 +192,8 @@ _MILLION = 1_000_000
 _BLIND = 8  # answers without usage, after which a limit is taken to be unmeasurable
 _EXAMPLE = 'date, currency, and [models."SPEC"] with input and output per million tokens'
 _MODALITIES = ("image", "audio", "video")
+_DEAREST = 1e9
+"""A price of a million tokens; what costs more in any currency is a slip of the pen."""
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -252,8 +256,8 @@ def read_prices(path: Path) -> Prices:
         prices = msgspec.toml.decode(read_settings(path), type=Prices)
         for model, price in prices.models.items():
             for name, value in msgspec.structs.asdict(price).items():
-                if value is not None and not (math.isfinite(value) and value >= 0):
-                    raise ValueError(f"{name} of {model} is {value}")
+                if value is not None and not 0 <= value <= _DEAREST:  # NaN as well
+                    raise ValueError(f"{name} of {model} is {value}, not 0 to {_DEAREST:g}")
     except (OSError, ValueError, RecursionError) as error:
         what = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(

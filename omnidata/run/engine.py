@@ -14,6 +14,7 @@ import msgspec
 from omnidata.actions import Action
 from omnidata.errors import AdapterError, CallError, MediaError, PluginError, StoreError
 from omnidata.loaders.stored_steps import ids_of, taken
+from omnidata.run.adapter_code import code_of, is_ours
 from omnidata.run.adapter_contract import awaited, checked_answers, rendered, slip
 from omnidata.run.cache import ResponseCache, key
 from omnidata.run.cost import Limits
@@ -71,6 +72,7 @@ class Lines(Protocol):
 _SYNC_S = 0.2
 """Lines wait so long, at most, until the disk is asked to have them; one request serves all."""
 
+_LONGEST_ERROR = 10_000  # letters; an adapter may be anybody's, and a line has an end
 _SHOW_S = 0.1
 _POOLED = 4
 """Batches from which one of like lengths is chosen: padding is work for nothing."""
@@ -94,6 +96,8 @@ class Engine:
         stopped: why the run stopped before its end; empty if it did not.
         slipped: how the adapter's own code failed last; None if it did not.
         failed: why the last step without an answer has none; empty if all were answered.
+        asked: steps whose line is of a request that this pass has sent.
+        reused: steps whose line came out of the cache.
     """
 
     def __init__(
@@ -112,10 +116,14 @@ class Engine:
         self.meter = meter
         self.stopped = self.failed = ""
         self.slipped: AdapterError | None = None
+        self.asked = self.reused = 0
         self._takes = frozenset(adapter.accepts or ())
         self._shown: dict[str, dict[str, Any]] = {}  # of steps that are ready or under way
         self._task, self._adapter, self._run, self._params = task, adapter, run, params
         self._gate, self._cache = gate, cache
+        self._model: Mapping[str, Any] = {"name": adapter.name, **adapter.settings}
+        if cache and not is_ours(adapter):
+            self._model = {**self._model, "code": code_of(adapter)}
         self._attempts = limits.attempts
         self._timeout_s = limits.timeout_s or adapter.timeout_s
         self._window = AdaptiveConcurrency(limits.concurrency or adapter.concurrency)
@@ -203,13 +211,13 @@ class Engine:
         while not self.stopped:
             ready = await self._ahead.take(self._adapter.max_batch)
             if known := [(step, made) for step, made in ready if isinstance(made, Completion)]:
+                self.reused += sum(made.delivery not in TRANSIENT for _, made in known)
                 await self._record(known)
             if batch := [(step, made) for step, made in ready if isinstance(made, Prepared)]:
                 await self._answer(batch)
 
     def _key(self, made: Prepared) -> str:
-        model = {"name": self._adapter.name, **self._adapter.settings}
-        return key(model, self._params, made.key, made.request.sample_id)
+        return key(self._model, self._params, made.key, made.request.sample_id)
 
     async def _answer(self, batch: Batch) -> None:
         """Attempt after attempt, until there are answers or no hope, or the run stops."""
@@ -264,6 +272,7 @@ class Engine:
             lines.append((step, completion))
         self._window.answered()
         self._breaker.answered()
+        self.asked += len(lines)
         await self._record(lines)
 
     async def _failed(
@@ -271,11 +280,13 @@ class Engine:
     ) -> float | None:
         """Lines for a failed attempt; final ones, and None, if there is to be no other."""
         self._told_of(error)
-        failed = Completion(delivery="api_error", error=str(error), attempts=attempt)
+        said = str(error)[:_LONGEST_ERROR]
+        failed = Completion(delivery="api_error", error=said, attempts=attempt)
         if wait is not None and attempt < self._attempts:
             for step, _ in batch:
                 self._run.append_attempt(step.sample_id, failed)
             return wait
+        self.asked += len(batch)
         await self._record(
             [
                 (step, msgspec.structs.replace(failed, receipt=dict(made.receipt)))
@@ -400,7 +411,7 @@ def made_ready(
         return Completion(delivery="media_error", error=why, attempts=0), {}
     except CallError as error:
         failed(error)
-        return Completion(delivery="api_error", error=str(error), attempts=0), {}
+        return Completion(delivery="api_error", error=str(error)[:_LONGEST_ERROR], attempts=0), {}
 
 
 async def _until(finished: asyncio.Event, *workers: Coroutine[Any, Any, None]) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import platform
 import signal
 import threading
 import time
 import warnings
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from importlib.metadata import version
@@ -17,9 +16,11 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from omnidata import predictions
+from omnidata.adapters import asks_nobody
 from omnidata.adapters.media_budget import arrange
 from omnidata.errors import (
     AdapterError,
+    DataError,
     MediaError,
     RunError,
     UnansweredError,
@@ -47,8 +48,9 @@ from omnidata.run.engine import Engine
 from omnidata.run.engines.ray import Cluster, Place
 from omnidata.run.folder import TRANSIENT, RunFolder
 from omnidata.run.media_stamps import Seen, media_of
+from omnidata.run.run_files import INFO, check_info
 from omnidata.run.scheduling import Gate, StageTimer
-from omnidata.run.scoring import get_profile, score
+from omnidata.run.scoring import get_profile, has_usable_target, score
 from omnidata.run.selection import Shard, select, shard, whole_episodes
 from omnidata.run.selection import shard as take_shard
 from omnidata.types import (
@@ -129,6 +131,9 @@ def _beside(work: Coroutine[Any, Any, Result]) -> Result:
         raise
 
 
+Count = Callable[[int, int], None]
+"""Takes how many steps were asked about, and how many answers were used that were there before."""
+
 UNLIMITED = Limits()
 _RECORDED = ("omnidata", "datasets", "av", "pillow", "numpy", "msgspec")
 
@@ -150,6 +155,7 @@ def evaluate(
     progress: Progress | None = None,
     changed_media: bool = False,
     cluster: Cluster | None = None,
+    count: Count | None = None,
 ) -> dict[str, Any]:
     """Ask a model about every step and score its answers.
 
@@ -171,6 +177,8 @@ def evaluate(
         progress: called while the run goes on.
         changed_media: go on with a run although media that it was shown have changed since.
         cluster: the machines that ask; None for this one. Either resumes what the other began.
+        count: called with how many steps this call has asked the model about, and how many answers
+            it has used that were there before: in the folder, or in the cache.
 
     Returns:
         The content of `results.json`; `stopped` in it says why a run ended before its end.
@@ -189,6 +197,8 @@ def evaluate(
     chosen = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     steps = take_shard(chosen, *shard) if shard else chosen
     made = Recipe(model, model_options) if isinstance(model, str) else model
+    if not (isinstance(made, Recipe) and asks_nobody(made.spec)):
+        check_judgeable(judge, steps, source, out)
     asker: _Asker = (
         _on_cluster(task, source, made, params, limits, out, cluster)
         if cluster
@@ -207,7 +217,8 @@ def evaluate(
             shard=shard,
         )
         budget = Budget(limits, about.name)
-        with RunFolder(out, settings) as run:
+        reuse = limits.reuse_answers
+        with RunFolder(out, settings, code=about.code, reuse=reuse) as run:
             join_left(run, again=True)
             if task.needs_predictions:
                 run.reopen(_stale(steps, run))
@@ -217,9 +228,13 @@ def evaluate(
                     seen.look(steps[number], done.delivery, done.receipt)
             changed = seen.check(allowed=changed_media, where=str(out))
             spend_answers(run, budget)
-            asked = time.perf_counter()
+            kept, asked = len(run.done), time.perf_counter()
             try:
-                asker.ask(steps, run, budget, progress)
+                try:
+                    asker.ask(steps, run, budget, progress)
+                finally:
+                    if count:
+                        count(asker.asked, kept + asker.reused)
             except BaseException:
                 took = {"prepare_s": asked - began, "ask_s": time.perf_counter() - asked}
                 with suppress(RunError):  # a disk that is full takes no times either
@@ -246,6 +261,35 @@ def evaluate(
         if asked > answered:
             _tell_unanswered(asked, answered, asker, out)
         return results
+
+
+def check_judgeable(
+    profile: Profile, steps: Sequence[Step], source: LoadedDataset, out: Path
+) -> None:
+    """Refuse to ask about steps of which none could be judged: every answer would be paid in vain.
+
+    Args:
+        profile: the rules.
+        steps: of the run.
+        source: the data, for the message.
+        out: the run folder; one that has all of its answers is scored again.
+
+    Raises:
+        DataError: no step has a target that the profile can use.
+    """
+    if not steps or has_usable_target(profile, steps):
+        return
+    answered = _answered(out)
+    if all(name in answered for name in ids_of(steps)):
+        return
+    raise DataError(
+        f"none of {counted(len(steps), 'step')} has a usable target by {profile.name}: no answer "
+        "could be judged",
+        where=str(source.root),
+        expected="a step at least whose right answer the data have",
+        remedy=f"`omnidata validate {source.task} {source.root}` says what is wrong with targets; "
+        "or choose other steps, or another --profile",
+    )
 
 
 def run_settings(
@@ -360,12 +404,14 @@ class _Asker(Protocol):
     """Who asks about the steps of a run; see `_Here` and `omnidata.run.cluster.OnCluster`.
 
     Attributes:
-        stopped, failed, slipped: as of `Engine`.
+        stopped, failed, slipped, asked, reused: as of `Engine`.
     """
 
     stopped: str
     failed: str
     slipped: AdapterError | None
+    asked: int
+    reused: int
 
     @property
     def timings(self) -> Mapping[str, float]:
@@ -397,6 +443,7 @@ class _Here:
     ) -> None:
         self.stopped = self.failed = ""
         self.slipped: AdapterError | None = None
+        self.asked = self.reused = 0
         self.timings: Mapping[str, float] = {}
         self.facts: Mapping[str, Any] = {}
         self._task, self._limits, self._params = task, limits, params
@@ -441,6 +488,7 @@ class _Here:
         try:
             await engine.ask(steps, progress)
         finally:
+            self.asked, self.reused = engine.asked, engine.reused
             with suppress(Exception):  # whatever an adapter lacks at its end, it has answered
                 await self._adapter.close()
         self.stopped, self.failed = engine.stopped, engine.failed
@@ -491,7 +539,7 @@ def _facts(adapter: Adapter) -> dict[str, Any]:
     """What the adapter knows of the run; whatever it lacks at its end, it has answered."""
     try:
         facts = dict(adapter.run_metadata())
-        json.dumps(facts)
+        check_info({"task": "", "model": "", "facts": facts}, Path(INFO))
     except Exception as error:
         failed = slip(adapter, error, "run_metadata")
         warnings.warn(

@@ -21,20 +21,23 @@ from omnidata.jsontext import encode
 from omnidata.name_index import NameIndex
 from omnidata.object_stores import refuse_url
 from omnidata.predictions import Prediction
-from omnidata.run.run_files import changes, described, read_info, without_secrets
+from omnidata.run.run_files import changes, described, read_info, without_secrets, write_info
 from omnidata.storage import (
     atomic_write,
     drop_partial_line,
     open_own,
     take_lock,
     wrap_os_error,
-    write_json,
 )
 from omnidata.types import Completion, Delivery
 
 TRANSIENT: frozenset[Delivery] = frozenset({"api_error", "media_error"})
 """Deliveries that are tried again when a run is resumed."""
 _DELIVERIES: tuple[Delivery, ...] = get_args(Delivery)
+
+
+CODE = "adapter"
+"""Among the versions of `run.json`: the code of the model."""
 
 
 class RunFolder:
@@ -48,12 +51,23 @@ class RunFolder:
             not written.
         again: whether transient failures are to be asked again from here on; else their lines stay
             until `reopen` takes them out.
+        code: of the model (see `omnidata.run.adapter_code`); empty leaves what is recorded.
+        reuse: go on with answers that other code of the model has given.
 
     Raises:
-        RunError: the folder holds something else, or a run with other settings.
+        RunError: the folder holds something else, a run with other settings, or answers that other
+            code of the model has given.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, Any], *, again: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path,
+        settings: Mapping[str, Any],
+        *,
+        again: bool = True,
+        code: str = "",
+        reuse: bool = False,
+    ) -> None:
         refuse_url(path, "run folder")
         self.path = path
         self.settings: Mapping[str, Any] = without_secrets(settings)
@@ -62,6 +76,7 @@ class RunFolder:
         self._info = path / "run.json"
         self.done = Answers(self.predictions)
         self._again = again
+        self._code = code
         self._make()
         with wrap_os_error(path):
             self._lock = take_lock(
@@ -76,9 +91,9 @@ class RunFolder:
         try:
             with wrap_os_error(path):
                 if self._info.exists():
-                    self._resume()
+                    self._resume(reuse=reuse)
                 else:
-                    write_json(self._info, self.settings)
+                    write_info(path, {**self.settings, **self._versions({})})
             self._lines = Journal(self.predictions)
         except BaseException:
             self._lock.release()
@@ -105,7 +120,7 @@ class RunFolder:
                 remedy="give another --out",
             )
 
-    def _resume(self) -> None:
+    def _resume(self, *, reuse: bool) -> None:
         recorded = read_info(self.path)
         if recorded.get("selection"):
             raise RunError(
@@ -125,8 +140,42 @@ class RunFolder:
         for path in (self.attempts, self.predictions):
             if path.exists():
                 drop_partial_line(path)
+        self._check_code(recorded, reuse=reuse)
         if self.predictions.exists():
             self._read_done()
+
+    def _check_code(self, recorded: Mapping[str, Any], *, reuse: bool) -> None:
+        """Refuse answers that other code of the model has given; record today's code.
+
+        Raises:
+            RunError: there are such answers. Runs of versions that recorded no code have none.
+        """
+        versions = recorded.get("versions", {})
+        before = versions.get(CODE, "")
+        self._code = self._code or before
+        if before == self._code:
+            return
+        if before and not reuse and self._has_answers():
+            raise RunError(
+                "the code of the model has changed since it gave the answers that are there: "
+                f"{before} then, {self._code} now",
+                where=str(self._info),
+                expected="the same code, to go on with its answers",
+                remedy="give another --out to ask again, or add --reuse-answers to keep the "
+                "answers of the old code",
+            )
+        write_info(self.path, {**recorded, **self._versions(versions)})
+
+    def _has_answers(self) -> bool:
+        """Whether there are any, those of workers whose driver was killed among them."""
+        if self.predictions.exists():
+            self.done.read()
+        return bool(self.done) or any((self.path / "parts").glob("*.jsonl"))
+
+    def _versions(self, versions: Mapping[str, str]) -> dict[str, Any]:
+        """The versions, with the code of the model if it is known."""
+        known = {**versions, CODE: self._code} if self._code else dict(versions)
+        return {"versions": known} if known else {}
 
     def _read_done(self) -> None:
         """What is final; failures that are to be asked again move to `attempts.jsonl`."""
@@ -214,7 +263,8 @@ class RunFolder:
             name: round(before.get(name, 0.0) + seconds, 3) for name, seconds in timings.items()
         }
         with wrap_os_error(self.path):
-            write_json(self._info, {**self.settings, **info})
+            versions = self._versions(info.pop("versions", {}))
+            write_info(self.path, {**self.settings, **info, **versions})
 
     def __enter__(self) -> Self:
         return self

@@ -14,7 +14,7 @@ from omnidata.jsontext import encode
 from omnidata.loaders.stored_steps import Positions, ids_of
 from omnidata.mirror_cache import shown
 from omnidata.run.cost import with_whole_cost
-from omnidata.run.folder import Answers
+from omnidata.run.folder import CODE, Answers
 from omnidata.run.histories import not_asked
 from omnidata.run.run_files import (
     FACTS,
@@ -24,10 +24,11 @@ from omnidata.run.run_files import (
     recorded_data,
     recorded_steps,
     recorded_task,
+    write_info,
 )
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import whole_episodes
-from omnidata.storage import atomic_write, open_own, write_json
+from omnidata.storage import atomic_write, open_own
 from omnidata.types import LoadedDataset, Step, Task
 
 Info = dict[str, Any]
@@ -87,7 +88,7 @@ def merge(
             out=unfinished,
             source=source,
         )
-        write_json(unfinished / "run.json", whole | _facts(infos, runs, source, len(steps)))
+        write_info(unfinished, whole | _facts(infos, runs, source, len(steps)))
         if out.exists():
             out.rmdir()
         unfinished.rename(out)
@@ -132,6 +133,7 @@ def _check_parts(runs: Sequence[Path], infos: Sequence[Info]) -> None:
             )
         parts[number] = run
         _check_alike(runs[0], first, run, info)
+        _check_code(runs[0], first, run, info)
     count = first["shard"][1]
     missing = [f"{number}/{count}" for number in range(1, count + 1) if number not in parts]
     if missing:
@@ -158,6 +160,19 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
             where=f"{one}, {other}",
             expected="parts of one run",
             remedy="leave out what is of another run, or run that part again",
+        )
+
+
+def _check_code(one: Path, first: Info, other: Path, info: Info) -> None:
+    """Refuse two parts that other code of the model has answered."""
+    codes = [said.get("versions", {}).get(CODE, "") for said in (first, info)]
+    if all(codes) and codes[0] != codes[1]:
+        raise RunError(
+            f"the parts were answered by other code of the model: {codes[0]} and {codes[1]}",
+            where=f"{one}, {other}",
+            expected="parts of one run",
+            remedy="run one of them again in a new folder, or repeat its command with "
+            "--reuse-answers to keep the answers of the old code",
         )
 
 

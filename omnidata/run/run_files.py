@@ -26,7 +26,7 @@ from omnidata.jsontext import BROKEN, decode, is_shallow
 from omnidata.metrics.paired import Unit
 from omnidata.predictions import Prediction
 from omnidata.run.selection import select, shard
-from omnidata.storage import open_own
+from omnidata.storage import open_own, write_json
 from omnidata.tasks import get_task
 from omnidata.tasks.common_options import FOR_JUDGING
 from omnidata.tasks.coordinates import Side
@@ -37,6 +37,8 @@ _MOST: Final = 512 * 1024**2
 """Bytes of a file that is read as a whole."""
 
 _AGAIN: Final = "score the run again: omnidata score TASK DATA RUN --out RUN"
+
+_OF_RUN: Final = "the file that `omnidata evaluate` writes"
 
 _OF_RESULTS: Final = "the file that `omnidata score` writes"
 
@@ -51,6 +53,7 @@ INFO, ANSWERS, SCORES, RESULTS = "run.json", "predictions.jsonl", "scores.jsonl"
 # Every number is finite, and none of which there are sums is beyond what these can hold.
 _Number = Annotated[float, Meta(ge=-1e18, le=1e18)]
 _Count = Annotated[int, Meta(ge=0, le=2**53)]
+_Amount = Annotated[float, Meta(ge=-1e100, le=1e100)]  # a cost, or a sum that a server's word made
 _Part = Annotated[int, Meta(ge=1, le=999_999)]  # as `--shard` takes them
 _Totals = dict[str, _Number | None]
 _Interval = tuple[_Number | None, _Number | None] | None
@@ -95,7 +98,7 @@ class _Info(TypedDict, total=False):
     merged: list[str]
     versions: dict[str, str]
     timings: dict[str, _Number]
-    usage: dict[str, _Number | str | None]
+    usage: dict[str, _Amount | str | None]
     facts: dict[str, Any]
 
 
@@ -217,9 +220,40 @@ def read_info(run: Path) -> dict[str, Any]:
         RunError: it is missing, cannot be read, or a value is not of its kind.
     """
     path, remedy = run / INFO, "name a run folder, or start the run again in another one"
-    expected = "the file that `omnidata evaluate` writes"
-    found = _whole(path, expected, remedy)
-    _convert(found, _Info, str(path), expected, remedy)
+    found = _whole(path, _OF_RUN, remedy)
+    _check_info(found, path, remedy)
+    return without_secrets(found)
+
+
+def write_info(run: Path, info: Mapping[str, Any]) -> None:
+    """Write a run's `run.json`, unless `read_info` would refuse it.
+
+    Args:
+        run: the folder.
+        info: the settings of the run, and facts about it.
+
+    Raises:
+        RunError: a value could not be read again: a name that no file can hold, a number beyond all
+            sense, something nested too deeply. Nothing is written.
+        OSError: see `omnidata.storage.atomic_write`.
+    """
+    check_info(info, run / INFO)
+    write_json(run / INFO, info)
+
+
+def check_info(info: Mapping[str, Any], path: Path) -> None:
+    """Refuse what could not be read again as the content of a `run.json`.
+
+    Raises:
+        RunError: see `write_info`.
+    """
+    remedy = "give the model or the task settings that can be written down"
+    text = json.dumps(info).encode()
+    _check_info(_object(text, str(path), _OF_RUN, remedy), path, remedy)
+
+
+def _check_info(found: Mapping[str, Any], path: Path, remedy: str) -> None:
+    _convert(found, _Info, str(path), _OF_RUN, remedy)
     try:
         named = b"\0" not in os.fsencode(found.get("data") or "")
     except UnicodeEncodeError:
@@ -228,10 +262,9 @@ def read_info(run: Path) -> dict[str, Any]:
         raise RunError(
             "no file can have the name that `data` has",
             where=str(path),
-            expected=expected,
+            expected=_OF_RUN,
             remedy=remedy,
         )
-    return without_secrets(found)
 
 
 def without_secrets(info: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,9 +38,9 @@ from omnidata.run import run_files
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits, with_whole_cost
 from omnidata.run.engines.ray import Cluster
-from omnidata.run.evaluate import UNLIMITED, evaluate
+from omnidata.run.evaluate import UNLIMITED, Count, evaluate
 from omnidata.run.folder import Answers
-from omnidata.run.run_files import ANSWERS, INFO, read_info, read_results
+from omnidata.run.run_files import ANSWERS, INFO, read_info, read_results, write_info
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import select, whole_episodes
 from omnidata.run.selection import shard as take_shard
@@ -114,6 +114,7 @@ def evaluate_samples(
     changed_media: bool = False,
     cluster: Cluster | None = None,
     verifier: Path | None = None,
+    count: Count | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Ask a model several times about every step.
 
@@ -134,6 +135,7 @@ def evaluate_samples(
         cluster: see `evaluate`.
         verifier: scores of the answers, or a run of a critic on them (see `read_verifier`); chooses
             the best of each step.
+        count: see `evaluate`; called for every sample.
 
     Returns:
         The content of `results.json` of the first sample, and of `samples.json`.
@@ -187,6 +189,7 @@ def evaluate_samples(
             progress=_part(progress, number, samples),
             changed_media=changed_media,
             cluster=cluster,
+            count=count,
         )
         done.append(folder)
         results = results or found
@@ -516,7 +519,7 @@ class _Samples:
         info["usage"] = _usage(infos)
         with wrap_os_error(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            write_json(folder / INFO, info)
+            write_info(folder, info)
             with atomic_write(folder / ANSWERS) as file:
                 file.writelines(encode(line) + b"\n" for line in chosen)
         results = score(self._task, self._profile, self._steps, chosen, whole=whole, out=folder)

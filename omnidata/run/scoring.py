@@ -38,7 +38,7 @@ from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import Chunks, Job, Judge, judged
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
-from omnidata.tasks.explaining import deciding
+from omnidata.tasks.explaining import deciding, standing
 from omnidata.tasks.profiles import Scored
 from omnidata.types import (
     CAUSES,
@@ -91,6 +91,11 @@ def get_profile(task: Task, name: str | None) -> Profile:
     if check := getattr(profile, "check_metrics", None):
         check()
     return profile
+
+
+def has_usable_target(profile: Profile, steps: Iterable[Step]) -> bool:
+    """Whether there is a step on which the profile passes a verdict, whatever the answer is."""
+    return any(standing(profile, profile.failed(step, "missing")) != "unjudged" for step in steps)
 
 
 def score(

@@ -132,11 +132,20 @@ class SuiteRun:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a run: the content of its `results.json`, or why there is none."""
+    """What came of a run: the content of its `results.json`, or why there is none.
+
+    Attributes:
+        planned: the run.
+        results: None where there are none.
+        error: why.
+        asked, reused: steps and answers; see `omnidata.run.evaluate.Count`.
+    """
 
     planned: SuiteRun
     results: Mapping[str, Any] | None = None
     error: str = ""
+    asked: int = 0
+    reused: int = 0
 
 
 def read_suite(path: Path) -> list[SuiteRun]:
@@ -308,6 +317,7 @@ def _run(
     watch: Callable[[SuiteRun], AbstractContextManager[Progress]],
     cluster: Cluster | None,
 ) -> Outcome:
+    counts = [(0, 0)]
     try:
         excluded: frozenset[str] = frozenset()
         if planned.task.exclude:
@@ -326,7 +336,8 @@ def _run(
                 limits=planned.limits,
                 progress=progress,
                 cluster=cluster,
+                count=lambda asked, reused: counts.append((asked, reused)),
             )
     except (OmnidataError, OSError) as error:
-        return Outcome(planned, error=str(error))
-    return Outcome(planned, results)
+        return Outcome(planned, None, str(error), *counts[-1])
+    return Outcome(planned, results, "", *counts[-1])

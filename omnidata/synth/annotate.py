@@ -40,7 +40,7 @@ from omnidata.predictions import Prediction
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
-from omnidata.run.evaluate import evaluate
+from omnidata.run.evaluate import Count, evaluate
 from omnidata.run.run_files import read_info
 from omnidata.synth.folder import TreeStaging
 from omnidata.types import (
@@ -387,6 +387,7 @@ class Asking:
         limits: how fast, how long and how dearly.
         cluster: the machines that ask; None for this one.
         progress: called while the run goes on.
+        count: see `omnidata.run.evaluate.evaluate`.
     """
 
     model: str | Adapter | Recipe
@@ -396,6 +397,7 @@ class Asking:
     limits: Limits = UNLIMITED
     cluster: Cluster | None = None
     progress: Progress | None = None
+    count: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,6 +504,7 @@ def annotate(
             limits=asking.limits,
             cluster=asking.cluster,
             progress=asking.progress,
+            count=asking.count,
         )
         path = run / "predictions.jsonl"
         lines = predictions.read(path, of_run=True) if path.exists() else ()

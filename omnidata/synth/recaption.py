@@ -27,7 +27,7 @@ from omnidata.registry import is_ours, working
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
-from omnidata.run.evaluate import evaluate
+from omnidata.run.evaluate import Count, evaluate
 from omnidata.run.folder import TRANSIENT, file_name
 from omnidata.storage import atomic_write, wrap_os_error
 from omnidata.synth.annotate import UNLIMITED, run_folder
@@ -255,6 +255,7 @@ def recaption(
     limits: Limits = UNLIMITED,
     cluster: Cluster | None = None,
     progress: Progress | None = None,
+    count: Count | None = None,
 ) -> Mapping[str, Any]:
     """Write rows with new instructions, each of which leads the grounder back to its element.
 
@@ -272,6 +273,7 @@ def recaption(
         limits: how fast, how long and how dearly to ask.
         cluster: the machines that ask models which have a recipe; None for this one.
         progress: called while a run goes on.
+        count: see `omnidata.run.evaluate.evaluate`; called for each of its runs.
 
     Returns:
         The report, as it lies in `rows.json`; `files` is empty where no instruction leads back, and
@@ -331,6 +333,7 @@ def recaption(
             limits=limits,
             progress=progress,
             cluster=cluster if isinstance(model, Recipe) else None,
+            count=count,
         )
         return _answers(asked, run)
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from omnidata.errors import MediaError
 from omnidata.media import in_threads
-from omnidata.storage import StagedFolder, atomic_write
+from omnidata.storage import StagedFolder, atomic_write, wrap_os_error
 from omnidata.types import Progress
 from omnidata.viewer.html import Pages, asset, encoded
 from omnidata.viewer.media_index import InFolder, InOneFile, content, file_of, name_of, thumbnail
@@ -32,13 +32,17 @@ def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
         book: what the pages show.
         out: the file.
         progress: called with (done, total) as steps and pictures are written.
+
+    Raises:
+        RunError: the file cannot be written.
     """
     held = _held(book)
     pages = Pages(book, InOneFile(book.shelf, out, frozenset(held)))
     pictures = [n for n, ref in enumerate(book.shelf.refs) if ref.kind == "image"]
     total = len(book.steps) + len(pictures)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(out) as file:
+    with wrap_os_error(out.parent):
+        out.parent.mkdir(parents=True, exist_ok=True)
+    with wrap_os_error(out.parent), atomic_write(out) as file:
         file.write(encoded(pages.first()))
         for number in range(len(book.steps)):
             file.write(encoded(pages.fragment(number)))
@@ -153,8 +157,9 @@ def write_folder(
 
     Raises:
         UsageError: `out` holds something else, or one of `inputs`.
+        RunError: a file cannot be written.
     """
-    with PagesStaging(out, overwrite=True, inputs=inputs) as staging:
+    with PagesStaging(out, overwrite=True, inputs=inputs) as staging, wrap_os_error(out):
         _write(book, staging.out, staging.path, progress or (lambda done, total: None))
         staging.move()
 

@@ -124,6 +124,15 @@ def test_minicpm_may_answer_as_chat_completions_do(shown: Shown) -> None:
         assert ask(made(MiniCPM, server.url), shown.request).text == "PRESS_BACK"
 
 
+def test_minicpms_choice_with_index_0_is_the_answer(shown: Shown) -> None:
+    first = {"index": 0, "message": {"content": "TAP"}, "finish_reason": "stop"}
+    other = {"index": 1, "message": {"content": "SWIPE"}, "finish_reason": "length"}
+    body = json.dumps({"choices": [other, first]}).encode()
+    with running(MiniCPMServer(), [Fault(body=body)]) as server:
+        answer = ask(made(MiniCPM, server.url), shown.request)
+    assert (answer.delivery, answer.text) == ("ok", "TAP")
+
+
 def test_minicpm_says_why_it_stopped_as_chat_completions_do(shown: Shown) -> None:
     body = '{"choices": [{"message": {"content": "TAP"}, "finish_reason": "%s"}]}'
     ends = [Fault(body=(body % reason).encode()) for reason in ("length", "stop", "abort")]

@@ -261,6 +261,15 @@ def test_thoughts_are_not_in_the_answer(shown: Shown) -> None:
     assert (found.delivery, found.text) == ("ok", "TAP [1,2]")
 
 
+@pytest.mark.parametrize("first", [{"index": 0}, {}])
+def test_the_candidate_with_index_0_is_the_answer(shown: Shown, first: dict[str, int]) -> None:
+    said = [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"} for text in "ab"]
+    answer = {"candidates": [said[1] | {"index": 1}, said[0] | first]}
+    with running(GoogleGenAI(answer=answer)) as server:
+        [found] = ask(gemini(server.url), shown.request)
+    assert found.text == "a"
+
+
 @pytest.mark.parametrize(
     "answer",
     [

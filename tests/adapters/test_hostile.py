@@ -261,6 +261,40 @@ def test_large_media_are_sent_in_pieces_and_arrive_whole(spec: str, tmp_path: Pa
     assert sizes[0] > (tmp_path / "large.png").stat().st_size > 2**20
 
 
+@pytest.mark.parametrize("status", [202, 205, 206, 207, 226])
+def test_a_success_without_a_whole_answer_is_none(spec: str, tmp_path: Path, status: int) -> None:
+    whole = json.dumps(answer()).encode()
+    with pytest.raises(CallError) as caught:
+        ask(spec, tmp_path, saying(b"" if status == 205 else whole, status))
+    assert f"HTTP {status}" in str(caught.value)
+    assert caught.value.transient
+
+
+@pytest.mark.parametrize("at", [b"TAP", b"stop", b"STOP"])
+def test_a_text_that_is_not_utf_8_is_no_answer(spec: str, tmp_path: Path, at: bytes) -> None:
+    body = json.dumps(answer("TAP")).encode().replace(at, at[:1] + b"\xff\xfe" + at[1:])
+    with pytest.raises(CallError, match="not UTF-8"):
+        ask(spec, tmp_path, saying(body))
+
+
+def test_a_key_that_is_said_twice_and_not_the_same_makes_no_answer(
+    spec: str, tmp_path: Path
+) -> None:
+    once = json.dumps(answer("TAP", usage={"n": 1}, usageMetadata={"n": 1}))
+    for said, other in (
+        ('"finish_reason": "stop"', '"finish_reason": "length"'),
+        ('"finishReason": "STOP"', '"finishReason": "MAX_TOKENS"'),
+        ('"content": "TAP"', '"content": "SWIPE"'),
+        ('"text": "TAP"', '"text": "SWIPE"'),
+        ('"response": "TAP"', '"response": "SWIPE"'),
+    ):
+        for both in (f"{said}, {other}", f"{other}, {said}"):
+            with pytest.raises(CallError, match="twice, and not the same"):
+                ask(spec, tmp_path, saying(once.replace(said, both).encode()))
+    harmless = once.replace('"n": 1', '"n": 1, "n": 2').replace(said, f"{said}, {said}")
+    assert ask(spec, tmp_path, saying(harmless.encode())).text == "TAP"
+
+
 @cache
 def _packed() -> bytes:
     """A megabyte that unpacks to 256, made without them."""

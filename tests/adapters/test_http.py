@@ -93,6 +93,9 @@ def test_a_date_to_try_again_is_read_as_seconds_from_now() -> None:
         ({"retry-after": "nan"}, None),
         ({"retry-after": "1e400"}, None),
         ({"retry-after": ""}, None),
+        ({"retry-after": "Fri, 31 Dec 99999 23:59:59 GMT"}, None),
+        ({"retry-after": f"Fri, 31 Dec {10**20} 23:59:59 GMT"}, None),
+        ({"retry-after": f"Fri, 31 Dec 9999 23:59:59 +{10**14}"}, None),
         ({}, None),
     ],
 )

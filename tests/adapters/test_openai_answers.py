@@ -428,3 +428,39 @@ def test_lone_surrogates_come_and_go(shown: Shown) -> None:
         answer = ask(model(server), Request("a", (said,)))
         assert server.asked[0].seen == ["user: text Goal: \ud83d"]
     assert answer.text == "\ud83d"
+
+
+def choices(*indices: object) -> Fault:
+    """An answer with so many choices, each of which says its index; no index where it is None."""
+    found = []
+    for index in indices:
+        message = {"role": "assistant", "content": f"choice {index}"}
+        said = {} if index is None else {"index": index}
+        found.append({"message": message, "finish_reason": "stop", **said})
+    return Fault(body=json.dumps({"choices": found}).encode())
+
+
+@pytest.mark.parametrize(
+    ("indices", "text"),
+    [
+        ((1, 0), "choice 0"),
+        ((2, 1, 0.0), "choice 0.0"),
+        ((1, None), "choice None"),
+        ((7,), "choice 7"),
+        (("0",), "choice 0"),
+    ],
+)
+def test_the_choice_with_index_0_is_the_answer(
+    shown: Shown, indices: tuple[object, ...], text: str
+) -> None:
+    with running(ChatCompletions(), [choices(*indices)]) as server:
+        assert ask(model(server), shown.request).text == text
+
+
+@pytest.mark.parametrize("indices", [(1, 2), (0, 0), (1, None, None), ("0", "1"), (True, False)])
+def test_of_choices_without_a_first_none_is_the_answer(
+    shown: Shown, indices: tuple[object, ...]
+) -> None:
+    error = fail(choices(*indices), shown.request)
+    assert "index 0" in str(error)
+    assert not error.transient

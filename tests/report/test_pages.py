@@ -456,3 +456,14 @@ def test_how_far_a_text_is_off_is_counted(tmp_path: Path, said: str, away: str) 
     text = json.dumps({"action_type": 7, "text": said})
     viewer.write(answered("omnigui", data, [text], tmp_path / "run"), tmp_path / "report.html")
     assert away in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("place", ["file/pages.html", "file/inner/pages.html", "file/pages"])
+def test_a_place_that_takes_no_pages_is_said_in_plain_words(tmp_path: Path, place: str) -> None:
+    run = answered("omnigui", write_rows(tmp_path / "steps.json", [row()]), ["x"], tmp_path / "run")
+    (tmp_path / "file").write_text("here")
+    with pytest.raises(OmnidataError) as caught:
+        viewer.write(run, tmp_path / place)
+    assert "written" in caught.value.what or "written" in caught.value.expected
+    assert str(tmp_path / "file") in caught.value.where
+    assert (tmp_path / "file").read_text() == "here"

@@ -362,6 +362,23 @@ def test_rows_that_are_not_of_this_batch_write_nothing(
         read(tmp_path, [torn])
 
 
+def test_a_row_that_says_two_things_or_nothing_readable_fails_its_step_alone(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    write(TASK, source, VLLM, run, limit=3)
+    torn, twice, good = (json.dumps(row).encode() for row in answers(run, "TAP").values())
+    torn = torn.replace(b"TAP", b"T\xffP")
+    twice = twice.replace(b'"finish_reason"', b'"finish_reason": "length", "finish_reason"')
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b"\n".join((torn, twice, good)))
+    _, found = read(run, [path])
+    assert (found.answered, found.failed) == (1, {"failed": 2})
+    errors = "".join(line["error"] for line in lines_of(run).values())
+    assert "'finish_reason' twice, and not the same" in errors
+    assert "not UTF-8" in errors
+
+
 @pytest.mark.parametrize(
     ("change", "why"), [({"rounds": []}, "of round 1, of 0"), ({"round": 7}, "of round 7, of 1")]
 )
@@ -474,6 +491,20 @@ def test_a_run_that_goes_on_counts_batches_at_their_price_and_answers_of_unknown
     # All is answered: it asks nobody, and counts the same.
     evaluate(TASK, source, openai, run, limit=3, limits=Limits(prices=prices))
     assert usage_of(run) == told
+
+
+def test_another_round_is_of_the_same_code_of_the_model(
+    source: LoadedDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    write(TASK, source, VLLM, run, limit=2)
+    good, bad = answers(run).values()
+    read(run, [write_rows(tmp_path / "r.jsonl", [good, failed(bad, "", "gone", 500)])])
+    monkeypatch.setattr("omnidata.run.adapter_code.version", lambda _: "99.0")
+    with pytest.raises(RunError, match="--reuse-answers"):
+        write(TASK, source, VLLM, run, limit=2, only_missing=True)
+    kept = Limits(reuse_answers=True)
+    assert write(TASK, source, VLLM, run, limit=2, only_missing=True, limits=kept).new == 1
 
 
 def test_a_round_is_not_asked_twice_before_it_is_read(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,9 +17,9 @@ from typing import Any
 import pytest
 
 from omnidata.errors import PredictionError, RunError, UnansweredError, UsageError
-from omnidata.run.cluster import Recipe
+from omnidata.run.cluster import AskingWorker, Job, Recipe
 from omnidata.run.cost import Limits
-from omnidata.run.engines.ray import Cluster
+from omnidata.run.engines.ray import Cluster, Place
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_info
 from omnidata.tasks import get_task
@@ -221,8 +224,13 @@ def test_a_driver_that_is_killed_loses_nothing_that_was_answered(
     assert not (run / "parts").exists()
 
 
-@pytest.mark.full("8 seconds of a driver")
-def test_an_interruption_waits_for_what_is_under_way(tmp_path: Path, cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    "sent",
+    [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full("8 seconds of a driver"))],
+)
+def test_an_interruption_waits_for_what_is_under_way(
+    tmp_path: Path, cluster: Cluster, sent: signal.Signals
+) -> None:
     data, run = make_data(tmp_path, 120), tmp_path / "run"
     with running(ChatCompletions(), lambda _: Fault(delay_s=0.05)) as server:
         command = [
@@ -234,9 +242,10 @@ def test_an_interruption_waits_for_what_is_under_way(tmp_path: Path, cluster: Cl
             while server.count < 30:
                 assert process.poll() is None
                 time.sleep(0.01)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(sent)
             _, said = process.communicate(timeout=60)
         assert process.returncode == 130
+        assert "SIGTERM" not in said
         assert "the same command resumes" in said
         assert len(answers(run)) == server.count
         omnidata(*command)
@@ -339,3 +348,32 @@ def test_a_model_that_answers_nothing_is_not_asked_on(tmp_path: Path, cluster: C
     with refusing as server, pytest.raises(UnansweredError):
         ask(data, tmp_path / "run", served(server), cluster)
     assert server.count < 60
+
+
+def test_a_limit_on_memory_that_leaves_no_room_for_ray_is_said_at_once(tmp_path: Path) -> None:
+    data = make_data(tmp_path, 4)
+    limited = (
+        "import resource, sys; limit = 7 * 2**29; "  # 3.5 GiB
+        "resource.setrlimit(resource.RLIMIT_AS, (limit, limit)); "
+        "from omnidata.cli import main; main(sys.argv[1:])"
+    )
+    command = [
+        *(sys.executable, "-c", limited, "evaluate", "omnigui", str(data)),
+        *("--model", "baseline:center", "--out", str(tmp_path / "run"), "--engine", "ray"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2, done.stderr
+    assert "3.5 GiB of memory" in done.stderr
+    assert "ulimit -v" in done.stderr
+
+
+def test_a_worker_with_other_code_of_the_model_asks_nothing(tmp_path: Path) -> None:
+    data = make_data(tmp_path, 4)
+    task = get_task("omnigui")
+    source = task.load(data)
+    place, model = Place.of(data), Recipe("baseline:center")
+    job = Job("omnigui", {}, place, source.fingerprint, model, None, Limits(), tmp_path)
+    about = asyncio.run(AskingWorker(job).open(source.steps))
+    assert asyncio.run(AskingWorker(job).open([], about.code)) == about
+    with pytest.raises(RunError, match=r"other code of the model: omnidata .* has omnidata 0\.0"):
+        asyncio.run(AskingWorker(job).open([], "omnidata 0.0"))

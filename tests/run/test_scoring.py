@@ -11,12 +11,16 @@ import pytest
 
 from omnidata.errors import DataError, PredictionError
 from omnidata.predictions import read
+from omnidata.run.batch import write
+from omnidata.run.cluster import Recipe
+from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.run.scoring import score
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.task import answer
 from omnidata.types import LoadedDataset
+from tests.run.scripted import RIGHT, Scripted
 from tests.trees import row, write_lines, write_rows
 
 TASK = get_task("omnigui")
@@ -189,6 +193,33 @@ def test_a_metric_over_nothing_is_null_and_no_nought(tmp_path: Path) -> None:
     unusable = write_rows(tmp_path / "none.json", [row(result_action_type=12)])
     nothing = evaluate(TASK, TASK.load(unusable), "baseline:oracle", tmp_path / "none")
     assert set(nothing["overall"].values()) == {None}
+
+
+def test_a_run_that_cannot_be_judged_asks_no_model(tmp_path: Path) -> None:
+    unusable = [row(step=0, result_action_type=12), row(step=1, result_touch_xy="[1]")]
+    source = TASK.load(write_rows(tmp_path / "none.json", unusable))
+    model, run = Scripted(lambda *_: RIGHT), tmp_path / "run"
+    for limit in (None, 1):
+        with pytest.raises(DataError, match="has a usable target by omnigui-paper"):
+            evaluate(TASK, source, model, run, limit=limit)
+    with pytest.raises(DataError, match="has a usable target"):
+        write(TASK, source, Recipe("openai:m", {}, "http://127.0.0.1:9/v1"), run)
+    assert not model.asked
+    assert not run.exists()
+    rows = [*unusable, row(step=2)]
+    one = TASK.load(write_rows(tmp_path / "one.json", rows))
+    assert evaluate(TASK, one, model, run)["counts"]["without_usable_target"] == 2
+
+
+def test_answers_that_are_there_are_scored_though_none_can_be_judged(tmp_path: Path) -> None:
+    source = TASK.load(write_rows(tmp_path / "steps.json", [row(result_action_type=12)]))
+    evaluate(TASK, source, "baseline:oracle", tmp_path / "run")
+    model = Scripted(lambda *_: RIGHT)
+    model.name = "baseline:oracle"
+    limits = Limits(reuse_answers=True)
+    results = evaluate(TASK, source, model, tmp_path / "run", limits=limits)
+    assert set(results["overall"].values()) == {None}
+    assert not model.asked
 
 
 def test_episodes_that_lack_steps_are_counted(tmp_path: Path) -> None:

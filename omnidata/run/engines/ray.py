@@ -23,11 +23,17 @@ from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 from omnidata import mirror
 from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError, counted
 from omnidata.mirror_cache import CACHE_VARIABLE, cache_folder
 from omnidata.run.engines.local import Backlog, Lost, cores
 
+_log = logging.getLogger(__name__)
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -38,6 +44,10 @@ SEEN_S = 60.0
 """Network disks show what another machine wrote after a while; after this one they never will."""
 FUTILE = 3
 """So many workers in a row that die without an answer, and the cluster is at fault."""
+_LEAST_BYTES = 4 * 2**30
+"""Of the address space of a process: a driver maps its libraries, and Ray's store."""
+_SLOW_S = 30.0
+_SLOW = "Ray has not started after %g s; it gives up after some minutes (Ctrl-C ends it)"
 _DEAF_S = 60.0
 """A worker that does not answer "are you there?" for so long is given up."""
 
@@ -99,10 +109,14 @@ def connected(cluster: Cluster) -> Iterator[Any]:
         # Ray's own tasks need no core, but a worker without one would wait for ever.
         wanted = (cluster.workers or 1) * cluster.cpus_per_worker
         settings |= {"num_cpus": max(cores(), math.ceil(wanted)), "include_dashboard": False}
+        settings |= _within_memory()
     else:
         _check_address(cluster.address)
     in_main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)
+    told = threading.Timer(_SLOW_S, _log.warning, [_SLOW, _SLOW_S])
+    told.daemon = True
+    told.start()
     try:
         ray.init(**settings, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:
@@ -112,12 +126,43 @@ def connected(cluster: Cluster) -> Iterator[Any]:
             expected="a running cluster of the same versions of Ray and Python",
             remedy="`ray status` on this machine tells more; docs/cluster.md has an example",
         ) from None
+    finally:
+        told.cancel()
+    if in_main:  # Ray puts up one of its own, which ends the process with a dump, and leaves it
+        ends = handler is signal.SIG_DFL
+        signal.signal(signal.SIGTERM, _interrupt if ends else handler)
     try:
         yield ray
     finally:
         ray.shutdown()
         if in_main:
-            signal.signal(signal.SIGTERM, handler)  # Ray puts up one of its own, and leaves it
+            signal.signal(signal.SIGTERM, handler)
+
+
+def _within_memory() -> dict[str, int]:
+    """What Ray has to be told of a limit on memory: it would start, and wait for what has died.
+
+    Raises:
+        UsageError: the limit leaves no room for Ray.
+    """
+    if resource is None:
+        return {}
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return {}
+    if limit < _LEAST_BYTES:
+        raise UsageError(
+            f"each process may have {limit / 2**30:.1f} GiB of memory, and Ray needs more to start",
+            where="--engine ray",
+            expected=f"{_LEAST_BYTES / 2**30:g} GiB at least, as `ulimit -v` shows it",
+            remedy="raise the limit (ulimit -v unlimited), or leave --engine out",
+        )
+    return {"object_store_memory": limit // 32}
+
+
+def _interrupt(*_: object) -> None:
+    """What a batch system asks for is no other than Ctrl-C."""
+    raise KeyboardInterrupt
 
 
 def _check_address(address: str) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from omnidata.actions import Action, Screen, Space
 from omnidata.errors import RunError, UsageError
 from omnidata.jsontext import BROKEN, decode, encode
+from omnidata.run.adapter_code import code_of
 from omnidata.run.cache import ResponseCache
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.engine import Engine
@@ -393,7 +394,8 @@ def write_instructions(
     }
     budget = Budget(author.limits, author.model.name)
     kept = ResponseCache(author.limits.cache) if author.limits.cache else nullcontext()
-    with kept as cache, RunFolder(run, settings) as folder:
+    code, reuse = code_of(author.model), author.limits.reuse_answers
+    with kept as cache, RunFolder(run, settings, code=code, reuse=reuse) as folder:
         for completion in folder.done.values():
             if completion.usage:
                 budget.spend(completion.usage)

@@ -17,6 +17,7 @@ from omnidata.metrics.rollouts import Attempt, Ending, period
 from omnidata.tasks.osworld.actions import calls_of
 from omnidata.tasks.osworld.load import said
 from omnidata.tasks.osworld.turns import Run, Turn
+from omnidata.types import is_token_count
 
 _PARTS: Final = (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"))
 
@@ -92,10 +93,8 @@ def _tokens(turn: Turn) -> int | None:
         for held in (row.get("usage"), response.get("usage") if isinstance(response, dict) else 0):
             if not isinstance(held, Mapping):
                 continue
-            if is_integer(whole := held.get("total_tokens")) and whole >= 0:
-                return whole
-            for names in _PARTS:
-                parts = [part for name in names if is_integer(part := held.get(name)) and part >= 0]
-                if parts:
+            for names in (("total_tokens",), *_PARTS):
+                said = map(held.get, names)
+                if parts := [each for each in said if is_token_count(each) and is_integer(each)]:
                     return sum(parts)
     return None

@@ -1,0 +1,160 @@
+"""A connection is used again only where nothing is left on it: each answer is to its request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from omnidata.adapters import get_adapter
+from omnidata.errors import CallError
+from omnidata.tasks import get_task
+from omnidata.types import Message, Part, Request
+
+KEY = "sk-canary-0123456789-abcdefghijklmnop"
+SPECS = ("openai:m", "openai-responses:m", "anthropic:m", "gemini:m", "minicpm-o-4.5", "vita-1.5")
+STEPS = 10
+Writes = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "GEMINI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+
+
+def answer(text: str) -> bytes:
+    """A response that every wire reads."""
+    body = {
+        "choices": [{"message": {"content": text}, "finish_reason": "stop"}],
+        "candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}],
+        "output": [{"type": "message", "content": [{"type": "output_text", "text": text}]}],
+        "status": "completed",
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": "end_turn",
+        "text": text,
+        "response": text,
+    }
+    content = json.dumps(body).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(content)}"
+    return head.encode() + b"\r\n\r\n" + content
+
+
+async def ask_each(spec: str, write: Writes, at_once: int = 1) -> tuple[list[str], int]:
+    """What is taken for the answers to so many requests, and how many connections there were."""
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                body = b""
+                if length := re.search(rb"content-length: (\d+)", head, re.IGNORECASE):
+                    body = await reader.readexactly(int(length[1]))
+                else:
+                    while not body.endswith(b"0\r\n\r\n"):
+                        body += await reader.read(2**16)
+                [asked] = re.findall(rb"question \d+", body)
+                await write(writer, answer(asked.decode()))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    model = get_adapter(spec, get_task("omnigui"), [], base_url=url)
+    found = [""] * STEPS
+
+    async def ask(first: int) -> None:
+        for number in range(first, STEPS, at_once):
+            text = Part("text", f"question {number}")
+            made = model.prepare(Request(f"a/b/{number}", (Message("user", (text,)),)))
+            try:
+                [completion] = await model.generate([made], model.params)
+                found[number] = completion.text
+            except CallError as error:
+                found[number] = str(error)
+
+    try:
+        async with asyncio.timeout(60):
+            await asyncio.gather(*map(ask, range(at_once)))
+    finally:
+        await model.close()
+        server.close()
+    return found, connections
+
+
+async def once(writer: asyncio.StreamWriter, response: bytes) -> None:
+    writer.write(response)
+    await writer.drain()
+
+
+async def twice_in_one(writer: asyncio.StreamWriter, response: bytes) -> None:
+    await once(writer, response + response)
+
+
+async def twice(writer: asyncio.StreamWriter, response: bytes) -> None:
+    await once(writer, response)
+    await once(writer, response)
+
+
+async def twice_later(writer: asyncio.StreamWriter, response: bytes) -> None:
+    await once(writer, response)
+    await asyncio.sleep(0.05)
+    await once(writer, response)
+
+
+async def half_later(writer: asyncio.StreamWriter, response: bytes) -> None:
+    """A head without its body, whose rest comes with the next answer."""
+    await once(writer, response + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n")
+    await asyncio.sleep(0.05)
+    await once(writer, b"\r\nwrong")
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+@pytest.mark.parametrize("write", [twice_in_one, twice, twice_later, half_later])
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_second_response_is_no_answer_to_the_next_request(
+    spec: str, write: Writes, at_once: int
+) -> None:
+    found, _ = asyncio.run(ask_each(spec, write, at_once))
+    assert found == [f"question {number}" for number in range(STEPS)]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_silent_connection_is_used_again(spec: str) -> None:
+    async def slowly(writer: asyncio.StreamWriter, response: bytes) -> None:
+        await asyncio.sleep(0.1)
+        await once(writer, response)
+
+    found, connections = asyncio.run(ask_each(spec, slowly))
+    assert found == [f"question {number}" for number in range(STEPS)]
+    assert connections < STEPS
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
+        b"HTTP/1.1 two hundred\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nten\r\n{}\r\n",
+    ],
+)
+@pytest.mark.parametrize("spec", SPECS)
+def test_what_is_no_http_is_called_so(spec: str, response: bytes) -> None:
+    async def garble(writer: asyncio.StreamWriter, _: bytes) -> None:
+        await once(writer, response)
+        writer.close()
+
+    found, _ = asyncio.run(ask_each(spec, garble))
+    for said in found:
+        assert "held the key" not in said
+        assert KEY not in said
+        assert "what the server sends is not HTTP" in said or "payload is not completed" in said
