@@ -37,6 +37,7 @@ from omnidata.jsontext import hash_of, is_number
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.common_options import earlier_roles, earlier_screenshots
 from omnidata.tasks.coordinates import place, shown
+from omnidata.tasks.longest import judge_beginning, read_beginning
 from omnidata.types import (
     Conversation,
     Diagnosis,
@@ -421,6 +422,7 @@ class InDialect:
 
     # What was answered.
 
+    @read_beginning
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none."""
         sent = shown(receipt, where="the step before")
@@ -669,6 +671,7 @@ class _DialectProfile:
         read = f"answers read as {self._task.dialect.source}" if self._rules == "strict" else ""
         return "; ".join(filter(None, (getattr(self._own, "source", ""), read)))
 
+    @judge_beginning
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read one answer in the dialect, and hold what it says against the step."""
         task = self._task

@@ -165,7 +165,10 @@ class Mind2Web(Benchmark):
 
         Pixels are those of the screenshot as the model was shown it, which the receipt tells.
         """
-        said = read(text, "fixed") or decode(text)
+        try:
+            said = read(text, "fixed") or decode(text)
+        except RecursionError:
+            return None
         if not isinstance(said, dict):
             return None
         name = operation_of(said) if "action_type" in said else said.get("operation")
