@@ -659,7 +659,7 @@ class _Qwen(ToolCalls):
         if action not in names[name] or (action == "answer" and name == "mobile_use"):
             raise UnreadError(f"{name} has no action {action!r:.80}")
         used = _TYPES.keys() - {"clear", "enter"} - _UNUSED[name]
-        for key in used & given.keys():
+        for key in (key for key in given if key in used):
             if not _IS[_TYPES[key]](given[key]) or given[key] not in _ENUMS.get(key, [given[key]]):
                 raise UnreadError(f'"{key}" does not fit the declaration of {name}')
         needed = {"key": ("keys",) if name == "computer_use" else ("text",)} | NEEDS

@@ -282,7 +282,7 @@ def read_scores(
         expected = '{"sample_id": "...", "outcome": "...", ...}'
         score = _object(line, where, expected, remedy)
         _convert(score, _Score, where, expected, remedy)
-        for name in score.keys() & values:
+        for name in sorted(score.keys() & values):
             _convert(score[name], _Value, where, expected, remedy, name)
         if isinstance(score.get("parsed"), dict):
             _convert(score["parsed"], parsed, where, expected, remedy, "parsed")
@@ -458,7 +458,7 @@ def recorded_options(
     allowed = get_task(info["task"]).allowed
     own = info.get("options", {})
     files = {name: value for name, value in own.items() if value and names_file(name, allowed)}
-    for name in given.keys() - files.keys():
+    for name in sorted(given.keys() - files.keys()):
         raise UsageError(
             "a run says itself what it is"
             if name in own and not names_file(name, allowed)
@@ -472,7 +472,8 @@ def recorded_options(
         for name, text in info.get("prompt_texts", {}).items()
         if name in files and name not in given
     }
-    unopened = {name: files[name] for name in files.keys() - texts.keys() - given.keys()}
+    known = {*texts, *given}
+    unopened = {name: value for name, value in files.items() if name not in known}
     kept = {name: value for name, value in own.items() if name not in unopened}
     return RecordedOptions({**kept, **given}, texts, unopened)
 

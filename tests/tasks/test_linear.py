@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,11 +63,10 @@ def test_a_benchmark_reads_runs_of_all_characters_and_pairs_in_linear_time(
 
 
 def test_a_reader_that_is_not_linear_is_found() -> None:
-    def read(text: str) -> object:
-        return [text[at:].lstrip("\n").startswith("x") for at in range(0, len(text), 8)]
-
-    assert grow(Reader("quadratic", read, ()), ("", ""), "\n", LENGTH // 4) is not None
-    assert grow(Reader("linear", str.split, ()), ("", ""), "\n ", LENGTH) is None
+    quadratic = Reader("quadratic", re.compile(r"\n\s*+x").search, ())
+    assert grow(quadratic, ("", ""), "\n", LENGTH // 4) is not None
+    linear = Reader("linear", re.compile(r"(?<!\s)\s*+x").search, ())
+    assert grow(linear, ("", ""), "\n", 100 * LENGTH) is None
 
 
 @pytest.mark.parametrize("name", benchmarks())
