@@ -19,7 +19,15 @@ import msgspec
 
 from omnidata.files import BOM, STREAMED, open_text, read_text
 
-BROKEN: Final = object()
+
+class _Broken:
+    """See `BROKEN`; messages show it alike in every process."""
+
+    def __repr__(self) -> str:
+        return "no JSON"
+
+
+BROKEN: Final = _Broken()
 """What `decode` gives for a text that is not JSON; no JSON value is this object."""
 
 # What Python's dialect takes and msgspec calls malformed; without it a second look is wasted.

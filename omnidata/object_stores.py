@@ -145,6 +145,16 @@ def local_path(text: str | Path) -> Path | None:
     return Path("/" + unquote(found[2]).removeprefix("localhost/"))
 
 
+def is_url(text: str | Path) -> bool:
+    """Whether a text is a URL of any kind, of the Hub too.
+
+    Examples:
+        >>> is_url("s3://bucket/omnigui"), is_url("hf://ORG/NAME"), is_url("data/omnigui")
+        (True, True, False)
+    """
+    return _URL.match(str(text)) is not None
+
+
 def address(text: str | Path) -> Address | None:
     """The address that a URL names; None for a path.
 

@@ -482,7 +482,8 @@ class Verdict(msgspec.Struct, frozen=True):
         outcome: "ok" when the text was read as an action, else why not.
         values: the profile's values, in the order of `Profile.values`; None = not judged.
         parsed: the action as read, as a JSON object; None when nothing could be read.
-        reason: why the text could not be read; empty for "ok".
+        reason: why the text could not be read, or that it is so long that its beginning alone was;
+            empty for any other that is "ok".
     """
 
     outcome: Outcome

@@ -297,7 +297,7 @@ def table(models: Path | None = None) -> dict[str, Row]:
     if path is None:
         return rows
     own = _rows(_read(path), str(path))
-    for name in own.keys() & rows.keys():
+    for name in sorted(own.keys() & rows.keys()):
         raise UsageError(
             "there is a built-in model of that name",
             where=f"{path}: [{name}]",

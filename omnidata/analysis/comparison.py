@@ -26,7 +26,7 @@ from omnidata.metrics.intervals import Mask
 from omnidata.metrics.paired import Measures, Unit, means
 from omnidata.mirror import local
 from omnidata.run.headlines import lines_of
-from omnidata.run.run_files import Change, Run, changes, read_run
+from omnidata.run.run_files import Change, Run, changes, read_run, recorded_data
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks.profiles import owners
 from omnidata.types import CAUSES, OUTCOMES, Cause, LoadedDataset, Step, VerdictColumns
@@ -189,15 +189,15 @@ def _check_alike(a: Run, b: Run) -> None:
 
 def _load(runs: Sequence[Run], data: Path | None) -> LoadedDataset:
     """The data, from where the user or the first run that says it says that they lie."""
-    named = data or next((run.data for run in runs if run.data), None)
-    if named is None:
+    said = next((run for run in runs if run.data), None)
+    if data is None and said is None:
         raise UsageError(
             "no run says which data it is of",
             where=" and ".join(str(run.path) for run in runs),
             expected="the data that the answers were scored on",
             remedy="add --data DATA",
         )
-    named = local(named)
+    named = local(recorded_data(said.settings if said else {}, (said or runs[0]).path, data))
     if not named.exists():
         raise UsageError(
             "the data are not there",

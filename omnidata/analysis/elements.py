@@ -24,7 +24,7 @@ from omnidata.analysis.variations import right_of
 from omnidata.errors import RunError, UsageError, counted
 from omnidata.metrics.row_tables import means
 from omnidata.mirror import local
-from omnidata.run.run_files import Run
+from omnidata.run.run_files import Run, recorded_data
 from omnidata.tasks.profiles import numbered
 from omnidata.tasks.statistics import element
 from omnidata.types import Step
@@ -79,12 +79,11 @@ def clicks(run: Run, data: Path | None = None) -> Clicks:
         UsageError: nobody says where the data are, or no target is an element.
         RunError: the data are others than the run's, or its scores are of no steps.
     """
-    place = data or run.data
-    place = place and local(place)
-    if place is None or not place.exists():
+    place = local(recorded_data(run.settings, run.path, data))
+    if not place.exists():
         raise UsageError(
-            "the data are not there" if place else "nobody says where the data are",
-            where=str(place or run.path),
+            "the data are not there",
+            where=str(place),
             expected="the dataset that the answers are to, for the boxes of its targets",
             remedy="name it with --data",
         )

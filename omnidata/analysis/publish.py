@@ -112,8 +112,8 @@ def place_of(data: str) -> str:
 
 
 def _without_places(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings without the server's address; of a file that an option names only its own name."""
-    shown = dict(info)
+    """Settings without the server's address, and of a file that an option names its name alone."""
+    shown = {name: value for name, value in info.items() if name != "prompt_texts"}
     for key in ("options", "model_options"):
         if options := info.get(key):
             shown[key] = {name: _name_of(value) for name, value in options.items()}

@@ -29,11 +29,11 @@ from omnidata.analysis.tables import (
     Row,
     Table,
 )
-from omnidata.errors import OmnidataError, RunError, counted
+from omnidata.errors import OmnidataError, RunError, UsageError, counted
 from omnidata.metrics.intervals import wilson
 from omnidata.metrics.rollouts import choices, pass_all, pass_at
 from omnidata.mirror import local
-from omnidata.run.run_files import Run
+from omnidata.run.run_files import Run, recorded_data
 from omnidata.tasks.published import HISTORY, Published, PublishedRow, TableSpec, Variation
 from omnidata.types import LoadedDataset
 
@@ -365,17 +365,21 @@ def data_of(run: Run, known: dict[Path, LoadedDataset]) -> LoadedDataset:
             remedy="put them back",
         )
 
-    if run.data is None or not local(run.data).exists():
-        raise error("the data are not there", run.data or run.path)
     try:
-        if run.data not in known:
-            known[run.data] = run.benchmark.load(run.data, check_media=False)
+        place = local(recorded_data(run.settings, run.path))
+    except UsageError as why:
+        raise error(why.what, why.where) from None
+    if not place.exists():
+        raise error("the data are not there", place)
+    try:
+        if place not in known:
+            known[place] = run.benchmark.load(place, check_media=False)
     except OmnidataError as why:
-        raise error(f"the data cannot be read: {why.what}", why.where or run.data) from None
-    source = known[run.data]
+        raise error(f"the data cannot be read: {why.what}", why.where or place) from None
+    source = known[place]
     ids = {step.sample_id for step in source.steps}
     if run.fingerprint != source.fingerprint or not run.scores.keys() <= ids:
-        raise error(f"the data are not those of {run.path}", run.data)
+        raise error(f"the data are not those of {run.path}", place)
     return source
 
 

@@ -199,6 +199,10 @@ def read(
     profile: args.Profile = None,
     changed_media: args.ChangedMedia = False,
     prices: _Prices = None,
+    models: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The TOML file of models that the batch is of."),
+    ] = None,
     as_json: args.Json = False,
 ) -> None:
     """Read what came back of a batch, score the run, print the table.
@@ -212,7 +216,13 @@ def read(
     from omnidata.run.batch_results import read as read_results
 
     task, found = read_results(
-        run, results, data=data, profile=profile, changed_media=changed_media, prices=prices
+        run,
+        results,
+        data=data,
+        profile=profile,
+        changed_media=changed_media,
+        prices=prices,
+        models=models,
     )
     print_read(found, task, run, as_json)
 
@@ -349,6 +359,7 @@ def fetch(
         profile=profile,
         changed_media=changed_media,
         prices=prices,
+        models=place.models,
     )
     print_read(found, task, run, as_json)
 

@@ -209,10 +209,10 @@ def export(
             where=f"--pairs {preferences.runs[0]}, --histories {histories}",
             expected="one of the two",
         )
-    if preferences:
-        chosen = run_options(task, preferences.runs[0]) | chosen
-    if histories:
-        chosen = run_options(task, histories, OPTION) | chosen
+    texts: Mapping[str, str] = {}
+    if of_run := preferences.runs[0] if preferences else histories:
+        had = run_options(task, of_run, chosen, *([OPTION] if histories else []))
+        chosen, texts = dict(had.values), had.texts
     if coordinates is not None:
         if chosen.get("coordinates", coordinates) != coordinates:
             raise UsageError(
@@ -234,7 +234,7 @@ def export(
                 remedy="" if units else "leave --coordinates out",
             )
         chosen["coordinates"] = coordinates
-    benchmark = get_task(task, chosen)
+    benchmark = get_task(task, chosen, texts=texts)
     if not histories:
         options.check(benchmark)
     source = load_to_ask(benchmark, data, check_media=False, strict=strict)

@@ -508,10 +508,11 @@ def _book(data: Path, task: str | None, of: Path | None, task_options: list[str]
     from omnidata.viewer.report_data import open_data, open_run
 
     if data.is_dir() and any((data / name).is_file() for name in _RUN):
-        for given, where in ((task, f"the task {task}"), (task_options, "-T")):
-            if given:
-                raise UsageError("a run says itself what it is", where=where, remedy="leave it out")
-        return open_run(read_run(data), data=of)
+        if task:
+            raise UsageError(
+                "a run says itself what it is", where=f"the task {task}", remedy="leave it out"
+            )
+        return open_run(read_run(data), data=of, files=parse(task_options, "-T"))
     if of is not None:
         raise UsageError("DATA is no run folder", where=f"--data {of}", remedy="leave it out")
     name = task or only_task(

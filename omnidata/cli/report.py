@@ -31,6 +31,7 @@ def report(
             "Also a table by this, e.g. app, language or element-size (repeatable).", metavar="AXIS"
         ),
     ],
+    task_options: args.TaskOptions,
     hub_datasets: Annotated[
         list[str],
         repeatable(
@@ -110,6 +111,12 @@ def report(
             expected="one of the two",
             remedy="leave --published out",
         )
+    if task_options and not html:
+        raise UsageError(
+            "nothing looks at files of prompts",
+            where=f"-T {task_options[0]}",
+            expected="--html PATH as well",
+        )
     found = read_runs(runs)
     sized = [clicks(run, data) for run in found] if AXIS in by else []
     axes = [axis for axis in by if axis != AXIS]
@@ -118,7 +125,8 @@ def report(
         from omnidata import viewer as pages
 
         with terminal.progress("pages") as progress:
-            pages.write(found[0], html, data=data, progress=progress)
+            files = parse(task_options, "-T")
+            pages.write(found[0], html, data=data, files=files, progress=progress)
         terminal.note(f"pages: {html / 'index.html' if html.is_dir() else html}")
     for text in made.warnings:
         terminal.note(f"warning: {text}")

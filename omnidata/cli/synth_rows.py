@@ -184,7 +184,8 @@ def _task_of(run: Path, named: str | None, options: Mapping[str, str]) -> Any:
     from omnidata.training.preferences import run_options
 
     name = named or read_info(run)["task"]
-    return get_task(name, {**run_options(name, run, "--run"), **options})
+    had = run_options(name, run, options, "--run")
+    return get_task(name, had.values, texts=had.texts)
 
 
 def _print(report: Mapping[str, Any]) -> None:

@@ -23,7 +23,7 @@ _NOISE: Final = re.compile(
 )
 """What may stand behind the last call and says nothing."""
 _CLOSERS: Final = re.compile(
-    r"""(\\*+)(['"])(?=\s*+(?:"""
+    r"""(?<!\\)(\\*+)(['"])(?=\s*+(?:"""
     r"""(\)(?!\2|\))|\)++[^\S\n]*+(?:\Z|\n)|,\s*+[A-Za-z_]\w*+\s*+=)|\)|,|\Z))"""
 )
 """A quote behind which an argument may end; its third group is there where it plainly does."""

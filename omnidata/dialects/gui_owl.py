@@ -178,7 +178,7 @@ def _of_owl_1_phone(given: dict[str, Any]) -> Call:
         raise UnreadError("the button is none of Back, Home and Enter")
     if given["action"] == "terminate":
         given["status"] = "success"
-    needs = set(NEEDS.get(given["action"], ())) - {"time", "status"}
+    needs = [name for name in NEEDS.get(given["action"], ()) if name not in ("time", "status")]
     return _has(Call("mobile_use", given), *needs)
 
 
@@ -199,9 +199,8 @@ def _of_owl_15_phone(given: dict[str, Any]) -> Call:
         given.setdefault("time", 2)
     if given["action"] == "open" and is_number(given.get("text")):
         given["text"] = str(given["text"])
-    needs = set(NEEDS.get(given["action"], ())) - {"status"}
-    if given["action"] != "wait":
-        needs -= {"time"}
+    spared = ("status",) if given["action"] == "wait" else ("status", "time")
+    needs = [name for name in NEEDS.get(given["action"], ()) if name not in spared]
     return _has(Call("mobile_use", given), *needs)
 
 

@@ -164,7 +164,8 @@ NEEDS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 _TAGS = re.compile(r"</?(?:think(?:ing)?|conclusion|tool_call)>")
-_HEADS = re.compile(r"(?:\A|\n)\s*+(?:Thought|Action)\s*+:\s*+")
+_HEADS = re.compile(r"(?:\A\s*+|(?<!\s)([^\S\n]*+)\n\s*+)(?:Thought|Action)\s*+:\s*+")
+"""A head of a section, with the blanks before its line: each run of blanks is read once."""
 _CONCLUSION = re.compile(r"<conclusion>[^<]*+(?:</conclusion>)?+")
 _TAIL = re.compile(r"</?tool_call>|<\|im_end\|>|<\|endoftext\|>|```|[\s}\]]")
 _LIKE_A_PLACE: Final = ("[", "(", "{", "<", "click(", "pyautogui.click(", *"-0123456789.")
@@ -280,7 +281,7 @@ class ToolCalls(Dialect):
             found = self.released(text)
             return Answer(_joined(self._action(call, lenient=False) for call in found))
         calls = find_calls(text)
-        thought = _HEADS.sub("\n", _TAGS.sub("", calls.before)).strip()
+        thought = _HEADS.sub(r"\1\n", _TAGS.sub("", calls.before)).strip()
         if not calls.calls:
             return Answer((self._lone_place(text),))
         actions = _joined(self._action(call, lenient=True) for call in calls.calls)
@@ -658,7 +659,7 @@ class _Qwen(ToolCalls):
         if action not in names[name] or (action == "answer" and name == "mobile_use"):
             raise UnreadError(f"{name} has no action {action!r:.80}")
         used = _TYPES.keys() - {"clear", "enter"} - _UNUSED[name]
-        for key in used & given.keys():
+        for key in (key for key in given if key in used):
             if not _IS[_TYPES[key]](given[key]) or given[key] not in _ENUMS.get(key, [given[key]]):
                 raise UnreadError(f'"{key}" does not fit the declaration of {name}')
         needed = {"key": ("keys",) if name == "computer_use" else ("text",)} | NEEDS

@@ -54,7 +54,9 @@ _PAIRS: Final = 16
 # Reading: dictionaries of texts and lists, between quotes of either kind.
 
 _KEY: Final = re.compile(r"[\s,]*+['\"]([A-Za-z_]\w{0,31})['\"]\s{0,9}:\s{0,99}")
-_CLOSERS: Final = re.compile(r"""(\\*+)(['"])(?=\s*+(?:[}\]]|,\s*+['"]\w{1,32}['"]\s*+:|\Z))""")
+_CLOSERS: Final = re.compile(
+    r"""(?<!\\)(\\*+)(['"])(?=\s*+(?:[}\]]|,\s*+['"]\w{1,32}['"]\s*+:|\Z))"""
+)
 _LIST: Final = re.compile(r"[\[(][^\[\](){}]{0,200}(?:[\])]|\Z)")
 _WORD: Final = re.compile(r"[^\s,}\]]{0,100}")
 _CLOSED: Final = re.compile(r"[\s,]*+\}")

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 import msgspec
 
-from omnidata.errors import RunError
+from omnidata.errors import RunError, UsageError
 from omnidata.files import lines
 from omnidata.jsontext import encode
 from omnidata.predictions import Prediction
@@ -92,6 +92,26 @@ class Manifest(msgspec.Struct, kw_only=True):
     models: str | None
     rounds: list[Round] = []
     files: list[RequestFile] = []
+
+
+def check_models(manifest: Manifest, models: Path | None) -> None:
+    """Refuse a file of models that the run folder alone names.
+
+    Args:
+        manifest: of the batch.
+        models: the file that the user names.
+
+    Raises:
+        UsageError: the user names none, and the folder does.
+    """
+    if manifest.models and models is None:
+        raise UsageError(
+            f"the model {manifest.spec} is a row of {manifest.models}: its address and the name of "
+            "its key are taken from no run folder",
+            where="--models",
+            expected="the file named again, if it is yours",
+            remedy=f"--models {manifest.models}",
+        )
 
 
 class Asked(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):

@@ -21,9 +21,17 @@ from omnidata.adapters.api import BatchModel
 from omnidata.adapters.batch_service import BatchService, Job, check_served, service
 from omnidata.adapters.render import RenderedPart
 from omnidata.errors import CallError, RunError, UsageError
+from omnidata.files import read_file
 from omnidata.run.adapter_contract import decoding
 from omnidata.run.batch import UPLOADED, batch_model, check_light
-from omnidata.run.batch_folder import BatchFolder, FileState, Manifest, RequestFile, Upload
+from omnidata.run.batch_folder import (
+    BatchFolder,
+    FileState,
+    Manifest,
+    RequestFile,
+    Upload,
+    check_models,
+)
 from omnidata.run.cluster import Recipe
 from omnidata.run.run_files import read_info, recorded_task
 from omnidata.storage import atomic_write, open_own, take_lock, wrap_os_error, write_json
@@ -96,14 +104,7 @@ def _trusted(task: Task, manifest: Manifest, place: Place) -> BatchModel:
         UsageError: the folder alone says where that is, or there is no key.
     """
     check_served(manifest.form)
-    if manifest.models and place.models is None:
-        raise UsageError(
-            f"the model {manifest.spec} is a row of {manifest.models}: its address and the name of "
-            "its key are taken from no run folder",
-            where="--models",
-            expected="the file named again, if it is yours",
-            remedy=f"--models {manifest.models}",
-        )
+    check_models(manifest, place.models)
     check_light(manifest.spec)
     recipe = Recipe(manifest.spec, manifest.options, place.base_url, place.key_file, place.models)
     adapter = batch_model(recipe.make(task, ()))
@@ -269,7 +270,7 @@ def _with_addresses(batch: _Open, path: Path, media: str) -> Iterator[Path]:
             parts = {
                 name: RenderedPart(
                     "image",  # which it need not be: an upload has a type and no kind
-                    data=(Path(media) / name).read_bytes(),
+                    data=_medium(Path(media) / name),
                     mime=named[name],
                     sha256=name.partition(".")[0],
                 )
@@ -291,6 +292,23 @@ def _with_addresses(batch: _Open, path: Path, media: str) -> Iterator[Path]:
         yield sent
     finally:
         sent.unlink(missing_ok=True)
+
+
+def _medium(path: Path) -> bytes:
+    """The content of a medium, which its name is the hash of: nothing else leaves the machine.
+
+    Raises:
+        RunError: it is another.
+    """
+    content = read_file(path)
+    if hashlib.sha256(content).hexdigest() != path.name.partition(".")[0]:
+        raise RunError(
+            "the medium is not the one that its name is the SHA-256 of",
+            where=str(path),
+            expected="the folder as `omnidata batch write` left it",
+            remedy="write the batch again into another folder",
+        )
+    return content
 
 
 async def _uploaded(model: BatchModel, parts: Sequence[RenderedPart]) -> dict[str, str]:

@@ -18,7 +18,14 @@ from omnidata.errors import CallError, PredictionError, RunError, UnansweredErro
 from omnidata.predictions import numbered_lines
 from omnidata.run.adapter_contract import decoding
 from omnidata.run.batch import batch_model, check_light
-from omnidata.run.batch_folder import Asked, BatchFolder, Got, Manifest, spend_answers
+from omnidata.run.batch_folder import (
+    Asked,
+    BatchFolder,
+    Got,
+    Manifest,
+    check_models,
+    spend_answers,
+)
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.evaluate import conclude
@@ -96,6 +103,7 @@ def read(
     profile: str | None = None,
     changed_media: bool = False,
     prices: Path | None = None,
+    models: Path | None = None,
 ) -> tuple[Task, Read]:
     """Read files of results in any order, and score the run.
 
@@ -112,6 +120,7 @@ def read(
         profile: the task's default if None.
         changed_media: go on although media have changed since the requests were written.
         prices: the price file, for the usage in `run.json`.
+        models: the file that has the model, where no built-in row is it.
 
     Returns:
         The task of the run, and what was found.
@@ -129,7 +138,7 @@ def read(
     judge = get_profile(task, profile)
     source = task.load(recorded_data(info, out, data), check_media=False)
     steps = recorded_steps(info, source, out)
-    adapter = _model(manifest, info, task, steps, out)
+    adapter = _model(manifest, info, task, steps, out, models)
     asked = {line.custom_id: line for line in folder.asked()}
     found = Read()
     reader = _Reader(adapter, decoding(task, adapter, None), asked, found)
@@ -199,15 +208,21 @@ def read(
 
 
 def _model(
-    manifest: Manifest, info: Mapping[str, Any], task: Task, steps: Sequence[Step], out: Path
+    manifest: Manifest,
+    info: Mapping[str, Any],
+    task: Task,
+    steps: Sequence[Step],
+    out: Path,
+    models: Path | None,
 ) -> BatchModel:
     """The model that the requests were written for.
 
     Raises:
+        UsageError: the run folder alone names a file of models.
         RunError: its settings are others now.
     """
     check_light(manifest.spec)
-    models = Path(manifest.models) if manifest.models else None
+    check_models(manifest, models)
     recipe = Recipe(manifest.spec, manifest.options, manifest.base_url, None, models)
     adapter = batch_model(recipe.make(task, steps, asks=False))
     if found := changes(info.get("model_settings") or {}, adapter.settings):

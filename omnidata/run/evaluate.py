@@ -53,6 +53,7 @@ from omnidata.run.scheduling import Gate, StageTimer
 from omnidata.run.scoring import get_profile, has_usable_target, score
 from omnidata.run.selection import Shard, select, shard, whole_episodes
 from omnidata.run.selection import shard as take_shard
+from omnidata.tasks.dialect_option import prompt_texts
 from omnidata.types import (
     Adapter,
     Conversation,
@@ -331,6 +332,7 @@ def run_settings(
         "dataset_fingerprint": source.fingerprint,
         "control": dict(source.media_overrides) or None,
         "prompt_hash": task.prompt_hash,
+        **({"prompt_texts": texts} if (texts := prompt_texts(task)) else {}),
         "where": dict(where),
         "exclude": sorted(exclude),
         "limit": limit,

@@ -129,7 +129,9 @@ class RunFolder:
                 expected="a run of its own",
                 remedy="give another --out",
             )
-        found = changes({key: recorded.get(key) for key in self.settings}, self.settings)
+        # Runs of earlier versions have the hash of these texts alone, in that of the prompts.
+        now = {k: v for k, v in self.settings.items() if k != "prompt_texts" or k in recorded}
+        found = changes({key: recorded.get(key) for key in now}, now)
         if found:
             raise RunError(
                 f"the folder holds a run with other settings: {described(found)}",

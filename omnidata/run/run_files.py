@@ -24,11 +24,12 @@ from omnidata.errors import RunError, UsageError
 from omnidata.files import LINE, lines
 from omnidata.jsontext import BROKEN, decode, is_shallow
 from omnidata.metrics.paired import Unit
+from omnidata.object_stores import is_url
 from omnidata.predictions import Prediction
 from omnidata.run.selection import select, shard
 from omnidata.storage import open_own, write_json
 from omnidata.tasks import get_task
-from omnidata.tasks.common_options import FOR_JUDGING
+from omnidata.tasks.common_options import FOR_JUDGING, names_file
 from omnidata.tasks.coordinates import Side
 from omnidata.tasks.profiles import OfflineScorer
 from omnidata.types import Cause, LoadedDataset, Outcome, Step, Task
@@ -87,6 +88,7 @@ class _Info(TypedDict, total=False):
     control: _Control | None
     selection: _Selection
     prompt_hash: str | None
+    prompt_texts: dict[str, str]
     where: dict[str, str]
     exclude: list[str]
     limit: _Count | None
@@ -333,7 +335,7 @@ def read_scores(
         expected = '{"sample_id": "...", "outcome": "...", ...}'
         score = _object(line, where, expected, remedy)
         _convert(score, _Score, where, expected, remedy)
-        for name in score.keys() & values:
+        for name in sorted(score.keys() & values):
             _convert(score[name], _Value, where, expected, remedy, name)
         if isinstance(score.get("parsed"), dict):
             _convert(score["parsed"], parsed, where, expected, remedy, "parsed")
@@ -475,8 +477,65 @@ def recorded_task(
         ) from None
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedOptions:
+    """The options of a run, without leave to open any file.
+
+    Attributes:
+        values: those that name no file, those whose text is recorded, and those that the user
+            names again.
+        texts: option -> the recorded content of the file that it names.
+        unopened: option -> the file or folder that nobody but the run's folder names.
+    """
+
+    values: Mapping[str, str]
+    texts: Mapping[str, str]
+    unopened: Mapping[str, str]
+
+
+def recorded_options(
+    info: Mapping[str, Any], run: Path, given: Mapping[str, str] = {}
+) -> RecordedOptions:
+    """The options that prompts of a run were made with.
+
+    A run folder may be somebody else's: a path in it opens no file. The user names files.
+
+    Args:
+        info: the content of `run.json`.
+        run: the folder, for messages.
+        given: files and folders that the user names for options of the run.
+
+    Raises:
+        UsageError: there is no such task, or what is given is no file that the run had.
+    """
+    allowed = get_task(info["task"]).allowed
+    own = info.get("options", {})
+    files = {name: value for name, value in own.items() if value and names_file(name, allowed)}
+    for name in sorted(given.keys() - files.keys()):
+        raise UsageError(
+            "a run says itself what it is"
+            if name in own and not names_file(name, allowed)
+            else f"the run had no file for the option {name}",
+            where=f"-T {name}={given[name]}",
+            expected=f"a file that {run} was made with: {', '.join(files) or 'it had none'}",
+            remedy="leave it out",
+        )
+    texts = {
+        name: text
+        for name, text in info.get("prompt_texts", {}).items()
+        if name in files and name not in given
+    }
+    known = {*texts, *given}
+    unopened = {name: value for name, value in files.items() if name not in known}
+    kept = {name: value for name, value in own.items() if name not in unopened}
+    return RecordedOptions({**kept, **given}, texts, unopened)
+
+
 def recorded_data(info: Mapping[str, Any], run: Path, data: Path | None = None) -> Path:
     """Where the data of a run lie.
+
+    A run folder may be somebody else's: an address in it is asked nothing, as the request would
+    bear the user's credentials.
 
     Args:
         info: the content of `run.json`.
@@ -484,17 +543,35 @@ def recorded_data(info: Mapping[str, Any], run: Path, data: Path | None = None) 
         data: what the user says.
 
     Raises:
-        UsageError: nobody says it.
+        UsageError: nobody says it, or `run.json` alone names an address, or what is neither a file
+            nor a folder.
     """
-    place = data or (Path(info["data"]) if info.get("data") else None)
-    if place is None:
+    if data is not None:
+        return data
+    place = info.get("data")
+    if not place:
         raise UsageError(
-            "the run has not come to its end and does not say where its data are",
+            "nobody says where the data are",
             where=str(run),
-            expected="a finished run",
-            remedy="repeat its command, or name the dataset: --data",
+            expected="the dataset that the answers are to",
+            remedy="name it with --data, or repeat the command of a run that is unfinished",
         )
-    return place
+    if is_url(place):
+        raise UsageError(
+            "the data lie at an address, which is opened for nobody but the user",
+            where=f"{run / INFO}: {place}",
+            expected="the address named on the command line, if it is yours",
+            remedy=f"--data {place}",
+        )
+    path = Path(place)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UsageError(
+            "the data are no file and no folder",
+            where=f"{run / INFO}: {place}",
+            expected="the dataset that the answers are to",
+            remedy="name it with --data",
+        )
+    return path
 
 
 def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) -> Sequence[Step]:
@@ -581,7 +658,10 @@ class Run:
 
     @property
     def data(self) -> Path | None:
-        """Where the data lay when the run was made; None where the folder does not say."""
+        """Where the data lay when the run was made; None where the folder does not say.
+
+        `recorded_data` says whether that may be opened.
+        """
         place = self.settings.get("data")
         return Path(place) if place else None
 

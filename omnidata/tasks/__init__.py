@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["get_task", "of_screen", "options_for"]
 
 
-def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
+def get_task(
+    name: str, options: Mapping[str, str] | None = None, *, texts: Mapping[str, str] = {}
+) -> Task:
     """The task of that name, set up with its options.
 
     An error about data that are another task's rows names that one.
@@ -30,6 +32,7 @@ def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
     Args:
         name: ours, or one that another distribution brings.
         options: as given with `-T key=value`.
+        texts: option -> the content of the file that it names, which is not opened then.
 
     Raises:
         UsageError: there is no such task, an option has an unknown name or value, or the
@@ -60,7 +63,9 @@ def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
         )
     if common:
         found = cast("Task", WithCommonOptions(found, common))
-    return in_dialect(found, spoken["dialect"], spoken.get("system", "")) if spoken else found
+    if not spoken:
+        return found
+    return in_dialect(found, spoken["dialect"], spoken.get("system", ""), texts.get("system"))
 
 
 def options_for(

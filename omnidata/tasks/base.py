@@ -32,6 +32,7 @@ from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.diagnosis import REACH
 from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
+from omnidata.tasks.longest import read_beginning
 from omnidata.tasks.observation import (
     OPTIONS,
     UNLIMITED,
@@ -264,11 +265,13 @@ class Benchmark:
     logs_by_number: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Warn of attributes that may be misspelt members, and let data be URLs."""
+        """Warn of misspelt members; data may be URLs, and of an answer a beginning is read."""
         super().__init_subclass__(**options)
         warn_of_misspelt(cls, Benchmark, stacklevel=2)
         for name in _TAKING_DATA & vars(cls).keys():
             setattr(cls, name, _of_urls_too(getattr(cls, name)))
+        if "read" in vars(cls):
+            cls.read = read_beginning(cls.read)  # type: ignore[method-assign]
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self._check_members()

@@ -62,6 +62,8 @@ IN_DIALECT: Final = ("dialect", "system")
 """Those of them that make another task of it."""
 FOR_JUDGING: Final = ("dialect", "patches")
 """Those of them that answers are judged or counted by, and so are recorded ones."""
+NAME_FILES: Final = ("system",)
+"""Those of them that name a file, which the user alone may do and no `run.json`."""
 AT_LOADING: Final = ("language", "history_screenshots")
 """Those of them that need more than a step, and so change the steps when they are loaded."""
 
@@ -138,6 +140,18 @@ def split(
     own = {name: value for name, value in given.items() if name in allowed or name not in OPTIONS}
     common = {name: _canonical(name, given[name]) for name in given if name not in own}
     return own, {name: value for name, value in common.items() if value}
+
+
+def names_file(name: str, allowed: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a task's option may name a file or a folder: it takes any text.
+
+    Examples:
+        >>> names_file("voice", {"voice": ("",)}), names_file("system", {})
+        (True, True)
+        >>> names_file("history", {"history": ("gold", "none")}), names_file("language", {})
+        (False, False)
+    """
+    return allowed[name] == ("",) if name in allowed else name in NAME_FILES
 
 
 def _canonical(name: str, value: str) -> str:

@@ -37,6 +37,7 @@ from omnidata.jsontext import hash_of, is_number
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.common_options import earlier_roles, earlier_screenshots
 from omnidata.tasks.coordinates import place, shown
+from omnidata.tasks.longest import judge_beginning, read_beginning
 from omnidata.types import (
     Conversation,
     Diagnosis,
@@ -117,17 +118,20 @@ class InDialect:
         task: see above; its places are in `unit_for` the dialect.
         dialect: see above.
         system: a file whose text stands in place of the dialect's own words; empty for none.
+        words: its text; the file is opened, once it is needed, if None.
 
     Raises:
         UsageError: the task asks for more than an action or a place, or the dialect has no words
             for it.
     """
 
-    def __init__(self, task: Task, dialect: Dialect, system: str = "") -> None:
+    def __init__(
+        self, task: Task, dialect: Dialect, system: str = "", words: str | None = None
+    ) -> None:
         own = cast("Benchmark", task)
         self.task = task
         self.dialect = dialect.in_sense(own.label_sense)
-        self._system = system
+        self._system, self._known_words = system, words
         self._asked = own.asked
         platform = PLATFORMS.get(task.platform)
         if self._asked is None:
@@ -203,14 +207,14 @@ class InDialect:
         return {"system": self._system} if self._system else {}
 
     @cached_property
-    def _own_words(self) -> str | None:
+    def own_words(self) -> str | None:
         """The user's text in place of the vocabulary.
 
         Raises:
             UsageError: the file cannot be read.
         """
-        if not self._system:
-            return None
+        if not self._system or self._known_words is not None:
+            return self._known_words
         try:
             return read_file(Path(self._system), SETTINGS).decode("utf-8-sig")
         except (OSError, ValueError) as error:
@@ -233,7 +237,7 @@ class InDialect:
         past = (Past((Action("wait"),)),)
         examples = [
             dialect.conversation(
-                Question(self._asked or "action", platform, "", (), past, 0, _UNIT, self._own_words)
+                Question(self._asked or "action", platform, "", (), past, 0, _UNIT, self.own_words)
             )
             for platform in sorted(dialect.says)
         ]
@@ -294,7 +298,7 @@ class InDialect:
             past,
             first,
             fed,
-            self._own_words,
+            self.own_words,
         )
         return self.dialect.conversation(question)
 
@@ -420,6 +424,7 @@ class InDialect:
 
     # What was answered.
 
+    @read_beginning
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none."""
         sent = shown(receipt, where="the step before")
@@ -690,6 +695,7 @@ class _DialectProfile:
         read = f"answers read as {self._task.dialect.source}" if self._rules == "strict" else ""
         return "; ".join(filter(None, (getattr(self._own, "source", ""), read)))
 
+    @judge_beginning
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read one answer in the dialect, and hold what it says against the step."""
         task = self._task
@@ -750,10 +756,20 @@ class _DialectProfile:
         }
 
 
-def in_dialect(task: Task, name: str, system: str) -> Task:
+def in_dialect(task: Task, name: str, system: str, words: str | None = None) -> Task:
     """The task in a dialect.
 
     Raises:
         UsageError: there is no such dialect, or it does not fit the task.
     """
-    return cast("Task", InDialect(task, get_dialect(name), system))
+    return cast("Task", InDialect(task, get_dialect(name), system, words))
+
+
+def prompt_texts(task: Task) -> dict[str, str]:
+    """What prompts tell out of files that options name, by option: for `run.json`.
+
+    Raises:
+        UsageError: a file cannot be read.
+    """
+    own = task.own_words if isinstance(task, InDialect) else None
+    return {} if own is None else {"system": own}

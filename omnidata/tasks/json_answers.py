@@ -87,7 +87,8 @@ ALIASES: Mapping[str, int] = {
     **{
         name.replace("_", " "): number
         for number, names in _NAMES.items()
-        for name in _SPACED.intersection(names.split())
+        for name in names.split()
+        if name in _SPACED
     },
     **{str(number): number for number in _NAMES},
 }

@@ -22,6 +22,7 @@ from omnidata.registry import PluginTask
 from omnidata.tasks.base import Benchmark, explain
 from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.explaining import settled
+from omnidata.tasks.longest import judge_beginning
 from omnidata.tasks.published import Published
 from omnidata.types import (
     CAUSES,
@@ -218,6 +219,7 @@ class PluginProfile:
         found: Measures = self.blame.call(measures, where, *pair)
         return replace(found, sums=partial(self.blame.call, found.sums, where))
 
+    @judge_beginning
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read one answer and hold it against the step."""
         found = self.blame.call(self.profile.judge, step.sample_id, step, text, receipt)

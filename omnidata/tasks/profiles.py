@@ -25,6 +25,7 @@ from omnidata.metrics.row_tables import by_group, means
 from omnidata.name_index import NameIndex
 from omnidata.plugins import warn_of_misspelt
 from omnidata.tasks.diagnosis import REACH
+from omnidata.tasks.longest import judge_beginning
 from omnidata.types import OUTCOMES, Outcome, Step, Verdict, VerdictColumns
 
 Codes = npt.NDArray[np.int32]
@@ -150,9 +151,11 @@ class EpisodeProfile(ABC):
     of_nothing: float | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Warn of attributes that may be misspelt members."""
+        """Warn of attributes that may be misspelt members, and let `judge` read a beginning."""
         super().__init_subclass__(**options)
         warn_of_misspelt(cls, EpisodeProfile, stacklevel=3)
+        if "judge" in vars(cls):
+            cls.judge = judge_beginning(cls.judge)  # type: ignore[method-assign]
 
     @abstractmethod
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
@@ -373,9 +376,11 @@ class RowProfile(ABC):
     by: Mapping[str, Sequence[str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Warn of attributes that may be misspelt members."""
+        """Warn of attributes that may be misspelt members, and let `judge` read a beginning."""
         super().__init_subclass__(**options)
         warn_of_misspelt(cls, RowProfile, stacklevel=3)
+        if "judge" in vars(cls):
+            cls.judge = judge_beginning(cls.judge)  # type: ignore[method-assign]
 
     @abstractmethod
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:

@@ -22,7 +22,15 @@ from omnidata import predictions
 from omnidata.errors import DataError, Finding, PluginError, RunError, UsageError, counted
 from omnidata.run.folder import Answers
 from omnidata.run.media_stamps import Seen, media_of
-from omnidata.run.run_files import ANSWERS, cut, model_name, read_info, recorded_task
+from omnidata.run.run_files import (
+    ANSWERS,
+    RecordedOptions,
+    cut,
+    model_name,
+    read_info,
+    recorded_options,
+    recorded_task,
+)
 from omnidata.run.sampling import found_below
 from omnidata.run.scoring import get_profile
 from omnidata.tasks.common_options import FOR_JUDGING
@@ -214,21 +222,34 @@ class _Judged:
     distance: float = math.inf
 
 
-def run_options(task: str, run: Path, option: str = "--pairs") -> dict[str, str]:
+def run_options(
+    task: str, run: Path, given: Mapping[str, str], option: str = "--pairs"
+) -> RecordedOptions:
     """The task's options in a run, for whoever wants its prompts.
 
     Args:
         task: its name.
         run: the folder.
+        given: options of the command line, which go before the run's.
         option: how it was named, for messages.
 
     Raises:
-        UsageError: the run is of another task.
+        UsageError: the run is of another task, or had a file that nobody but its folder names.
         RunError: it is none, or broken.
     """
     info = read_info(run)
     _check_task(run, info, task, option)
-    return dict(info.get("options", {}))
+    found = recorded_options(info, run)
+    if unopened := {k: v for k, v in found.unopened.items() if k not in given}:
+        named = " ".join(f"-T {name}={value}" for name, value in unopened.items())
+        raise UsageError(
+            "the run was made with a file that a run folder does not open",
+            where=f"{option} {run}: {named}",
+            expected="the file named on the command line, if it is yours",
+            remedy=named,
+        )
+    texts = {name: text for name, text in found.texts.items() if name not in given}
+    return RecordedOptions({**found.values, **given}, texts, {})
 
 
 def _check_task(run: Path, info: Mapping[str, Any], task: str, option: str) -> None:

@@ -38,8 +38,8 @@ FAR: Final = 250.0
 """From so many thousandths of the screen outside its target on, a place is worth nothing."""
 _MOST_CANDIDATES: Final = 64
 """Candidates of an answer; a longer list is no answer, as every one of them is judged."""
-_THOUGHT_AND_ANSWER: Final = re.compile(r"<think>.*?</think>\s*<answer>.*?</answer>", re.DOTALL)
-_THOUGHT: Final = re.compile(r"<(think|thinking|thought)>\s*\S.*?</\1>", re.DOTALL)
+_BETWEEN: Final = re.compile(r"</think>\s*+<answer>")
+_NO_BLANK: Final = re.compile(r"\S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def _gui_r1_rest(judged: Judged) -> float:
 def ui_s1(judged: Judged) -> float:
     """0.1 for a thought, and 0.9 times the best of: read 0.1, right type 0.5, right 1."""
     action = max(0.1 * judged.read, 0.5 * (judged.type or 0.0), judged.exact)
-    return 0.1 * float(bool(_THOUGHT.search(judged.text))) + 0.9 * action
+    return 0.1 * float(_has_thought(judged.text)) + 0.9 * action
 
 
 def aepo(judged: Judged) -> float:
@@ -161,7 +161,21 @@ RECIPES: Final[Mapping[RecipeName, Callable[[Judged], float]]] = {
 
 
 def _has_tags(text: str) -> bool:
-    return _THOUGHT_AND_ANSWER.fullmatch(text) is not None
+    """Whether a text is `<think>...</think><answer>...</answer>`, read once however long it is."""
+    if not (text.startswith("<think>") and text.endswith("</answer>")):
+        return False
+    between = _BETWEEN.search(text, len("<think>"))
+    return between is not None and between.end() <= len(text) - len("</answer>")
+
+
+def _has_thought(text: str) -> bool:
+    """Whether a text has a thought between tags, looked for once however often they begin."""
+    for name in ("think", "thinking", "thought"):
+        begin = text.find(f"<{name}>")
+        said = _NO_BLANK.search(text, begin + len(name) + 2) if begin >= 0 else None
+        if said and text.rfind(f"</{name}>") > said.start():
+            return True
+    return False
 
 
 # Candidates of one answer, the likeliest first.

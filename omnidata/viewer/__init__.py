@@ -6,6 +6,7 @@ Nothing on a page is loaded from outside, texts stay texts, and media are found 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ def write(
     path: Path,
     *,
     data: Path | None = None,
+    files: Mapping[str, str] = {},
     progress: Progress | None = None,
 ) -> None:
     """Write the pages of a run; they appear when they are whole, in place of those that are there.
@@ -31,17 +33,18 @@ def write(
         path: a file ending in `.html`, which will hold everything (see docs/view.md for clips and
             sounds); or a folder, which will hold a file per page.
         data: the dataset; where it lay when the run was made if None.
+        files: as of `omnidata.viewer.report_data.open_run`.
         progress: called with (done, total).
 
     Raises:
-        UsageError: the run has too many steps for one file; nobody says where the data are; or
-            something else is at `path`.
+        UsageError: the run has too many steps for one file; something else is at `path`; or as
+            `open_run`.
         RunError, DataError: the data are gone, or others than the run's.
     """
     from omnidata.viewer.outputs import write_file, write_folder
     from omnidata.viewer.report_data import open_run
 
-    book = open_run(run, data=data)
+    book = open_run(run, data=data, files=files)
     if path.suffix.lower() not in (".html", ".htm"):
         write_folder(book, path, [run.path, book.source.root], progress)
         return

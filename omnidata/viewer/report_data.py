@@ -16,8 +16,15 @@ from omnidata.mirror import local
 from omnidata.predictions import Prediction, lacked, parts
 from omnidata.run.altered_media import Alteration, read_alteration, step_without
 from omnidata.run.histories import Histories
-from omnidata.run.run_files import Run, recorded_steps
+from omnidata.run.run_files import (
+    RecordedOptions,
+    Run,
+    recorded_data,
+    recorded_options,
+    recorded_steps,
+)
 from omnidata.tasks import get_task
+from omnidata.tasks.common_options import names_file
 from omnidata.types import (
     Diagnosis,
     Explanation,
@@ -144,32 +151,28 @@ class Book:
         return [*past, *[None] * (step.step_index - len(past))]
 
 
-def open_run(run: Run, *, data: Path | None = None) -> Book:
+def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {}) -> Book:
     """The pages' material of a run.
 
     Args:
         run: scored.
         data: its dataset; where it lay when the run was made if None.
+        files: the files and folders that options of the run named, by option, where the user names
+            them again; no others are opened.
 
     Raises:
-        UsageError: nobody says where the data are; or the scores are of task graphs, not of steps.
+        UsageError: nobody says where the data are, or it is an address that the run alone names;
+            the scores are of task graphs, not of steps; or a file is none that the run had.
         RunError, DataError: the data are gone, or others than the run's.
     """
-    place = data or run.data
-    if place is None:
-        raise UsageError(
-            "nobody says where the data are",
-            where=str(run.path),
-            expected="the dataset that the answers are to",
-            remedy="name it with --data",
-        )
+    place = recorded_data(run.settings, run.path, data)
     if run.profile not in run.benchmark.profiles:
         raise UsageError(
             f"{run.profile} scores no steps",
             where=str(run.path),
             expected=f"scores by {', '.join(run.benchmark.profiles)}",
         )
-    task, source, note = _asked(run, local(place))
+    task, source, note = _asked(run, local(place), files)
     steps = source.steps
     if run.settings:
         steps = recorded_steps(run.settings, source, run.path)
@@ -202,19 +205,36 @@ def open_data(task: Task, data: Path) -> Book:
     return Book(task, source, source.steps)
 
 
-def _asked(run: Run, data: Path) -> tuple[Task, LoadedDataset, str]:
+def _asked(run: Run, data: Path, files: Mapping[str, str]) -> tuple[Task, LoadedDataset, str]:
     """The task as the model was asked, and its data; and what to know of prompts made of them.
 
-    Some options change steps when they are loaded. Folders that options name may be gone by now.
+    Some options change steps when they are loaded. Folders that the user names may lack something.
     """
     note = "Nobody recorded the options: the prompts have the task's own"
     if run.settings:
+        asked = recorded_options(run.settings, run.path, files)
         try:
-            task = get_task(run.task, run.settings.get("options", {}))
-            return task, task.load(data, check_media=False), ""
+            task = get_task(run.task, asked.values, texts=asked.texts)
+            return task, task.load(data, check_media=False), _differing(run, task, asked)
         except OmnidataError as error:
+            if files:
+                raise
             note = f"The prompts lack what cannot be found any more: {error.what}"
     return run.benchmark, run.benchmark.load(data, check_media=False), note
+
+
+def _differing(run: Run, task: Task, asked: RecordedOptions) -> str:
+    """Why prompts are not those that were sent, as far as files of options are concerned."""
+    if asked.unopened:
+        named = " ".join(f"-T {name}={value}" for name, value in asked.unopened.items())
+        return (
+            "The prompts lack what files hold that the run was made with, as a run folder opens "
+            f"none: name them on the command line, {named}"
+        )
+    used = any(value and names_file(name, task.allowed) for name, value in asked.values.items())
+    if used and run.settings.get("prompt_hash") not in (None, task.prompt_hash):
+        return "The prompts are not those that were sent: their hash in run.json is another"
+    return ""
 
 
 # All that the page of one step shows, looked up and put into words.

@@ -220,6 +220,21 @@ def test_media_are_uploaded_once_and_requests_name_where(
     assert not [*(run / "batch").glob(".requests*")]
 
 
+def test_nothing_is_uploaded_that_its_name_is_not_the_hash_of(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    """The folder of media stands in a run folder, which may be somebody else's."""
+    run, media = tmp_path / "run", tmp_path / "media"
+    write(get_task("omnigui"), source, Recipe(SPECS["gemini"]), run, limit=1, media=media)
+    for path in media.iterdir():
+        path.write_bytes(b"a secret of the user's")
+    with serving("gemini") as (server, jobs, url):
+        with pytest.raises(RunError, match="its name is the SHA-256 of"):
+            submit(run, Place(url))
+        assert not server._wire.files.kept  # type: ignore[attr-defined]
+        assert not jobs.jobs
+
+
 def test_what_vllm_reads_itself_is_submitted_to_nobody(
     source: LoadedDataset, tmp_path: Path
 ) -> None:
@@ -271,5 +286,9 @@ def test_a_key_goes_to_no_address_that_a_run_folder_alone_names(
                 with pytest.raises(UsageError, match=r"no address|no run folder") as error:
                     verb(run)
                 assert error.value.remedy.startswith(option)
+        (tmp_path / "results.jsonl").write_text("")
+        with pytest.raises(UsageError, match="no run folder") as error:
+            read(run, [tmp_path / "results.jsonl"])
+        assert error.value.remedy == "--models x.toml"
         assert not jobs.files
         assert not server.count

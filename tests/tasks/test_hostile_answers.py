@@ -73,6 +73,14 @@ def test_every_profile_judges_every_text_in_no_time(tmp_path: Path, name: str) -
                 assert took < MOST_S, f"{profile.name}, {family}, {size}: {took:.1f} s"
 
 
+@pytest.mark.parametrize("name", benchmarks())
+def test_every_text_is_read_for_histories(name: str) -> None:
+    task = get_task(name)
+    for before, unit, after in (*UNITS.values(), ("", "[", ""), ("", '{"a":', ""), ("", "(", "")):
+        for size in (9, SIZE):
+            task.read(before + unit * (size // len(unit)) + after)
+
+
 BEYOND = (
     '{"action_type": "TAP", "coordinate": [1e400, 0]}',
     '{"action_type": "TAP", "coordinate": ["inf", NaN]}',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from omnidata.actions import Point
+from omnidata.actions import Point, history_text
 from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render
 from omnidata.errors import PredictionError
@@ -130,6 +131,39 @@ def test_a_history_of_predictions_has_pixels_of_the_screen() -> None:
     action = OmniGui("omnigui", {"coordinates": "px"}).read(answer(225, 500), RECEIPT)
     assert action is not None
     assert action.start == (Point(360, 800, "px"),)
+
+
+TAPS = {
+    "omnigui": answer(225, 500),
+    "androidcontrol": '{"action_type": "click", "coordinate": [225, 500]}',
+    "aitw": '{"action_type": "TAP", "coordinate": [225, 500]}',
+    "gui-odyssey": '{"action_type": "CLICK", "coordinate": [225, 500]}',
+    "mind2web": '{"action_type": 4, "click_point": [225, 500]}',
+}
+
+
+@pytest.mark.parametrize("name", TAPS)
+def test_a_history_of_predictions_has_the_place_that_the_model_meant(name: str) -> None:
+    """It named a pixel of 450 x 1000, in which 720 x 1600 were shown."""
+    for space, pair in {"px": (225, 500), "norm1000": (500, 500), "rel": (0.5, 0.5)}.items():
+        task = get_task(name, {"coordinates": space, "history": "predicted"})
+        text = TAPS[name].replace("[225, 500]", f"[{pair[0]}, {pair[1]}]")
+        action = task.read(text, RECEIPT)
+        assert action is not None, (name, space)
+        told = history_text(action, (720, 1600))
+        assert told.endswith(" at [500, 500]"), told
+        in_full = {"parts": [{**SMALL, "width": 720, "height": 1600}]}
+        assert history_text(task.read(text, in_full) or action, (720, 1600)).endswith(
+            " at [313, 313]" if space == "px" else " at [500, 500]"
+        )
+
+
+def test_a_history_names_no_place_where_nobody_knows_the_screen(tmp_path: Path) -> None:
+    task = get_task("androidcontrol", {"coordinates": "px", "history": "predicted"})
+    step = replace(one_step(tmp_path), screen=(0, 0), step_index=1, history_screens=((0, 0),))
+    prompt = str(task.prompt(step, [task.read(TAPS["androidcontrol"])]))
+    assert "Step 0: " in prompt
+    assert "225" not in prompt
 
 
 def test_a_history_of_predictions_has_pixels_of_the_screen_that_the_row_states(

@@ -23,6 +23,7 @@ from omnidata.training.reward_recipes import collinear
 from omnidata.training.rewards import Reward
 from omnidata.types import LoadedDataset, Task
 from tests.goldens.worlds import WORLDS, build
+from tests.linear import Reader, grow
 from tests.loaders import agentstudio, desk
 from tests.metrics.mutations import mutants
 from tests.trees import row, write_rows
@@ -174,6 +175,16 @@ def test_recipes_by_hand(recipe: Any, phone: Path) -> None:
     reward = Reward(get_task("omnigui"), phone, terms=recipe)
     for sample, text, worth in CASES[recipe]:
         assert reward.score(sample, text)["reward"] == pytest.approx(worth), (sample, text)
+
+
+@pytest.mark.parametrize("recipe", CASES)
+def test_recipes_read_every_run_in_linear_time(recipe: Any, phone: Path) -> None:
+    reward = Reward(get_task("omnigui"), phone, terms=recipe)
+    reader = Reader(recipe, lambda text: reward.score(TAP, text), ())
+    units = ("<think>a", "<think>", "</think>", "<think> ", "</think><answer></answer>", " ", "[")
+    for frame in (("", ""), ("<think>", "</answer>")):
+        for unit in units:
+            assert grow(reader, frame, unit, 12_000) is None
 
 
 SPOT = "screenspot_web/0"

@@ -166,7 +166,7 @@ class LocalModel(Model):
         """
         answers: dict[int, Completion] = {}
         kinds = [self._inputs.kind(item.payload) for item in batch]
-        for kind in set(kinds):
+        for kind in dict.fromkeys(kinds):
             chosen = [number for number, found in enumerate(kinds) if found == kind]
             made = await self._in_parts([batch[number] for number in chosen], params)
             answers |= zip(chosen, made, strict=True)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from omnidata.actions import Action, Box, Kind, Screen, Space, centre
+from omnidata.actions import Action, Box, Kind, Point, Screen, Space, centre
 from omnidata.dialects import CannotSayError
 from omnidata.jsontext import BROKEN, as_name, compact, decode, hash_of, whole_number
 from omnidata.loaders.files import Look, RowFiles, images
@@ -20,7 +20,7 @@ from omnidata.loaders.load import Note, RowContext, about, short, size_of
 from omnidata.loaders.row_files import Line, head_of
 from omnidata.loaders.spill import Grouped
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import answer_space, place, point_of
+from omnidata.tasks.coordinates import answer_space, place, point_of, resizing
 from omnidata.tasks.mind2web.rules import (
     CODES,
     SPLITS,
@@ -171,12 +171,21 @@ class Mind2Web(Benchmark):
         return compact(said | ({} if action.kind == "tap" else {"value": action.text or ""}))
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """The action of an answer, or of a line of scores, which has the same fields."""
-        said = read(text, "fixed") or decode(text)
+        """The action of an answer, or of a line of scores, which has the same fields.
+
+        Pixels are those of the screenshot as the model was shown it, which the receipt tells.
+        """
+        try:
+            said = read(text, "fixed") or decode(text)
+        except RecursionError:
+            return None
         if not isinstance(said, dict):
             return None
         name = operation_of(said) if "action_type" in said else said.get("operation")
         point = point_of(said.get("click_point", said.get("point")), self._space)
+        resized = resizing(receipt, (0, 0), where="the step before")
+        if point and resized and point.space == "px":
+            point = Point(*resized.to_screen((point.x, point.y)), "px")
         value = said.get("value")
         start = (point,) if point else ()
         kind = next((kind for kind, operation in _KINDS.items() if operation == name), None)

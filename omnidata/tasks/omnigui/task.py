@@ -566,7 +566,7 @@ def policy(
             expected=f"one of {', '.join(NAMES)}",
         )
     allowed = {"seed"} if name == "random" else set()
-    for option in options.keys() - allowed:
+    for option in sorted(options.keys() - allowed):
         raise UsageError(
             f'baseline:{name} has no option "{option}"',
             where=f"-M {option}={options[option]}",

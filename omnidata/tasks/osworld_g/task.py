@@ -6,6 +6,7 @@ Source: OSWorld-G (Xie et al., 2025), `benchmark/` of its repository, and the Hu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -160,9 +161,10 @@ class OsWorldG(Benchmark):
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """The point, or the end where the answer says that nothing is meant."""
-        for found in objects(text):  # what a line of scores has of an answer
-            if point := point_of(found.get("point"), found.get("space", self._space)):
-                return _DONE if point.x < 0 and point.y < 0 else Action("tap", (point,))
+        with suppress(RecursionError):
+            for found in objects(text):  # what a line of scores has of an answer
+                if point := point_of(found.get("point"), found.get("space", self._space)):
+                    return _DONE if point.x < 0 and point.y < 0 else Action("tap", (point,))
         said = read_point(text, "fixed")
         if said is None or said.point is None:
             return _DONE if said else None

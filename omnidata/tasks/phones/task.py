@@ -216,6 +216,7 @@ Matching = Callable[[Truth, Action, Screen], tuple[bool, bool] | None]
 """Type match and exact match; None for a step that the rule's source leaves out."""
 
 _UNIT: Screen = (1, 1)
+_UNSIZED: Screen = (0, 0)
 
 
 def unsized(
@@ -420,6 +421,13 @@ class PhoneView(View):
         ]
 
 
+def _history_text(action: Action, screen: Screen) -> str:
+    """As `history_text`; without places in pixels where nobody knows the size of the screen."""
+    if min(screen) < 1:
+        action = relative(action, screen, None)
+    return history_text(action, screen if min(screen) > 0 else _UNIT)
+
+
 class PhoneTask(Benchmark):
     """What does the agent do next, given the screen?
 
@@ -545,7 +553,7 @@ class PhoneTask(Benchmark):
         """The conversation for one step; `predicted` is used with `history=predicted` only."""
         past = zip(self.earlier(step, predicted), step.history_screens, strict=False)
         lines = [
-            f"Step {number}: {history_text(action, screen if min(screen) > 0 else (1, 1))}"
+            f"Step {number}: {_history_text(action, screen)}"
             for number, (action, screen) in enumerate(past)
             if action is not None
         ]
@@ -600,9 +608,17 @@ class PhoneTask(Benchmark):
         return lambda step: written(action, step, self.body, self.places, self._space)
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """A model's text as an action, for histories of predictions; None if it is none."""
+        """A model's text as an action, for histories of predictions; None if it is none.
+
+        Pixels are those of the screenshot as the model was shown it, which the receipt tells.
+        """
         answer = parse(text, self.read_prompted, command=self.command)
-        return None if isinstance(answer, ParseFailure) else self.past(answer.action)
+        if isinstance(answer, ParseFailure):
+            return None
+        action = answer.action
+        if resized := resizing(receipt, _UNSIZED, where="the step before"):
+            action = relative(action, resized.original, resized)
+        return self.past(action)
 
     def past(self, action: Action) -> Action | None:
         """An action as histories show it; None for a swipe of which nobody says where it goes."""

@@ -1,0 +1,54 @@
+"""How much of an answer is read: a model that repeats itself without end says nothing more.
+
+What came is recorded whole. Readers take time linear in what they are given, and are given no more
+than the longest answer that a model writes on purpose; the verdict says where that was less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, Final
+
+import msgspec
+
+from omnidata.types import Step, Verdict
+
+LONGEST: Final = 1 << 20
+"""Characters of an answer that are read: 131,072 tokens, above the most that models write (128,000
+of OpenAI's and Anthropic's in 2026), of eight characters each, twice those of English prose."""
+
+Judging = Callable[[Any, Step, str, Mapping[str, Any] | None], Verdict]
+Reading = Callable[[Any, str, Mapping[str, Any] | None], Any]
+
+
+def judge_beginning(judge: Judging) -> Judging:
+    """A profile's method `judge` that reads no more than the beginning of an answer, and says so.
+
+    Args:
+        judge: the method.
+    """
+
+    @wraps(judge)
+    def call(self: Any, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        if len(text) <= LONGEST:
+            return judge(self, step, text, receipt)
+        found = judge(self, step, text[:LONGEST], receipt)
+        told = f"only the first {LONGEST:,} of {len(text):,} characters were read"
+        return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, told))))
+
+    return call
+
+
+def read_beginning(read: Reading) -> Reading:
+    """A benchmark's method `read` that reads no more than the beginning of an answer.
+
+    Args:
+        read: the method.
+    """
+
+    @wraps(read)
+    def call(self: Any, text: str, receipt: Mapping[str, Any] | None = None) -> Any:
+        return read(self, text[:LONGEST], receipt)
+
+    return call
