@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from omnidata import registry
 from omnidata.errors import Finding, MediaError, MediaFault, Severity, StoreError, counted
-from omnidata.loaders.files import refuse_closed
+from omnidata.loaders.files import pictures_turned, refuse_closed
 from omnidata.loaders.instructions import foreign
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
 from omnidata.run.engines import Cluster, Lost, each
@@ -221,6 +221,15 @@ class MediaChecks:
             "none of the media that the rows name exists",
             "screenshots, clips and audio",
         )
+
+    def turned(self) -> Finding | None:
+        """The one finding for pictures that lie turned in their files; None if there are none."""
+        users = [
+            self._users[name][0]
+            for name, found in self._outcomes.items()
+            if isinstance(found, Probe) and found.turned and name in self._users
+        ]
+        return pictures_turned(len(users), users) if users else None
 
     def of_episode(self, steps: Sequence[Step]) -> Iterator[Finding]:
         """Everything about the media of one episode, by step."""
@@ -579,3 +588,5 @@ def _judged(
         yield from check_annotations(steps, language=language)
         if absent is None:
             yield from checks.of_episode(steps)
+    if (turned := checks.turned()) is not None:
+        yield turned

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +13,8 @@ from omnidata.errors import MediaError, MissingMediaError
 from omnidata.media.containers import audio_stream, broken, decode, video_stream
 from omnidata.media.decoding import samples
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
-from omnidata.media.picture import image, image_size
-from omnidata.media.storage import InMemoryMedia, opened, read_bytes, stored
+from omnidata.media.picture import image, image_size, picture_info
+from omnidata.media.storage import InMemoryMedia, opened, read_bytes
 from omnidata.media.truncation import corruption, cut_short
 from omnidata.types import MediaRef, VideoSegment
 
@@ -66,6 +65,7 @@ class Probe:
         audio: by its samples, not by its streams; for a picture None.
         pixels: SHA-256 of a picture's size and RGB pixels.
         blank: whether all pixels of a picture are the same.
+        turned: whether a picture lies turned in its file (`PictureInfo.turned`).
     """
 
     codec: str | None = None
@@ -82,6 +82,7 @@ class Probe:
     audio: AudioState | None = None
     pixels: str | None = None
     blank: bool | None = None
+    turned: bool | None = None
 
 
 def probe(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
@@ -149,22 +150,15 @@ def _picture(ref: MediaRef, budget: Budget) -> Probe:
     height, width = pixels.shape[:2]
     digest = hashlib.sha256(f"{width} {height} ".encode())
     digest.update(pixels.data)
+    about = picture_info(ref, budget=budget)
     return Probe(
-        codec=_format(ref, budget),
+        codec=about.format or None,
         width=width,
         height=height,
         pixels=digest.hexdigest(),
         blank=bool((pixels == pixels[0, 0]).all()),
+        turned=about.turned,
     )
-
-
-def _format(ref: MediaRef, budget: Budget) -> str | None:
-    """By the content: a name may end in anything."""
-    from PIL import Image
-
-    found = stored(ref, budget=budget)
-    with Image.open(io.BytesIO(found) if isinstance(found, bytes) else found) as picture:
-        return picture.format and picture.format.lower()
 
 
 def _clip(ref: MediaRef, budget: Budget) -> Probe:

@@ -26,7 +26,7 @@ from omnidata.media.containers import open_container, read_cut
 from omnidata.media.encoding import png
 from omnidata.media.parquet_pages import fetch_chunk, look, open_parquet
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, place, resolve
-from omnidata.media.picture_file import read_marked
+from omnidata.media.picture_file import read_marked, read_upright
 from omnidata.types import ByteRange, MediaRef, ParquetLocation, VideoSegment
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
-    """The file of a medium, or its bytes where it has none.
+    """The file of a medium, or its bytes where it has none; `read_bytes` turns pictures upright.
 
     Raises:
         MediaError: as `resolve`, or the file that holds it is broken or lacks it, or it is no
@@ -318,7 +318,20 @@ def opened(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
 
 
 def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
-    """The medium as it is, for models that take it undecoded.
+    """The medium's bytes, for models that take it undecoded.
+
+    They are those of its file, except for a picture that lies turned in its file (EXIF): that is an
+    upright PNG.
+
+    Raises:
+        MediaError: as `stored`, or a turned picture cannot be decoded.
+    """
+    content = read_stored(ref, budget=budget)
+    return read_upright(content, ref, budget) if ref.kind == "image" else content
+
+
+def read_stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
+    """The medium's bytes as they lie there, of which hashes of files are taken.
 
     Raises:
         MediaError: as `stored`.

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from omnidata.errors import MediaError
-from omnidata.media import in_threads
+from omnidata.media import in_threads, picture_info
 from omnidata.storage import StagedFolder, atomic_write
-from omnidata.types import Progress
+from omnidata.types import MediaRef, Progress
 from omnidata.viewer.html import Pages, asset, encoded
 from omnidata.viewer.media_index import InFolder, InOneFile, content, file_of, name_of, thumbnail
 from omnidata.viewer.report_data import Book
@@ -179,10 +179,13 @@ def _write(book: Book, out: Path, folder: Path, progress: Progress) -> None:
 
 
 def _copies(book: Book, folder: Path) -> dict[int, str]:
-    """Write what has no file of its own: sound that a row holds, and cells of Parquet files."""
+    """Write what has no file of its own: sound that a row holds, and cells of Parquet files.
+
+    A picture that lies turned in its file is written too, upright.
+    """
     found = {}
     for number, ref in enumerate(book.shelf.refs):
-        if ref.inline is None and ref.cell is None:
+        if not (ref.inline is not None or ref.cell is not None or _is_turned(ref)):
             continue
         try:
             data, mime = content(ref)
@@ -191,3 +194,10 @@ def _copies(book: Book, folder: Path) -> dict[int, str]:
         found[number] = name_of(number, mime)
         (folder / found[number]).write_bytes(data)
     return found
+
+
+def _is_turned(ref: MediaRef) -> bool:
+    try:
+        return ref.kind == "image" and picture_info(ref).turned
+    except MediaError:
+        return False

@@ -164,18 +164,21 @@ def test_a_picture_that_is_resized_shows_the_whole_screen(data: Path, tmp_path: 
     assert np.abs(media.resized(before, (84, 168)).astype(int) - pixels).max() == 0
 
 
-def test_a_picture_that_asks_to_be_turned_is_written_without_the_mark(tmp_path: Path) -> None:
-    """Trainers that obey the mark would turn the picture under its target."""
+def test_a_picture_that_asks_to_be_turned_is_written_upright_without_the_tag(
+    tmp_path: Path,
+) -> None:
+    """Trainers that obey the tag and those that do not see one picture."""
     data = tree(tmp_path / "data", actions=[TAP])
     path = folder(data) / "1.png"
     with Image.open(path) as picture:
+        upright = np.asarray(picture.convert("RGB"))
         exif = picture.getexif()
         exif[0x0112] = 6
-        picture.save(path, exif=exif)
+        picture.transpose(Image.Transpose.ROTATE_90).save(path, exif=exif)
     written(data, tmp_path / "out")
     with Image.open(tmp_path / "out" / rows(tmp_path / "out")[0]["images"][0]) as picture:
         assert picture.getexif().get(0x0112, 1) == 1
-        assert picture.size == SIZE
+        assert np.array_equal(np.asarray(picture), upright)
 
 
 @pytest.mark.parametrize("name", ["2.png", "2.mp4", "2.wav"])
