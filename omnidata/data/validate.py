@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from omnidata import registry
 from omnidata.errors import Finding, MediaError, MediaFault, Severity, StoreError, counted
-from omnidata.loaders.files import pictures_turned, refuse_closed
+from omnidata.loaders.files import media_turned, refuse_closed
 from omnidata.loaders.instructions import foreign
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
 from omnidata.run.engines import Cluster, Lost, each
@@ -223,13 +223,15 @@ class MediaChecks:
         )
 
     def turned(self) -> Finding | None:
-        """The one finding for pictures that lie turned in their files; None if there are none."""
-        users = [
-            self._users[name][0]
-            for name, found in self._outcomes.items()
-            if isinstance(found, Probe) and found.turned and name in self._users
-        ]
-        return pictures_turned(len(users), users) if users else None
+        """The one finding for media that lie turned in their files; None if there are none."""
+        users: list[str] = []
+        counts: Counter[str] = Counter()
+        for ref in references(self._source.steps):
+            found = self._outcomes.get(key(ref))
+            if isinstance(found, Probe) and found.turned:
+                users.append(self._users[key(ref)][0])
+                counts[ref.kind] += 1
+        return media_turned(counts, list(dict.fromkeys(users))) if users else None
 
     def of_episode(self, steps: Sequence[Step]) -> Iterator[Finding]:
         """Everything about the media of one episode, by step."""

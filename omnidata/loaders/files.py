@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from omnidata import mirror
 from omnidata.actions import Screen
-from omnidata.errors import DataError, Finding, MediaError, MissingMediaError
+from omnidata.errors import DataError, Finding, MediaError, MissingMediaError, counted
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
 from omnidata.jsontext import AT_ONCE, is_json_array, json_file, json_items, json_lines
 from omnidata.media import around, closed, is_mirrored, picture_info, resolve, unread_zip, unsafe
@@ -373,14 +373,14 @@ def check_media_files(
     if not any(seen.there for seen in _looked_at(steps, always_shown)):
         note(media_absent(steps))
         return
-    turned = []
+    turned: list[str] = []
     for seen in _looked_at(steps, always_shown):
         if seen.problem is not None:
             note(seen.problem)
         if seen.turned:
             turned.append(seen.step.sample_id)
     if turned:
-        note(pictures_turned(len(turned), turned))
+        note(media_turned(Counter(image=len(turned)), turned))
 
 
 class _Seen(NamedTuple):
@@ -488,21 +488,22 @@ def medium_broken(step: Step, role: str, what: str, expected: str) -> Finding:
     )
 
 
-def pictures_turned(count: int, sample_ids: Sequence[str]) -> Finding:
-    """The one finding for pictures that lie turned in their files.
+def media_turned(counts: Mapping[str, int], sample_ids: Sequence[str]) -> Finding:
+    """The one finding for pictures and clips that lie turned in their files.
 
     Args:
-        count: of the pictures.
+        counts: of the media, by kind.
         sample_ids: of steps that have them, at least one.
     """
-    lie = "picture has" if count == 1 else "pictures have"
+    nouns = {"image": "picture", "video": "clip"}
+    told = [counted(counts[kind], noun) for kind, noun in nouns.items() if counts.get(kind)]
     return Finding(
-        "picture-turned",
+        "media-turned",
         "warning",
         sample_ids[0],
-        f"{count} {lie} an orientation tag (EXIF)",
-        "pictures that lie in their files as they are shown",
-        "nothing, if the targets were made on pictures as viewers show them: so they are read; "
+        f"{' and '.join(told)} with an orientation tag (EXIF, display matrix)",
+        "media that lie in their files as they are shown",
+        "nothing, if the targets were made on media as viewers show them: so they are read; "
         "else remove the tags",
         tuple(sample_ids),
     )

@@ -22,7 +22,7 @@ from omnidata import mirror
 from omnidata.errors import MediaError, MediaFault, StoreError
 from omnidata.files import ANY, check_file, open_parts
 from omnidata.media.beginning import beginning
-from omnidata.media.containers import open_container, read_cut
+from omnidata.media.containers import is_turned, open_container, read_cut
 from omnidata.media.encoding import png
 from omnidata.media.parquet_pages import fetch_chunk, look, open_parquet
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, place, resolve
@@ -46,9 +46,11 @@ class InMemoryMedia(MediaRef):
 
     Attributes:
         content: the bytes.
+        as_stored: whether they are those of its file, not written anew to be upright.
     """
 
     content: bytes = field(default=b"", repr=False, compare=False)
+    as_stored: bool = field(default=True, repr=False, compare=False)
 
 
 # Any stretch of a large file, gzip or not, without unpacking it from its beginning every time.
@@ -320,14 +322,34 @@ def opened(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
 def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
     """The medium's bytes, for models that take it undecoded.
 
-    They are those of its file, except for a picture that lies turned in its file (EXIF): that is an
-    upright PNG.
+    They are those of its file, except for a medium that lies turned in its file (see `upright`).
 
     Raises:
-        MediaError: as `stored`, or a turned picture cannot be decoded.
+        MediaError: as `stored`, or a turned medium cannot be decoded.
     """
-    content = read_stored(ref, budget=budget)
-    return read_upright(content, ref, budget) if ref.kind == "image" else content
+    return upright(ref, read_stored(ref, budget=budget), budget)
+
+
+def upright(ref: MediaRef, content: bytes, budget: Budget) -> bytes:
+    """A medium as it is shown, without a tag that asks to turn it, which not every reader obeys.
+
+    Args:
+        ref: whose bytes they are.
+        content: as stored.
+        budget: limits.
+
+    Returns:
+        The same object for what is stored upright; else a PNG of a picture with an orientation tag
+        (EXIF), an MP4 of a clip with a display matrix.
+
+    Raises:
+        MediaError: it is turned, and cannot be decoded.
+    """
+    if ref.kind == "image":
+        return read_upright(content, ref, budget)
+    if ref.kind == "video" and is_turned(content, ref, budget):
+        return beginning(replace(ref, until=1.0), content, budget)
+    return content
 
 
 def read_stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:

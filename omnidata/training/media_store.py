@@ -407,9 +407,7 @@ class _Writer:
     ) -> File:
         """The medium's own bytes: a hard link to its file where there is one, else a copy."""
         file = _named(held.content, _SUFFIXES.get(form, form), width, height)
-        source = None if self.copy else media.linkable(ref)
-        if source is not None and ref.kind == "image" and media.picture_info(ref).turned:
-            source = None  # the file shows the picture as it lies, and trainers differ
+        source = None if self.copy or not held.as_stored else media.linkable(ref)
         if source is not None and not self.is_whole(file):
             with suppress(OSError):  # another disk, another owner, another file system: a copy then
                 os.link(source, self.root / file.name)

@@ -1,4 +1,4 @@
-"""A picture with an orientation tag is what viewers show, wherever it is read."""
+"""A medium with an orientation tag is what viewers show, wherever it is read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import av
 import datasets
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,16 @@ from omnidata.adapters.render import render
 from omnidata.data.convert import convert
 from omnidata.data.validate import validate
 from omnidata.files import following
-from omnidata.media import image, image_size, probe, read_bytes
+from omnidata.media import (
+    encode_mp4,
+    frames,
+    hold,
+    image,
+    image_size,
+    media_info,
+    probe,
+    read_bytes,
+)
 from omnidata.registry import get_task
 from omnidata.run.evaluate import evaluate
 from omnidata.run.media_stamps import stamps
@@ -39,7 +49,10 @@ from omnidata.types import (
     Message,
     ParquetLocation,
     Part,
+    VideoSegment,
 )
+from tests.data.segment.films import turn
+from tests.export.small import TAP, folder, load, rows, tree, written
 
 WIDTH, HEIGHT = 40, 64
 TAG = 0x0112
@@ -213,13 +226,81 @@ def test_a_stamp_is_that_of_the_bytes_as_they_lie_there(tmp_path: Path) -> None:
         assert found["screenshot"]["sha256"] == hashlib.sha256(content).hexdigest()
 
 
+QUARTERS = {
+    (1, 0, 0, 1): [],
+    (0, 1, -1, 0): ["transpose", "left_right"],  # clockwise
+    (-1, 0, 0, -1): ["left_right", "up_down"],
+    (0, -1, 1, 0): ["transpose", "up_down"],
+    (-1, 0, 0, 1): ["left_right"],
+    (1, 0, 0, -1): ["up_down"],
+    (0, 1, 1, 0): ["transpose"],
+    (0, -1, -1, 0): ["transpose", "left_right", "up_down"],
+}
+"""What players do to a frame for a display matrix (ISO 14496-12, 8.3.2)."""
+
+
+def turn_by_hand(pixels: npt.NDArray[np.uint8], matrix: tuple[int, ...]) -> Any:
+    turns: dict[str, Any] = {
+        "transpose": lambda each: each.swapaxes(0, 1),
+        "left_right": lambda each: each[:, ::-1],
+        "up_down": lambda each: each[::-1],
+    }
+    for name in QUARTERS[matrix]:
+        pixels = turns[name](pixels)
+    return pixels
+
+
+@pytest.mark.parametrize("matrix", QUARTERS)
+def test_frames_of_a_clip_are_turned_as_players_turn_them(
+    tmp_path: Path, matrix: tuple[int, ...]
+) -> None:
+    plain = MediaRef("video", tmp_path, "plain.mp4")
+    sound = np.zeros(16_000, np.float32)
+    shown = np.repeat(drawn()[None], 30, 0)
+    (tmp_path / "plain.mp4").write_bytes(encode_mp4(shown, fps=30, crf=1, sound=sound))
+    (tmp_path / "turned.mp4").write_bytes((tmp_path / "plain.mp4").read_bytes())
+    turn(tmp_path / "turned.mp4", matrix)
+    clip = MediaRef("video", tmp_path, "turned.mp4")
+    before, after = frames(plain, num_frames=2).pixels, frames(clip, num_frames=2).pixels
+    wanted = turn_by_hand(before[0], matrix)
+    assert np.array_equal(after[0], wanted)
+    found, about = probe(clip), media_info(hold(clip))
+    size = wanted.shape[1], wanted.shape[0]
+    assert (found.width, found.height, found.turned) == (*size, matrix != (1, 0, 0, 1))
+    assert (about.width, about.height) == size
+    content = read_bytes(clip)
+    assert (content == (tmp_path / "turned.mp4").read_bytes()) == (matrix == (1, 0, 0, 1))
+    with av.open(io.BytesIO(content)) as container:  # by a reader that obeys no matrix
+        assert len(container.streams.audio) == 1
+        assert container.streams.video[0].frames == 30
+        first = next(container.decode(video=0)).to_ndarray(format="rgb24")
+    assert np.abs(first.astype(int) - wanted).mean() < 3
+    cut = MediaRef("image", tmp_path, "shot.png", cell=VideoSegment("turned.mp4", 0.5, 0.5))
+    assert np.abs(image(cut).pixels.astype(int) - wanted).mean() < 3
+
+
+def test_a_clip_that_is_turned_is_counted_and_exported_upright(tmp_path: Path) -> None:
+    data = tree(tmp_path / "data", actions=[TAP])
+    turn(folder(data) / "1.mp4", (-1, 0, 0, -1))
+    found = validate(load(data), workers=0).findings[-1]
+    assert (found.code, found.what[:6]) == ("media-turned", "1 clip")
+    written(data, tmp_path / "out")
+    (video,) = rows(tmp_path / "out")[0]["videos"]
+    content = (tmp_path / "out" / video).read_bytes()
+    assert content != (folder(data) / "1.mp4").read_bytes()
+    wanted = frames(MediaRef("video", folder(data), "1.mp4"), num_frames=1).pixels[0]
+    with av.open(io.BytesIO(content)) as container:
+        first = next(container.decode(video=0)).to_ndarray(format="rgb24")
+    assert np.abs(first.astype(int) - wanted).mean() < 8
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> LoadedDataset:
     """Two steps: a picture with a tag, and one without."""
     (tmp_path / "data" / "images").mkdir(parents=True)
     write(tmp_path / "data" / "images" / "turned.jpg", 6)
     Image.fromarray(drawn()).save(tmp_path / "data" / "images" / "plain.png")
-    rows = [
+    lines = [
         {
             "image_path": name,
             "goal": "Press the red button",
@@ -229,7 +310,7 @@ def source(tmp_path: Path) -> LoadedDataset:
         }
         for number, name in enumerate(("turned.jpg", "plain.png"))
     ]
-    text = "".join(json.dumps(row) + "\n" for row in rows)
+    text = "".join(json.dumps(row) + "\n" for row in lines)
     (tmp_path / "data" / "rows.jsonl").write_text(text)
     return get_task("androidcontrol").load(tmp_path / "data")
 
@@ -237,8 +318,8 @@ def source(tmp_path: Path) -> LoadedDataset:
 def test_one_finding_counts_the_pictures(source: LoadedDataset) -> None:
     for findings in (source.findings, validate(source, workers=0).findings[-1:]):
         (found,) = findings
-        assert (found.code, found.severity) == ("picture-turned", "warning")
-        assert found.what == "1 picture has an orientation tag (EXIF)"
+        assert (found.code, found.severity) == ("media-turned", "warning")
+        assert found.what == "1 picture with an orientation tag (EXIF, display matrix)"
         assert found.sample_ids == ("1/0",)
 
 
@@ -257,12 +338,12 @@ def test_an_export_holds_upright_pictures_without_a_tag(
         out,
         Options(format="trl", shares={"train": 1.0}, copy=copy),
     )
-    rows = [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
-    for row in rows:
+    found = rows(out)
+    for row in found:
         content = (out / row["images"][0]).read_bytes()
         assert is_upright(decoded(content))
-    assert rows[0]["completion"] == rows[1]["completion"]
-    answer = json.loads(rows[0]["completion"][0]["content"][0]["text"])
+    assert found[0]["completion"] == found[1]["completion"]
+    answer = json.loads(found[0]["completion"][0]["content"][0]["text"])
     assert answer["coordinate"] == [
         round(1000 * BUTTON[0] / WIDTH),
         round(1000 * BUTTON[1] / HEIGHT),
@@ -274,10 +355,10 @@ def test_datasets_shows_a_converted_picture_in_the_size_of_its_screen(
     source: LoadedDataset, tmp_path: Path, embed: bool
 ) -> None:
     convert(source, tmp_path / "repo", embed=embed)
-    rows = datasets.load_dataset(
+    shown = datasets.load_dataset(
         str(tmp_path / "repo"), split="test", cache_dir=str(tmp_path / "cache")
     )
-    for row in rows.cast_column("screenshot", datasets.Image()):
+    for row in shown.cast_column("screenshot", datasets.Image()):
         assert is_upright(np.asarray(row["screenshot"].convert("RGB")))
         assert (row["screen_width"], row["screen_height"]) == (WIDTH, HEIGHT)
     with following([source.root]):
