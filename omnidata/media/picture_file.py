@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from omnidata.actions import Screen
 from omnidata.errors import MediaError, StoreError
@@ -198,7 +198,7 @@ def _sideways() -> frozenset[Transpose]:
     )
 
 
-def _turn(info: Mapping[str, object]) -> Transpose | None:
+def _turn(info: Mapping[Any, Any]) -> Transpose | None:
     """What turns a picture upright by its tags; None where there is nothing to do.
 
     An unreadable tag says nothing, as in viewers. EXIF counts before XMP, as in Pillow.
@@ -215,7 +215,7 @@ def _turn(info: Mapping[str, object]) -> Transpose | None:
     return turns[number - 1] if 1 <= number <= len(turns) else None
 
 
-def _orientation(info: Mapping[str, object]) -> int:
+def _orientation(info: Mapping[Any, Any]) -> int:
     """The number of the first tag that can be read; 0 if there is none."""
     block = info.get(_EXIF)
     if block is None and isinstance(profile := info.get(_PROFILE), str):

@@ -165,7 +165,8 @@ def _clip(ref: MediaRef, budget: Budget) -> Probe:
     with opened(ref, budget) as container:
         video = video_stream(container, ref, budget, None)
         moves = _Moves(video)
-        times, stays, turn = [], 0.0, Turn()
+        times: list[float] = []
+        stays, turn = 0.0, Turn()
         for _, seconds, frame in decode(container, video, ref, budget):
             turn = turn if times else turn_of(frame)
             times.append(seconds)

@@ -454,13 +454,13 @@ def test_a_prompt_without_sound_does_not_speak_of_it(
     form: str, before: str, after: str, data: Path, tmp_path: Path
 ) -> None:
     """`--drop-audio` gives the prompts of `-T modalities` without the sound."""
-    options = {"prompts": form} if form == "trl-grpo" else {}
+    options: dict[str, Any] = {"prompts": form} if form == "trl-grpo" else {}
     options |= {"format": "trl" if options else form, "drop_audio": True, "video": "frames"}
     done = export(
         get_task("omnigui", {"modalities": before}),
         load(data),
         tmp_path / "out",
-        Options(shares={"train": 1.0}, **options),  # type: ignore[arg-type]  # options by name
+        Options(shares={"train": 1.0}, **options),
     )
     assert {spoken_of(row) for row in rows(tmp_path / "out")} == {after}
     fewer = get_task("omnigui", {"modalities": before.replace("A", "")})
@@ -470,7 +470,7 @@ def test_a_prompt_without_sound_does_not_speak_of_it(
         fewer,
         load(data),
         tmp_path / "fewer",
-        Options(shares={"train": 1.0}, **{**options, "drop_audio": False}),  # type: ignore[arg-type]
+        Options(shares={"train": 1.0}, **{**options, "drop_audio": False}),
     )
     assert rows(tmp_path / "out") == rows(tmp_path / "fewer")
 

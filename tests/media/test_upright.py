@@ -158,7 +158,7 @@ def test_a_png_may_keep_its_tag_anywhere(tmp_path: Path, add: Any) -> None:
     lying(6).save(path)
     add(path)
     with Image.open(path) as picture:  # what others see
-        assert ImageOps.exif_transpose(picture).size == (WIDTH, HEIGHT)  # type: ignore[union-attr]
+        assert ImageOps.exif_transpose(picture).size == (WIDTH, HEIGHT)
     assert image_size(ref(path)) == (WIDTH, HEIGHT)
     assert is_upright(image(ref(path)).pixels)
     assert is_upright(decoded(read_bytes(ref(path))))
@@ -226,7 +226,7 @@ def test_a_stamp_is_that_of_the_bytes_as_they_lie_there(tmp_path: Path) -> None:
         assert found["screenshot"]["sha256"] == hashlib.sha256(content).hexdigest()
 
 
-QUARTERS = {
+QUARTERS: dict[tuple[int, ...], list[str]] = {
     (1, 0, 0, 1): [],
     (0, 1, -1, 0): ["transpose", "left_right"],  # clockwise
     (-1, 0, 0, -1): ["left_right", "up_down"],
@@ -270,7 +270,7 @@ def test_frames_of_a_clip_are_turned_as_players_turn_them(
     assert (about.width, about.height) == size
     content = read_bytes(clip)
     assert (content == (tmp_path / "turned.mp4").read_bytes()) == (matrix == (1, 0, 0, 1))
-    with av.open(io.BytesIO(content)) as container:  # by a reader that obeys no matrix
+    with av.open(io.BytesIO(content), "r") as container:  # by a reader that obeys no matrix
         assert len(container.streams.audio) == 1
         assert container.streams.video[0].frames == 30
         first = next(container.decode(video=0)).to_ndarray(format="rgb24")
@@ -289,7 +289,7 @@ def test_a_clip_that_is_turned_is_counted_and_exported_upright(tmp_path: Path) -
     content = (tmp_path / "out" / video).read_bytes()
     assert content != (folder(data) / "1.mp4").read_bytes()
     wanted = frames(MediaRef("video", folder(data), "1.mp4"), num_frames=1).pixels[0]
-    with av.open(io.BytesIO(content)) as container:
+    with av.open(io.BytesIO(content), "r") as container:
         first = next(container.decode(video=0)).to_ndarray(format="rgb24")
     assert np.abs(first.astype(int) - wanted).mean() < 8
 

@@ -196,7 +196,7 @@ def test_a_moment_within_the_recording_changes_nothing(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.jsonl", tap(1.0), tap(2.0))
     plain = segment(recording, log, tmp_path / "plain")
     for until in ("last-action", 1.5):
-        made = segment(recording, log, tmp_path / f"out{until}", cut=Cut(until=until))  # type: ignore[arg-type]
+        made = segment(recording, log, tmp_path / f"out{until}", cut=Cut(until=until))
         assert made == plain
         assert same_files(tmp_path / f"out{until}", tmp_path / "plain")
 
