@@ -105,11 +105,17 @@ def file_of(ref: MediaRef) -> Path | None:
         path = resolve(ref).resolve()
         with path.open("rb") as file:
             mime = mime_of(ref.kind, file.read(HEAD))
-        if mime and ref.kind == "image" and picture_info(ref).turned:
-            return None
     except (MediaError, OSError):
         return None
-    return path if mime and is_named_so(path, mime) else None
+    return path if mime and is_named_so(path, mime) and not is_turned(ref) else None
+
+
+def is_turned(ref: MediaRef) -> bool:
+    """Whether it is a picture that lies turned in its file, as far as that can be opened."""
+    try:
+        return ref.kind == "image" and picture_info(ref).turned
+    except MediaError:
+        return False
 
 
 def link(path: Path, folder: Path) -> str:

@@ -11,11 +11,19 @@ from pathlib import Path
 from typing import Final
 
 from omnidata.errors import MediaError
-from omnidata.media import in_threads, picture_info
+from omnidata.media import in_threads
 from omnidata.storage import StagedFolder, atomic_write
-from omnidata.types import MediaRef, Progress
+from omnidata.types import Progress
 from omnidata.viewer.html import Pages, asset, encoded
-from omnidata.viewer.media_index import InFolder, InOneFile, content, file_of, name_of, thumbnail
+from omnidata.viewer.media_index import (
+    InFolder,
+    InOneFile,
+    content,
+    file_of,
+    is_turned,
+    name_of,
+    thumbnail,
+)
 from omnidata.viewer.report_data import Book
 
 MOST_HELD: Final = 24 * 1024**2
@@ -185,7 +193,7 @@ def _copies(book: Book, folder: Path) -> dict[int, str]:
     """
     found = {}
     for number, ref in enumerate(book.shelf.refs):
-        if not (ref.inline is not None or ref.cell is not None or _is_turned(ref)):
+        if not (ref.inline is not None or ref.cell is not None or is_turned(ref)):
             continue
         try:
             data, mime = content(ref)
@@ -194,10 +202,3 @@ def _copies(book: Book, folder: Path) -> dict[int, str]:
         found[number] = name_of(number, mime)
         (folder / found[number]).write_bytes(data)
     return found
-
-
-def _is_turned(ref: MediaRef) -> bool:
-    try:
-        return ref.kind == "image" and picture_info(ref).turned
-    except MediaError:
-        return False

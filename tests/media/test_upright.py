@@ -53,6 +53,7 @@ from omnidata.types import (
 )
 from tests.data.segment.films import turn
 from tests.export.small import TAP, folder, load, rows, tree, written
+from tests.report.test_view import served
 
 WIDTH, HEIGHT = 40, 64
 TAG = 0x0112
@@ -378,3 +379,11 @@ def test_pages_show_the_upright_picture_to_every_browser(
     assert f"media/{copied.name}" in page
     assert 'turned.jpg"' not in page
     assert "plain.png" in (tmp_path / "pages" / "steps" / "1.html").read_text()
+
+
+def test_a_server_of_pages_gives_the_upright_picture(source: LoadedDataset) -> None:
+    with served("androidcontrol", source.root) as server:
+        status, headers, content = server.ask("/media/0")
+        assert (status, headers["Content-Type"]) == (200, "image/png")
+        assert is_upright(decoded(content))
+        assert server.ask("/media/1")[2] == (source.root / "images" / "plain.png").read_bytes()
