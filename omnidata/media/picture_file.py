@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import re
 import struct
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +38,9 @@ MOST_SCANS = 20
 scans; one of kilobytes may have hundreds, each of which takes as long as the picture."""
 
 _SCAN = b"\xff\xda"
+
+# Pillow warns of tags that we read ourselves; a filter for a while would be no thread's own.
+warnings.filterwarnings("ignore", "Corrupt EXIF data", UserWarning, r"PIL\.")
 
 
 @dataclass(frozen=True, slots=True)

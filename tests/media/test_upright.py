@@ -6,6 +6,8 @@ import hashlib
 import io
 import json
 import struct
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -387,3 +389,15 @@ def test_a_server_of_pages_gives_the_upright_picture(source: LoadedDataset) -> N
         assert (status, headers["Content-Type"]) == (200, "image/png")
         assert is_upright(decoded(content))
         assert server.ask("/media/1")[2] == (source.root / "images" / "plain.png").read_bytes()
+
+
+def test_pillow_does_not_warn_the_user_of_broken_tags(tmp_path: Path) -> None:
+    Image.fromarray(drawn()).save(tmp_path / "a.jpg", exif=tag(3).tobytes()[:-8])
+    program = (
+        "import sys; from pathlib import Path; from omnidata.media import image_size\n"
+        "from omnidata.types import MediaRef\n"
+        "print(image_size(MediaRef('image', Path(sys.argv[1]), 'a.jpg')))"
+    )
+    command = [sys.executable, "-W", "error", "-c", program, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (f"({WIDTH}, {HEIGHT})\n", "")
