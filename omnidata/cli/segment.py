@@ -56,6 +56,14 @@ def segment(
         str | None,
         typer.Option(metavar="START:END", help="Use only this part of the recording, in seconds."),
     ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SECONDS|last-action",
+            help="The screen stood still until then: hold the last frame. For recorders that write "
+            "a frame only when the screen changes.",
+        ),
+    ] = None,
     app: Annotated[
         str | None, typer.Option(help="The app; like all names it beats the log.")
     ] = None,
@@ -98,7 +106,7 @@ def segment(
     from omnidata.loaders.action_log import Labels
 
     _check(places, recordings, episode, workers, cluster)
-    cut = cut_of("--".__add__, offset=offset, lead=lead, max_clip=max_clip, trim=trim)
+    cut = cut_of("--".__add__, offset=offset, lead=lead, max_clip=max_clip, trim=trim, until=until)
     labels = Labels(
         app=app,
         episode=episode,

@@ -133,7 +133,7 @@ def columns(
             row[role] = {"path": path}
         if known.state in ("missing", "unsafe"):
             continue
-        content = _waveform(ref) if ref.inline is not None else _content(ref)
+        content = _waveform(ref) if ref.inline is not None else _content(ref, embed=embed)
         if content is None:
             continue
         entry |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
@@ -142,10 +142,10 @@ def columns(
     return {**row, "media": listed}
 
 
-def _content(ref: MediaRef) -> bytes | None:
-    """The bytes; None for what is too large or may not be read."""
+def _content(ref: MediaRef, *, embed: bool) -> bytes | None:
+    """The bytes, of a linked file as they lie there; None if too large or not to be read."""
     try:
-        return media.read_bytes(ref)
+        return media.read_bytes(ref) if embed else media.read_stored(ref)
     except MediaError:
         return None
 

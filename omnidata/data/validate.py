@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from omnidata import registry
 from omnidata.errors import Finding, MediaError, MediaFault, Severity, StoreError, counted
-from omnidata.loaders.files import refuse_closed
+from omnidata.loaders.files import media_turned, refuse_closed
 from omnidata.loaders.instructions import foreign
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
 from omnidata.run.engines import Cluster, Lost, each
@@ -221,6 +221,17 @@ class MediaChecks:
             "none of the media that the rows name exists",
             "screenshots, clips and audio",
         )
+
+    def turned(self) -> Finding | None:
+        """The one finding for media that lie turned in their files; None if there are none."""
+        users: list[str] = []
+        counts: Counter[str] = Counter()
+        for ref in references(self._source.steps):
+            found = self._outcomes.get(key(ref))
+            if isinstance(found, Probe) and found.turned:
+                users.append(self._users[key(ref)][0])
+                counts[ref.kind] += 1
+        return media_turned(counts, list(dict.fromkeys(users))) if users else None
 
     def of_episode(self, steps: Sequence[Step]) -> Iterator[Finding]:
         """Everything about the media of one episode, by step."""
@@ -579,3 +590,5 @@ def _judged(
         yield from check_annotations(steps, language=language)
         if absent is None:
             yield from checks.of_episode(steps)
+    if (turned := checks.turned()) is not None:
+        yield turned

@@ -43,6 +43,9 @@ DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 DEPENDENCIES: tuple[Dependency, ...] = get_args(Dependency)
 """How much a task depends on audio and video."""
 
+CRITICAL: Dependency = "critical"
+"""Of an episode with an answer that no screenshot alone explains (OmniGUI, section 3.2)."""
+
 SIDE_FILE = "dependency.jsonl"
 """The dependency levels of the episodes, where these are labelled."""
 

@@ -10,15 +10,22 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from omnidata import mirror
 from omnidata.actions import Screen
-from omnidata.errors import DataError, Finding, MediaError, MissingMediaError, StoreError
+from omnidata.errors import (
+    DataError,
+    Finding,
+    MediaError,
+    MissingMediaError,
+    StoreError,
+    counted,
+)
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
 from omnidata.loaders import parquet
 from omnidata.loaders.row_files import Line, is_parquet, read_rows, readable
-from omnidata.media import around, closed, image_size, is_mirrored, resolve, unread_zip, unsafe
+from omnidata.media import around, closed, is_mirrored, picture_info, resolve, unread_zip, unsafe
 from omnidata.name_index import NameIndex
 from omnidata.types import MediaRef, Step, VideoSegment
 
@@ -363,23 +370,44 @@ def check_media_files(
         DataError: as `refuse_closed`.
     """
     refuse_closed(steps)
-    if not any(there for there, _ in _looked_at(steps, always_shown)):
+    if not any(seen.there for seen in _looked_at(steps, always_shown)):
         note(media_absent(steps))
         return
-    for _, problem in _looked_at(steps, always_shown):
-        if problem is not None:
-            note(problem)
+    turned: list[str] = []
+    for seen in _looked_at(steps, always_shown):
+        if seen.problem is not None:
+            note(seen.problem)
+        if seen.turned:
+            turned.append(seen.step.sample_id)
+    if turned:
+        note(media_turned(Counter(image=len(turned)), turned))
 
 
-def _looked_at(steps: Sequence[Step], always_shown: bool) -> Iterator[tuple[bool, Finding | None]]:
-    """Of each medium, at its first step, whether there is something, and what is wrong with it."""
+class _Seen(NamedTuple):
+    """What a look at a medium has shown.
+
+    Attributes:
+        step: the first that has it.
+        there: whether there is something.
+        problem: what is wrong with it.
+        turned: whether it is a picture that lies turned in its file.
+    """
+
+    step: Step
+    there: bool
+    problem: Finding | None = None
+    turned: bool = False
+
+
+def _looked_at(steps: Sequence[Step], always_shown: bool) -> Iterator[_Seen]:
+    """Look at each medium, at its first step."""
     seen = NameIndex()
     for step in steps:
         for role, ref in step.media.items():
             if ref is None:
                 if role == "screenshot" and always_shown:
                     what = "the row names no file"
-                    yield False, medium_broken(step, role, what, "a screenshot")
+                    yield _Seen(step, False, medium_broken(step, role, what, "a screenshot"))
                 continue
             if ref.inline is not None or (ref.cell is None and unsafe(ref.path)):
                 continue  # of what lies in a file of rows the path is a name, which nobody follows
@@ -392,15 +420,16 @@ def _looked_at(steps: Sequence[Step], always_shown: bool) -> Iterator[tuple[bool
                 if isinstance(ref.cell, VideoSegment):
                     resolve(around(ref, ref.cell), in_parts=True)
                 elif ref.kind == "image" and not is_mirrored(ref):
-                    yield True, size_differs(step, role, image_size(ref))
+                    about = picture_info(ref)
+                    yield _Seen(step, True, size_differs(step, role, about.size), about.turned)
                     continue
                 else:
                     resolve(ref, in_parts=True)
-                yield True, None
+                yield _Seen(step, True)
             except MediaError as error:
                 what = f"{error.what}: {error.where}"
                 there = not isinstance(error, MissingMediaError)
-                yield there, medium_broken(step, role, what, error.expected)
+                yield _Seen(step, there, medium_broken(step, role, what, error.expected))
 
 
 def refuse_closed(steps: Sequence[Step]) -> None:
@@ -456,6 +485,27 @@ def medium_broken(step: Step, role: str, what: str, expected: str) -> Finding:
         expected,
         "restore the file; a model that takes it is not asked about this step until then",
         (step.sample_id,),
+    )
+
+
+def media_turned(counts: Mapping[str, int], sample_ids: Sequence[str]) -> Finding:
+    """The one finding for pictures and clips that lie turned in their files.
+
+    Args:
+        counts: of the media, by kind.
+        sample_ids: of steps that have them, at least one.
+    """
+    nouns = {"image": "picture", "video": "clip"}
+    told = [counted(counts[kind], noun) for kind, noun in nouns.items() if counts.get(kind)]
+    return Finding(
+        "media-turned",
+        "warning",
+        sample_ids[0],
+        f"{' and '.join(told)} with an orientation tag (EXIF, display matrix)",
+        "media that lie in their files as they are shown",
+        "nothing, if the targets were made on media as viewers show them: so they are read; "
+        "else remove the tags",
+        tuple(sample_ids),
     )
 
 

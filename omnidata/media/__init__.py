@@ -30,7 +30,7 @@ from omnidata.media.paths import (
     spelled,
     unread_zip,
 )
-from omnidata.media.picture import Picture, Placement, image, image_size
+from omnidata.media.picture import Picture, PictureInfo, Placement, image, image_size, picture_info
 from omnidata.media.probing import (
     SILENCE,
     MediaInfo,
@@ -43,7 +43,7 @@ from omnidata.media.probing import (
     probe,
     stated_seconds,
 )
-from omnidata.media.storage import InMemoryMedia, read_bytes, stored
+from omnidata.media.storage import InMemoryMedia, read_bytes, read_stored, stored
 from omnidata.zips import unsafe
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "InMemoryMedia",
     "MediaInfo",
     "Picture",
+    "PictureInfo",
     "Placement",
     "Probe",
     "Samples",
@@ -73,10 +74,12 @@ __all__ = [
     "is_mirrored",
     "linkable",
     "media_info",
+    "picture_info",
     "place",
     "png",
     "probe",
     "read_bytes",
+    "read_stored",
     "recorded_seconds",
     "resized",
     "resolve",

@@ -1,11 +1,15 @@
 """Clips and tracks opened with FFmpeg's libraries, through PyAV, and parts of recordings cut out.
 
 Everything here is given a file or its bytes; `storage` knows where the bytes of a medium are.
+
+A clip is what players show: the display matrix of its container is obeyed wherever frames are
+decoded, which FFmpeg's libraries leave to their caller.
 """
 
 from __future__ import annotations
 
 import io
+import struct
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +17,9 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from omnidata.actions import Screen
 from omnidata.errors import MediaError, MediaFault, StoreError
 from omnidata.media.encoding import encode_mp4, png
 from omnidata.media.paths import Budget, around, place, resolve
@@ -155,6 +160,112 @@ def timed(
         for frame in packet.decode():
             stamp = stamps.popleft() if stamps else None
             yield None if stamp is None else float(stamp * (video.time_base or 0)), frame
+
+
+class Turn(NamedTuple):
+    """How stored frames are turned upright.
+
+    Attributes:
+        swap: whether rows become columns, before anything else.
+        across, down: whether they are mirrored left to right, and top to bottom.
+    """
+
+    swap: bool = False
+    across: bool = False
+    down: bool = False
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether no rotation does the same."""
+        return sum(self) % 2 == 1
+
+    def size(self, width: int, height: int) -> Screen:
+        """Width and height of the upright frame."""
+        return (height, width) if self.swap else (width, height)
+
+    def apply(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        """The upright frame.
+
+        Args:
+            pixels: uint8 (H, W, 3), as stored.
+        """
+        import numpy as np
+
+        if not any(self):
+            return pixels
+        found = pixels.swapaxes(0, 1) if self.swap else pixels
+        found = found[:: -1 if self.down else 1, :: -1 if self.across else 1]
+        return np.ascontiguousarray(found)
+
+
+def turn_of(frame: VideoFrame) -> Turn:
+    """What the display matrix asks for (ISO 14496-12, 8.3.2); nothing if that is no quarter turn.
+
+    A point (p, q) of the stored frame is shown at (a p + c q, b p + d q), but for an offset.
+    """
+    from av.sidedata.sidedata import SideData
+
+    matrix = frame.side_data.get("DISPLAYMATRIX")
+    if not isinstance(matrix, SideData):
+        return Turn()
+    a, b, _, c, d = struct.unpack_from("=5i", bytes(matrix))
+    if a and d and not (b or c):
+        return Turn(False, a < 0, d < 0)
+    if b and c and not (a or d):
+        return Turn(True, c < 0, b < 0)
+    return Turn()
+
+
+_UPRIGHT = struct.pack(">5i", 1 << 16, 0, 0, 0, 1 << 16)
+_MOST_BOXES = 10_000
+
+
+def is_turned(content: bytes, ref: MediaRef, budget: Budget) -> bool:
+    """Whether the first frame of a clip is to be turned; not, where there is none.
+
+    Args:
+        content: the clip's file; only an MP4 or MOV is looked at.
+        ref: whose it is.
+        budget: limits.
+    """
+    if not _may_be_turned(content):
+        return False
+    try:
+        with open_container(content, ref, budget) as container:
+            frame = next(container.decode(video_stream(container, ref, budget, None)))
+            return any(turn_of(frame))
+    except MediaError:
+        return False
+
+
+def _may_be_turned(content: bytes) -> bool:
+    """Whether a track of an MP4 or MOV has another matrix than most; nothing is decoded.
+
+    Frames say it for sure, and those of other containers, which hardly ever have one, alone do.
+    """
+    place = 0
+    for _ in range(_MOST_BOXES):
+        length = int.from_bytes(content[place : place + 4])
+        name = content[place + 4 : place + 8]
+        if length == 1:
+            length = int.from_bytes(content[place + 8 : place + 16])
+        if name == b"moov":
+            return _has_matrix(content[place : place + length] if length else content[place:])
+        if length < 8:
+            return False
+        place += length
+    return False
+
+
+def _has_matrix(moov: bytes) -> bool:
+    place = moov.find(b"tkhd")
+    while place >= 0:
+        place += 4
+        matrix = place + (52 if moov[place : place + 1] == b"\1" else 40)
+        if moov[matrix : matrix + len(_UPRIGHT)] != _UPRIGHT:
+            return True
+        place = moov.find(b"tkhd", place)
+    return False
 
 
 Decoded = tuple[int, float, "VideoFrame"]
@@ -314,10 +425,10 @@ def at_ticks(
 def _pixels(frame: VideoFrame) -> npt.NDArray[np.uint8]:
     import numpy as np
 
-    return frame.to_ndarray(format="rgb24").astype(np.uint8, copy=False)
+    return turn_of(frame).apply(frame.to_ndarray(format="rgb24").astype(np.uint8, copy=False))
 
 
 def even(frame: VideoFrame) -> npt.NDArray[np.uint8]:
-    """A frame's pixels without an odd row or column, which codecs do not take."""
+    """The pixels of a frame, upright, without an odd row or column, which codecs do not take."""
     pixels = _pixels(frame)
     return pixels[: pixels.shape[0] // 2 * 2, : pixels.shape[1] // 2 * 2]

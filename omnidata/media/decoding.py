@@ -13,7 +13,15 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal
 
 from omnidata.errors import MediaError, UsageError
-from omnidata.media.containers import RECORDING, Decoded, broken, decode, video_stream
+from omnidata.media.containers import (
+    RECORDING,
+    Decoded,
+    Turn,
+    broken,
+    decode,
+    turn_of,
+    video_stream,
+)
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.sound import heard, inline, joined
 from omnidata.media.storage import opened
@@ -115,9 +123,9 @@ class Frames:
     """Frames of one clip, in order.
 
     Attributes:
-        pixels: uint8 (T, H, W, 3), RGB.
+        pixels: uint8 (T, H, W, 3), RGB, upright.
         pts_seconds: float64 (T,), when each frame is shown, by the clip's own clock, which need not
-            begin at 0. A rotation mark of the container is not applied.
+            begin at 0.
         indices: int64 (T,), their numbers among all frames; for `which="keyframes"` among those.
         fps: how many of *these* frames there are per second; the clip's rate for a single one.
     """
@@ -355,6 +363,7 @@ def _stacked(
     pixels: list[npt.NDArray[np.uint8]] = []
     seconds: list[float] = []
     numbers: list[int] = []
+    turn: Turn | None = None
     for number, time, frame in chosen:
         if (len(pixels) + 1) * width * height * 3 > budget.max_decoded_bytes:
             raise broken(
@@ -364,7 +373,8 @@ def _stacked(
             )
         # A size of its own for every frame: damaged streams change it midway.
         rgb = frame.to_ndarray(format="rgb24", width=width, height=height)
-        pixels.append(rgb.astype(np.uint8, copy=False))
+        turn = turn or turn_of(frame)
+        pixels.append(turn.apply(rgb.astype(np.uint8, copy=False)))
         seconds.append(time)
         numbers.append(number)
     if not pixels:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from omnidata.actions import Screen
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
-from omnidata.media.picture_file import in_rgb, open_picture
+from omnidata.media.picture_file import OpenPicture, open_picture
 from omnidata.media.storage import stored
 from omnidata.types import MediaRef
 
@@ -66,8 +66,24 @@ class Picture:
     placement: Placement
 
 
-def image_size(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Screen:
-    """Width and height in pixels, from the header; nothing is decoded.
+@dataclass(frozen=True, slots=True)
+class PictureInfo:
+    """What the header of a picture says.
+
+    Attributes:
+        format: png, jpeg, webp, ...: Pillow's name in lower case, by the content.
+        size: width and height in pixels, upright.
+        turned: whether the picture lies turned or mirrored in its file, and an orientation tag
+            (EXIF) says how it is shown. It is read upright everywhere.
+    """
+
+    format: str
+    size: Screen
+    turned: bool
+
+
+def picture_info(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> PictureInfo:
+    """Read the header of a picture; nothing is decoded.
 
     A PNG must also end as a PNG does, which finds a truncated file at the cost of one more read.
 
@@ -75,13 +91,22 @@ def image_size(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Screen:
         MediaError: the file is missing, is no image, has too many pixels, or is a PNG that was cut.
     """
     with _opened(ref, budget) as picture:
+        name = (picture.stored.format or "").lower()
+        return PictureInfo(name, picture.size, picture.turn is not None)
+
+
+def image_size(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Screen:
+    """Width and height in pixels of the upright picture, from the header; nothing is decoded.
+
+    Raises:
+        MediaError: as `picture_info`.
+    """
+    with _opened(ref, budget) as picture:
         return picture.size
 
 
 def image(ref: MediaRef, *, size: Screen | None = None, budget: Budget = DEFAULT_BUDGET) -> Picture:
-    """The screenshot in RGB.
-
-    A camera's orientation mark (EXIF) is not applied: targets are in the file's own pixels.
+    """The screenshot in RGB, upright: an orientation tag (EXIF) is obeyed, as viewers do.
 
     Args:
         ref: a PNG, JPEG or WebP file.
@@ -96,7 +121,7 @@ def image(ref: MediaRef, *, size: Screen | None = None, budget: Budget = DEFAULT
 
     with _opened(ref, budget) as picture:
         screen = picture.size
-        rgb = in_rgb(picture)
+        rgb = picture.decode()
         if size is None or size == screen:
             return Picture(np.asarray(rgb), Placement(screen, 1.0, 0, 0))
         placement = _fit(screen, size)
@@ -120,6 +145,6 @@ def _padded(rgb: Image, size: Screen, placement: Placement) -> Image:
 
 
 @contextmanager
-def _opened(ref: MediaRef, budget: Budget) -> Iterator[Image]:
+def _opened(ref: MediaRef, budget: Budget) -> Iterator[OpenPicture]:
     with open_picture(stored(ref, budget=budget), ref, budget) as picture:
         yield picture

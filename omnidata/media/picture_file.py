@@ -1,15 +1,22 @@
-"""Picture files: opened within limits, and marks drawn on what is in them.
+"""Picture files: opened within limits, turned upright, and marks drawn on what is in them.
 
 Everything here is given a file or its bytes; `storage` knows where the bytes of a medium are.
+
+A picture is what viewers, browsers and `datasets.Image` show: one with an orientation tag (EXIF) is
+turned upright wherever it is read, as its targets were made on what somebody saw.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import re
+import struct
+import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from omnidata.actions import Screen
 from omnidata.errors import MediaError, StoreError
@@ -18,7 +25,7 @@ from omnidata.media.paths import Budget, place
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
+    from PIL.Image import Image, Transpose
 
 _PNG_END = b"IEND\xaeB`\x82"
 _FORMATS = ("PNG", "JPEG", "WEBP")
@@ -32,9 +39,36 @@ scans; one of kilobytes may have hundreds, each of which takes as long as the pi
 
 _SCAN = b"\xff\xda"
 
+# Pillow warns of tags that we read ourselves; a filter for a while would be no thread's own.
+warnings.filterwarnings("ignore", "Corrupt EXIF data", UserWarning, r"PIL\.")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPicture:
+    """A picture whose header has been read.
+
+    Attributes:
+        stored: Pillow's picture, as it lies in the file.
+        turn: what turns it upright; None for one that stands upright.
+    """
+
+    stored: Image
+    turn: Transpose | None
+
+    @property
+    def size(self) -> Screen:
+        """Width and height in pixels, upright; nothing is decoded."""
+        width, height = self.stored.size
+        return (height, width) if self.turn in _sideways() else (width, height)
+
+    def decode(self) -> Image:
+        """The upright picture in RGB."""
+        rgb = _in_rgb(self.stored)
+        return rgb if self.turn is None else rgb.transpose(self.turn)
+
 
 @contextmanager
-def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator[Image]:
+def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator[OpenPicture]:
     """A picture whose header has been read, closed again when the block is left.
 
     Args:
@@ -66,7 +100,8 @@ def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator
             if picture.format == "PNG":
                 where, size = file.tell(), file.seek(0, 2)
                 file.seek(-min(1 << 16, size), 2)
-                if _PNG_END not in file.read():
+                end = file.read()
+                if not end.endswith(_PNG_END) and _PNG_END not in end:
                     raise MediaError(
                         f"the PNG ends after {size} bytes without its end marker",
                         where=place(ref),
@@ -75,7 +110,9 @@ def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator
                         fault="truncated",
                     )
                 file.seek(where)
-            yield picture
+                if any(name not in picture.info for name in _tags_in(end)):
+                    picture.load()  # which reads on behind the pixels
+            yield OpenPicture(picture, _turn(picture.info))
     except (MediaError, StoreError):
         raise
     except Exception as error:
@@ -89,7 +126,144 @@ def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator
         ) from None
 
 
-def in_rgb(picture: Image) -> Image:
+def read_upright(content: bytes, ref: MediaRef, budget: Budget) -> bytes:
+    """A picture as it is shown: its own bytes if it stands upright, else a PNG without a tag.
+
+    Args:
+        content: the picture's file; what cannot be opened is returned as it is.
+        ref: whose it is, for errors.
+        budget: limits.
+
+    Raises:
+        MediaError: the picture is turned and cannot be decoded.
+    """
+    import numpy as np
+
+    if not _may_be_turned(content):
+        return content
+    try:
+        with open_picture(content, ref, budget) as picture:
+            turned = picture.turn is not None
+    except MediaError:
+        return content
+    if not turned:
+        return content
+    with open_picture(content, ref, budget) as picture:
+        return png(np.asarray(picture.decode()))
+
+
+# The orientation tag of EXIF (2.3, section 4.6.4) and where the formats keep it.
+
+_ORIENTATION: Final = 0x0112
+_NUMBERS: Final = {3: "H", 4: "I"}
+"""Types of whole numbers in TIFF 6.0, section 2: SHORT, which EXIF asks for, and LONG."""
+_EXIF, _PROFILE = "exif", "Raw profile type exif"
+_XMP: Final = ("XML:com.adobe.xmp", "xmp")
+"""Pillow's names of an XMP packet in a PNG, and in others."""
+_TAGGED: Final = frozenset({_EXIF, _PROFILE, *_XMP})
+_PNG_TAGS: Final = {b"eXIf": _EXIF, _PROFILE.encode(): _PROFILE, _XMP[0].encode(): _XMP[0]}
+"""How chunks with tags begin in a PNG, and Pillow's names of them."""
+_END: Final = 1 << 14
+"""Bytes at the end of a PNG in which tags are looked for; those before the pixels lie anywhere."""
+_STATED: Final = re.compile(rb'tiff:Orientation(?:="|>)([1-8])')
+
+
+def _tags_in(end: bytes) -> list[str]:
+    """Pillow's names of the tags that may lie in the last bytes of a PNG."""
+    end = end[-_END:]
+    return [name for sign, name in _PNG_TAGS.items() if sign in end]
+
+
+def _may_be_turned(content: bytes) -> bool:
+    """Whether a picture has room for an orientation tag; a tenth of the time that opening takes."""
+    if content[8:12] == b"WEBP":
+        return content[12:16] == b"VP8X"  # other WebP files have pixels alone
+    if content.startswith(b"\x89PNG"):
+        place = 8
+        while content[place + 4 : place + 8] not in (b"IDAT", b""):
+            if any(content.startswith(sign, place + 4 + 4 * (len(sign) > 4)) for sign in _PNG_TAGS):
+                return True
+            place += 12 + int.from_bytes(content[place : place + 4])
+        return bool(_tags_in(content[-_END:]))
+    place = 2
+    while content[place : place + 1] == b"\xff" and content[place + 1 : place + 2] != _SCAN[1:]:
+        if content[place + 1 : place + 2] in (b"\xe1", b"\xff"):  # EXIF or XMP; padding
+            return True
+        place += 2 + int.from_bytes(content[place + 2 : place + 4])
+    return content[place : place + 2] != _SCAN  # something else than segments: Pillow knows more
+
+
+def _sideways() -> frozenset[Transpose]:
+    """What swaps width and height."""
+    from PIL.Image import Transpose
+
+    return frozenset(
+        {Transpose.TRANSPOSE, Transpose.ROTATE_270, Transpose.TRANSVERSE, Transpose.ROTATE_90}
+    )
+
+
+def _turn(info: Mapping[Any, Any]) -> Transpose | None:
+    """What turns a picture upright by its tags; None where there is nothing to do.
+
+    An unreadable tag says nothing, as in viewers. EXIF counts before XMP, as in Pillow.
+    """
+    if _TAGGED.isdisjoint(info):
+        return None
+    from PIL.Image import Transpose
+
+    turns = (
+        *(None, Transpose.FLIP_LEFT_RIGHT, Transpose.ROTATE_180, Transpose.FLIP_TOP_BOTTOM),
+        *(Transpose.TRANSPOSE, Transpose.ROTATE_270, Transpose.TRANSVERSE, Transpose.ROTATE_90),
+    )
+    number = _orientation(info)
+    return turns[number - 1] if 1 <= number <= len(turns) else None
+
+
+def _orientation(info: Mapping[Any, Any]) -> int:
+    """The number of the first tag that can be read; 0 if there is none."""
+    block = info.get(_EXIF)
+    if block is None and isinstance(profile := info.get(_PROFILE), str):
+        try:  # ImageMagick's: a line break, a name, a length, then hexadecimal digits
+            block = bytes.fromhex("".join(profile.split("\n")[3:]))
+        except ValueError:
+            block = None
+    if isinstance(block, bytes) and (number := _exif_orientation(block)):
+        return number
+    packet = info.get(_XMP[0]) or info.get(_XMP[1])
+    if isinstance(packet, str):
+        packet = packet.encode()
+    stated = _STATED.search(packet) if isinstance(packet, bytes) else None
+    return int(stated[1]) if stated else 0
+
+
+def _exif_orientation(block: bytes) -> int:
+    """The orientation in the first directory of a block of EXIF, which is a TIFF file; else 0.
+
+    Examples:
+        >>> head = bytes.fromhex("4949 2a00 0800 0000 0100")
+        >>> _exif_orientation(head + bytes.fromhex("1201 0300 01000000 06000000"))
+        6
+        >>> _exif_orientation(head)
+        0
+    """
+    while block.startswith(b"Exif\0\0"):
+        block = block[6:]
+    order = {b"II": "<", b"MM": ">"}.get(block[:2])
+    if order is None:
+        return 0
+    try:
+        (begin,) = struct.unpack_from(f"{order}I", block, 4)
+        (entries,) = struct.unpack_from(f"{order}H", block, begin)
+        for place in range(begin + 2, begin + 2 + 12 * entries, 12):
+            tag, kind, count = struct.unpack_from(f"{order}HHI", block, place)
+            if tag == _ORIENTATION and count == 1 and kind in _NUMBERS:
+                return int(struct.unpack_from(order + _NUMBERS[kind], block, place + 8)[0])
+    except struct.error:  # the block ends too early
+        return 0
+    return 0
+
+
+def _in_rgb(picture: Image) -> Image:
     """The pixels of an open picture in RGB."""
     import numpy as np
     from PIL import Image
@@ -143,7 +317,7 @@ def read_marked(found: Path | bytes, ref: MediaRef, budget: Budget) -> bytes:
     from PIL import ImageDraw, ImageFont
 
     with open_picture(found, ref, budget) as picture:
-        drawn = in_rgb(picture)
+        drawn = picture.decode()
     scale = max(1, round(min(drawn.size) / _LINES))
     font = ImageFont.load_default(_LABEL * scale)
     draw = ImageDraw.Draw(drawn)

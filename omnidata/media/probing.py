@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from omnidata.errors import MediaError, MissingMediaError
-from omnidata.media.containers import audio_stream, broken, decode, video_stream
+from omnidata.media.containers import Turn, audio_stream, broken, decode, turn_of, video_stream
 from omnidata.media.decoding import samples
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
-from omnidata.media.picture import image, image_size
-from omnidata.media.storage import InMemoryMedia, opened, read_bytes, stored
+from omnidata.media.picture import image, image_size, picture_info
+from omnidata.media.storage import InMemoryMedia, opened, read_stored, upright
 from omnidata.media.truncation import corruption, cut_short
 from omnidata.types import MediaRef, VideoSegment
 
@@ -53,7 +52,7 @@ class Probe:
 
     Attributes:
         codec: FFmpeg's or Pillow's name of it, in lower case.
-        width, height: in pixels.
+        width, height: in pixels, upright.
         seconds: duration of what was decoded.
         stated_seconds: duration by the header of a clip or track, where it has one.
         frames: decoded frames of a clip.
@@ -66,6 +65,7 @@ class Probe:
         audio: by its samples, not by its streams; for a picture None.
         pixels: SHA-256 of a picture's size and RGB pixels.
         blank: whether all pixels of a picture are the same.
+        turned: whether a picture or a clip lies turned in its file (see `PictureInfo.turned`).
     """
 
     codec: str | None = None
@@ -82,6 +82,7 @@ class Probe:
     audio: AudioState | None = None
     pixels: str | None = None
     blank: bool | None = None
+    turned: bool | None = None
 
 
 def probe(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
@@ -149,30 +150,25 @@ def _picture(ref: MediaRef, budget: Budget) -> Probe:
     height, width = pixels.shape[:2]
     digest = hashlib.sha256(f"{width} {height} ".encode())
     digest.update(pixels.data)
+    about = picture_info(ref, budget=budget)
     return Probe(
-        codec=_format(ref, budget),
+        codec=about.format or None,
         width=width,
         height=height,
         pixels=digest.hexdigest(),
         blank=bool((pixels == pixels[0, 0]).all()),
+        turned=about.turned,
     )
-
-
-def _format(ref: MediaRef, budget: Budget) -> str | None:
-    """By the content: a name may end in anything."""
-    from PIL import Image
-
-    found = stored(ref, budget=budget)
-    with Image.open(io.BytesIO(found) if isinstance(found, bytes) else found) as picture:
-        return picture.format and picture.format.lower()
 
 
 def _clip(ref: MediaRef, budget: Budget) -> Probe:
     with opened(ref, budget) as container:
         video = video_stream(container, ref, budget, None)
         moves = _Moves(video)
-        times, stays = [], 0.0
+        times: list[float] = []
+        stays, turn = 0.0, Turn()
         for _, seconds, frame in decode(container, video, ref, budget):
+            turn = turn if times else turn_of(frame)
             times.append(seconds)
             stays = float((frame.duration or 0) * (frame.time_base or 0))
             moves.see(frame)
@@ -185,15 +181,17 @@ def _clip(ref: MediaRef, budget: Budget) -> Probe:
         if stated is not None and stated >= span:  # how long the last frame stays is often a guess
             seconds = min(seconds, stated)
         has_sound = bool(container.streams.audio)
+    width, height = turn.size(context.width, context.height)
     return Probe(
         codec=context.name,
-        width=context.width,
-        height=context.height,
+        width=width,
+        height=height,
         seconds=seconds,
         stated_seconds=stated,
         frames=len(times),
         fps=fps,
         moves=moves.seen if len(times) > 1 else None,
+        turned=any(turn),
         audio=_own_sound(ref, budget) if has_sound else "missing",
     )
 
@@ -383,7 +381,7 @@ class MediaInfo:
 
 
 def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
-    """Read a medium into memory and make sure that nothing is missing at its end.
+    """Read a medium into memory, upright, and make sure that nothing is missing at its end.
 
     Args:
         ref: a medium with bytes of its own, not one that a row holds inline.
@@ -392,7 +390,7 @@ def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
     Raises:
         MediaError: it is missing or refused, or ends before its own header says.
     """
-    content = read_bytes(ref, budget=budget)
+    content = read_stored(ref, budget=budget)
     held = InMemoryMedia(
         ref.kind, ref.root, ref.path, cell=ref.cell, within=ref.within, content=content
     )
@@ -401,7 +399,8 @@ def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
     own = replace(ref, until=1.0) if anew else held
     if cut_short(own, budget=budget):
         examine(own, budget=budget)  # raises, but for a JPEG with something behind its end
-    return held
+    shown = upright(held, content, budget)
+    return held if shown is content else replace(held, content=shown, as_stored=False)
 
 
 def media_info(held: InMemoryMedia, *, budget: Budget = DEFAULT_BUDGET) -> MediaInfo:
@@ -421,10 +420,13 @@ def media_info(held: InMemoryMedia, *, budget: Budget = DEFAULT_BUDGET) -> Media
         height: int | None = None
         if held.kind == "video":
             stream = video_stream(container, held, budget, None)
-            width, height = stream.codec_context.width, stream.codec_context.height
+            frame = next(container.decode(stream))
+            width, height = turn_of(frame).size(
+                stream.codec_context.width, stream.codec_context.height
+            )
         else:
             stream = audio_stream(container, held, None)
-        next(container.decode(stream))
+            next(container.decode(stream))
         name = _container_format(held, container)
         return MediaInfo(
             name,

@@ -22,11 +22,11 @@ from omnidata import mirror
 from omnidata.errors import MediaError, MediaFault, StoreError
 from omnidata.files import ANY, check_file, open_parts
 from omnidata.media.beginning import beginning
-from omnidata.media.containers import open_container, read_cut
+from omnidata.media.containers import is_turned, open_container, read_cut
 from omnidata.media.encoding import png
 from omnidata.media.parquet_pages import fetch_chunk, look, open_parquet
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, place, resolve
-from omnidata.media.picture_file import read_marked
+from omnidata.media.picture_file import read_marked, read_upright
 from omnidata.types import ByteRange, MediaRef, ParquetLocation, VideoSegment
 
 if TYPE_CHECKING:
@@ -46,9 +46,11 @@ class InMemoryMedia(MediaRef):
 
     Attributes:
         content: the bytes.
+        as_stored: whether they are those of its file, not written anew to be upright.
     """
 
     content: bytes = field(default=b"", repr=False, compare=False)
+    as_stored: bool = field(default=True, repr=False, compare=False)
 
 
 # Any stretch of a large file, gzip or not, without unpacking it from its beginning every time.
@@ -287,7 +289,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
-    """The file of a medium, or its bytes where it has none.
+    """The file of a medium, or its bytes where it has none; `read_bytes` turns pictures upright.
 
     Raises:
         MediaError: as `resolve`, or the file that holds it is broken or lacks it, or it is no
@@ -318,7 +320,40 @@ def opened(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
 
 
 def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
-    """The medium as it is, for models that take it undecoded.
+    """The medium's bytes, for models that take it undecoded.
+
+    They are those of its file, except for a medium that lies turned in its file (see `upright`).
+
+    Raises:
+        MediaError: as `stored`, or a turned medium cannot be decoded.
+    """
+    return upright(ref, read_stored(ref, budget=budget), budget)
+
+
+def upright(ref: MediaRef, content: bytes, budget: Budget) -> bytes:
+    """A medium as it is shown, without a tag that asks to turn it, which not every reader obeys.
+
+    Args:
+        ref: whose bytes they are.
+        content: as stored.
+        budget: limits.
+
+    Returns:
+        The same object for what is stored upright; else a PNG of a picture with an orientation tag
+        (EXIF), an MP4 of a clip with a display matrix.
+
+    Raises:
+        MediaError: it is turned, and cannot be decoded.
+    """
+    if ref.kind == "image":
+        return read_upright(content, ref, budget)
+    if ref.kind == "video" and is_turned(content, ref, budget):
+        return beginning(replace(ref, until=1.0), content, budget)
+    return content
+
+
+def read_stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
+    """The medium's bytes as they lie there, of which hashes of files are taken.
 
     Raises:
         MediaError: as `stored`.

@@ -193,7 +193,7 @@ def _size_and_time(ref: MediaRef) -> tuple[int, int]:
 
 def _digest(ref: MediaRef, size: int, mtime_ns: int) -> str:
     if ref.cell is not None and not isinstance(ref.cell, VideoSegment):
-        return hashlib.sha256(media.read_bytes(ref)).hexdigest()
+        return hashlib.sha256(media.read_stored(ref)).hexdigest()
     budget = DEFAULT_BUDGET if ref.cell is None else _WHOLE
     return _hashed(_holder(ref), size, mtime_ns, budget)
 

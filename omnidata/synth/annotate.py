@@ -34,7 +34,7 @@ from omnidata.loaders.episode_tree import (
     instructions,
     label,
 )
-from omnidata.media import image, png, samples, stored, wav
+from omnidata.media import image, picture_info, png, samples, stored, wav
 from omnidata.mirror_cache import shown
 from omnidata.predictions import Prediction
 from omnidata.run.cluster import Recipe
@@ -271,7 +271,7 @@ def _content(ref: MediaRef) -> Media:
     if ref.inline is not None:
         return wav(samples(ref, rate=_RATE), _RATE)
     found = stored(ref)
-    if ref.kind != "image" or _is_png(found):
+    if ref.kind != "image" or (_is_png(found) and not picture_info(ref).turned):
         return found
     return png(image(ref).pixels)
 

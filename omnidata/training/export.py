@@ -12,13 +12,14 @@ import shutil
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
 from omnidata.jsontext import encode
+from omnidata.loaders.episode_tree import CRITICAL
 from omnidata.loaders.files import refuse_closed
 from omnidata.name_index import NameIndex
 from omnidata.run.engines import Cluster
@@ -39,7 +40,7 @@ from omnidata.training.prompt_formats import REWARD, REWARD_FILE, SUFFIX
 from omnidata.training.reward_files import write_reward
 from omnidata.training.rewards import TERMS
 from omnidata.training.rows import Line, Maker, Options, asked, unstated
-from omnidata.training.semi_online import RunHistories
+from omnidata.training.semi_online import RunHistories, WithHistories
 from omnidata.types import LoadedDataset, Modality, Progress, Step, Task
 
 __all__ = ["Exported", "Options", "Sizing", "export"]
@@ -321,6 +322,7 @@ def export(
     if preferences:
         chosen = Choosing(task, source, preferences, options).choose(steps)
         steps = chosen.steps
+    whole, task = task, _told(task, options)
     needed, kinds = _needed(task, steps, options)
     frames = options.frames if options.video == "frames" else None
     settings = {
@@ -351,6 +353,7 @@ def export(
             made = pairs.lines()
         splits, findings = _split(made, options, staging.path)
         findings += _remarks(task, source, options, splits)
+        findings += _deaf(whole, task, steps, options, splits)
         seen = [step.sample_id for step in source.steps if split_of(step, options.shares) != "test"]
         lists = {SEEN: ("steps of episodes that are not for testing", seen)}
         if against is not None:
@@ -391,6 +394,13 @@ def export(
         write_json(staging.path / REPORT, report)
         staging.publish(wanted)
     return Exported(report, findings)
+
+
+def _told(task: Task, options: Options) -> Task:
+    """As `Options.told`, for a task with a run's histories too."""
+    if isinstance(task, WithHistories):
+        return cast("Task", replace(task, task=options.told(task.task)))
+    return options.told(task)
 
 
 def _needed(
@@ -506,6 +516,79 @@ def _remarks(
                 f"about {share:.0%} of the episodes",
                 "export more episodes, or give other shares with --split",
             )
+
+
+def _deaf(
+    whole: Task,
+    task: Task,
+    steps: Sequence[Step],
+    options: Options,
+    splits: Mapping[Split, SplitFile],
+) -> Iterator[Finding]:
+    """The finding that counts the rows whose answers sound or motion explain, which they lack.
+
+    Args:
+        whole: writes the prompts with all media.
+        task: writes them as they are exported.
+        steps: that were to be exported.
+        options: of the export.
+        splits: with the rows.
+    """
+    critical: list[str] = []
+    lost: set[Modality] = set()
+    unlabelled = 0
+    for step in steps:
+        lacks = _lacks(task, step, options)
+        level = step.tags.get("dependency")
+        if not lacks or level not in (CRITICAL, None):
+            continue
+        if not any(file.has(step) for file in splits.values()):
+            continue
+        if level == CRITICAL:
+            critical.append(step.sample_id)
+        elif options.drop_audio and "audio" in _shown(whole, step):
+            unlabelled += 1
+        else:
+            continue
+        lost |= lacks
+    if not lost:
+        return
+    nouns = " and ".join({"audio": "sound", "video": "clip"}[kind] for kind in sorted(lost))
+    found = []
+    if critical:
+        found.append(
+            f"{counted(len(critical), 'step')} of episodes with dependency=critical, some of whose "
+            "answers nothing else explains"
+        )
+    if unlabelled:
+        found.append(f"{counted(unlabelled, 'step')} without a label that says if it matters")
+    yield Finding(
+        "media-dropped",
+        "warning",
+        "--drop-audio" if options.drop_audio else f"-T modalities={task.options['modalities']}",
+        f"rows lack the {nouns} of {' and of '.join(found)}",
+        "rows that show what their answers were made from",
+        "leave such steps out (--where dependency=present, --exclude), or take a trainer that "
+        "holds all media",
+        tuple(critical),
+    )
+
+
+def _lacks(task: Task, step: Step, options: Options) -> set[Modality]:
+    """The kinds of sound and clips that a step has, and its row does not."""
+    if "modalities" not in task.options and not options.drop_audio:
+        return set()  # what the prompts of other benchmarks leave out, they always do
+    own = {ref.kind for ref in step.media.values() if ref} - {"image"}
+    return own - (_shown(task, step) & options.capabilities.accepts) if own else set()
+
+
+def _shown(task: Task, step: Step) -> set[Modality]:
+    """The kinds of media in a prompt; none where it cannot be made, so that there is no row."""
+    try:
+        turns = task.prompt(step)
+    except MediaError:
+        return set()
+    return {part.media.kind for turn in turns for part in turn.parts if part.media}
 
 
 def _got(splits: Mapping[Split, SplitFile]) -> dict[Split, dict[str, float]]:

@@ -136,7 +136,6 @@ RATE = 16_000
 
 _NAME = 32  # of 64 digits of a hash: two files of the same name are out of the question
 _SUFFIXES = {"jpeg": "jpg"}
-_ORIENTATION = 0x0112  # the tag's number in EXIF
 
 
 class File(msgspec.Struct, frozen=True):
@@ -408,7 +407,7 @@ class _Writer:
     ) -> File:
         """The medium's own bytes: a hard link to its file where there is one, else a copy."""
         file = _named(held.content, _SUFFIXES.get(form, form), width, height)
-        source = None if self.copy else media.linkable(ref)
+        source = None if self.copy or not held.as_stored else media.linkable(ref)
         if source is not None and not self.is_whole(file):
             with suppress(OSError):  # another disk, another owner, another file system: a copy then
                 os.link(source, self.root / file.name)
@@ -433,16 +432,16 @@ def _named(content: bytes, suffix: str, width: int, height: int) -> File:
 def _misread(content: bytes) -> bool:
     """Whether many trainers show another picture than the one that evaluation shows.
 
-    They obey a mark to show it turned, which the targets do not, and try to where it cannot be
-    read; and they cut 16 bits of grey off at 255, so that all is white.
+    They stop at tags (EXIF) that cannot be read; and they cut 16 bits of grey off at 255, so that
+    all is white.
     """
     from PIL import Image
 
     try:
         with Image.open(io.BytesIO(content)) as picture:
-            turned = picture.getexif().get(_ORIENTATION, 1) != 1
-            return turned or picture.mode.startswith("I")
-    except Exception:  # whatever hostile bytes make the reader of marks raise
+            picture.getexif()
+            return picture.mode.startswith("I")
+    except Exception:  # whatever hostile bytes make the reader of tags raise
         return True
 
 

@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 import msgspec
 
+from omnidata import registry
 from omnidata.actions import Screen, Space
 from omnidata.adapters.media_budget import ALL, Capabilities
 from omnidata.adapters.render import render_messages
 from omnidata.errors import Finding, MediaError, UsageError
 from omnidata.run.adapter_contract import fewer_modalities
 from omnidata.run.selection import SHARES, Split
+from omnidata.tasks import get_task
 from omnidata.tasks.coordinates import Resizing, answer_space, shown
 from omnidata.tasks.explaining import deciding
 from omnidata.training.formats import (
@@ -57,7 +59,7 @@ class Options:
         format: the trainer.
         video: "file" gives clips, "frames" some of their frames as pictures.
         frames: how many, evenly spread from the first to the last, each with its time before it.
-        drop_audio: leave sound out of the prompts.
+        drop_audio: leave sound out of the prompts, which do not speak of it then (see `told`).
         sizing: of pictures and frames.
         objects: of ms-swift: places apart from the answers (see `formats.row`).
         shares: of the splits.
@@ -102,6 +104,19 @@ class Options:
             frames=self.frames,
             degrade=self.drop_audio,
         )
+
+    def told(self, task: Task) -> Task:
+        """The task with prompts that speak of no sound where that is left out.
+
+        Benchmarks whose prompts name the media have the option `modalities`; a task that is in no
+        registry stays as it is.
+        """
+        value = task.options.get("modalities", "")
+        fewer = value.replace("A", "")
+        can = fewer in task.allowed.get("modalities", ()) and registry.find(task.name) is not None
+        if not self.drop_audio or fewer == value or not can:
+            return task
+        return get_task(task.name, {**task.options, "modalities": fewer})
 
     def check(self, task: Task) -> None:
         """Refuse what cannot be done, before any data are read.

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from omnidata import media
 from omnidata.actions import Screen
 from omnidata.errors import MediaError
-from omnidata.media import is_mirrored, resolve
+from omnidata.media import is_mirrored, picture_info, resolve
 from omnidata.types import MediaRef, Modality, Step
 
 _MAGIC: Final[tuple[tuple[Modality, int, bytes, str, frozenset[str]], ...]] = (
@@ -97,7 +97,7 @@ def file_of(ref: MediaRef) -> Path | None:
     """The file of a medium that a browser may be sent to; None where there is none.
 
     It lies inside the data after links are followed, and is by content and by name what its kind
-    says.
+    says. A picture that lies turned in it is none: not all browsers obey the tags of all formats.
     """
     if ref.inline is not None or ref.cell is not None or is_mirrored(ref):
         return None
@@ -107,7 +107,15 @@ def file_of(ref: MediaRef) -> Path | None:
             mime = mime_of(ref.kind, file.read(HEAD))
     except (MediaError, OSError):
         return None
-    return path if mime and is_named_so(path, mime) else None
+    return path if mime and is_named_so(path, mime) and not is_turned(ref) else None
+
+
+def is_turned(ref: MediaRef) -> bool:
+    """Whether it is a picture that lies turned in its file, as far as that can be opened."""
+    try:
+        return ref.kind == "image" and picture_info(ref).turned
+    except MediaError:
+        return False
 
 
 def link(path: Path, folder: Path) -> str:

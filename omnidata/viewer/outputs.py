@@ -15,7 +15,15 @@ from omnidata.media import in_threads
 from omnidata.storage import StagedFolder, atomic_write, wrap_os_error
 from omnidata.types import Progress
 from omnidata.viewer.html import Pages, asset, encoded
-from omnidata.viewer.media_index import InFolder, InOneFile, content, file_of, name_of, thumbnail
+from omnidata.viewer.media_index import (
+    InFolder,
+    InOneFile,
+    content,
+    file_of,
+    is_turned,
+    name_of,
+    thumbnail,
+)
 from omnidata.viewer.report_data import Book
 
 MOST_HELD: Final = 24 * 1024**2
@@ -184,10 +192,13 @@ def _write(book: Book, out: Path, folder: Path, progress: Progress) -> None:
 
 
 def _copies(book: Book, folder: Path) -> dict[int, str]:
-    """Write what has no file of its own: sound that a row holds, and cells of Parquet files."""
+    """Write what has no file of its own: sound that a row holds, and cells of Parquet files.
+
+    A picture that lies turned in its file is written too, upright.
+    """
     found = {}
     for number, ref in enumerate(book.shelf.refs):
-        if ref.inline is None and ref.cell is None:
+        if not (ref.inline is not None or ref.cell is not None or is_turned(ref)):
             continue
         try:
             data, mime = content(ref)

@@ -22,7 +22,7 @@ from omnidata.errors import MediaError, StoreError
 from omnidata.media import resolve
 from omnidata.types import Modality
 from omnidata.viewer.html import Pages, asset, encoded, policy
-from omnidata.viewer.media_index import HEAD, OnServer, content, mime_of, thumbnail
+from omnidata.viewer.media_index import HEAD, OnServer, content, is_turned, mime_of, thumbnail
 from omnidata.viewer.report_data import Book
 
 HOST: Final = "127.0.0.1"
@@ -119,7 +119,8 @@ class _Site:
     async def _medium(self, request: web.Request) -> web.StreamResponse:
         ref = self._book.shelf.refs[_number(request, len(self._book.shelf.refs))]
         try:
-            if ref.inline is not None or ref.cell is not None:
+            turned = await asyncio.to_thread(is_turned, ref)
+            if turned or ref.inline is not None or ref.cell is not None:
                 data, mime = await asyncio.to_thread(content, ref)
                 return await _ranged(
                     request, mime, len(data), lambda at, size: data[at : at + size]

@@ -121,3 +121,8 @@ def answer(row: dict[str, Any]) -> str:
 
 def codes(done: Exported) -> list[str]:
     return [finding.code for finding in done.findings]
+
+
+def faults(done: Exported) -> list[str]:
+    """The codes of what is wrong with steps; that sound was left out is no fault of theirs."""
+    return [code for code in codes(done) if code != "media-dropped"]

@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -164,18 +165,21 @@ def test_a_picture_that_is_resized_shows_the_whole_screen(data: Path, tmp_path: 
     assert np.abs(media.resized(before, (84, 168)).astype(int) - pixels).max() == 0
 
 
-def test_a_picture_that_asks_to_be_turned_is_written_without_the_mark(tmp_path: Path) -> None:
-    """Trainers that obey the mark would turn the picture under its target."""
+def test_a_picture_that_asks_to_be_turned_is_written_upright_without_the_tag(
+    tmp_path: Path,
+) -> None:
+    """Trainers that obey the tag and those that do not see one picture."""
     data = tree(tmp_path / "data", actions=[TAP])
     path = folder(data) / "1.png"
     with Image.open(path) as picture:
+        upright = np.asarray(picture.convert("RGB"))
         exif = picture.getexif()
         exif[0x0112] = 6
-        picture.save(path, exif=exif)
+        picture.transpose(Image.Transpose.ROTATE_90).save(path, exif=exif)
     written(data, tmp_path / "out")
     with Image.open(tmp_path / "out" / rows(tmp_path / "out")[0]["images"][0]) as picture:
         assert picture.getexif().get(0x0112, 1) == 1
-        assert picture.size == SIZE
+        assert np.array_equal(np.asarray(picture), upright)
 
 
 @pytest.mark.parametrize("name", ["2.png", "2.mp4", "2.wav"])
@@ -198,7 +202,7 @@ def test_a_step_with_a_medium_that_does_not_decode_is_left_out_and_named(
 
 def test_a_medium_that_is_not_exported_may_be_broken(data: Path, tmp_path: Path) -> None:
     (folder(data) / "2.wav").write_bytes(b"noise")
-    assert not written(data, tmp_path / "out", drop_audio=True).findings
+    assert codes(written(data, tmp_path / "out", drop_audio=True)) == ["media-dropped"]
 
 
 def test_a_step_without_a_target_is_left_out_and_named(tmp_path: Path) -> None:
@@ -421,6 +425,79 @@ def test_a_spoken_instruction_is_not_dropped(data: Path, tmp_path: Path) -> None
     with pytest.raises(DataError, match="no spoken form"):
         export(task, load(data), tmp_path / "out", Options(format="swift"))
     assert not (tmp_path / "out").exists()
+
+
+def labelled(root: Path, *levels: str | None) -> Path:
+    """Episodes of two steps whose dependency on sound and motion is labelled, or not."""
+    tree(root, episodes=len(levels), actions=[TAP, BACK])
+    lines = [
+        {"app": "App", "ID": f"E0{number}", "dependency": level}
+        for number, level in enumerate(levels)
+        if level
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (root / "dependency.jsonl").write_text(text, encoding="utf-8")
+    return root
+
+
+def spoken_of(row: dict[str, Any]) -> str:
+    """What the system prompt says that there is."""
+    text = json.dumps(row).split("action history, with ")[1]
+    return text.split(". You need")[0]
+
+
+@pytest.mark.parametrize("form", ["trl", "llamafactory", "swift", "qwen-vl", "trl-grpo"])
+@pytest.mark.parametrize(
+    ("before", "after"), [("IAV", "screenshots and video"), ("IA", "screenshots")]
+)
+def test_a_prompt_without_sound_does_not_speak_of_it(
+    form: str, before: str, after: str, data: Path, tmp_path: Path
+) -> None:
+    """`--drop-audio` gives the prompts of `-T modalities` without the sound."""
+    options: dict[str, Any] = {"prompts": form} if form == "trl-grpo" else {}
+    options |= {"format": "trl" if options else form, "drop_audio": True, "video": "frames"}
+    done = export(
+        get_task("omnigui", {"modalities": before}),
+        load(data),
+        tmp_path / "out",
+        Options(shares={"train": 1.0}, **options),
+    )
+    assert {spoken_of(row) for row in rows(tmp_path / "out")} == {after}
+    fewer = get_task("omnigui", {"modalities": before.replace("A", "")})
+    assert done.report["prompt_hash"] == fewer.prompt_hash
+    assert done.report["task_options"] == fewer.options
+    export(
+        fewer,
+        load(data),
+        tmp_path / "fewer",
+        Options(shares={"train": 1.0}, **{**options, "drop_audio": False}),
+    )
+    assert rows(tmp_path / "out") == rows(tmp_path / "fewer")
+
+
+def test_labels_that_only_the_dropped_sound_explains_are_counted(tmp_path: Path) -> None:
+    data = labelled(tmp_path / "data", "critical", "supportive", "present", None, "critical")
+    for task, options, where in (
+        (get_task("omnigui"), {"drop_audio": True}, "--drop-audio"),
+        (get_task("omnigui", {"modalities": "I"}), {}, "-T modalities=I"),
+    ):
+        out = tmp_path / where.strip("-")
+        chosen = Options(format="llamafactory", shares={"train": 1.0}, **options)  # type: ignore[arg-type]
+        done = export(task, load(data), out, chosen)
+        (found,) = done.findings
+        assert (found.code, found.severity, found.where) == ("media-dropped", "warning", where)
+        assert found.sample_ids == tuple(f"App/E0{e}/{s}" for e in (0, 4) for s in (0, 1))
+        assert "4 steps of episodes with dependency=critical" in found.what
+        assert ("2 steps without a label" in found.what) == ("drop_audio" in options)
+        assert len(rows(out)) == 10
+    whole = Options(format="llamafactory", shares={"train": 1.0})
+    assert not export(get_task("omnigui"), load(data), tmp_path / "whole", whole).findings
+
+
+def test_a_benchmark_whose_prompts_have_no_sound_drops_none(tmp_path: Path) -> None:
+    data = studio(tmp_path / "data", "groundui")
+    done = written(data, tmp_path / "out", task="groundui", drop_audio=True)
+    assert "media-dropped" not in codes(done)
 
 
 def test_a_folder_that_datasets_cannot_open_is_refused(data: Path, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from tests.export.small import (
     TAP,
     answer,
     codes,
+    faults,
     load,
     rows,
     studio,
@@ -80,9 +81,10 @@ def test_a_trainer_shows_what_the_evaluation_shows(form: str, data: Path, tmp_pa
     """The same texts around the same bytes in the same order."""
     options = TRAINERS[form]
     written(data, tmp_path / "out", format=form, **options)
-    task = get_task("omnigui")
+    deaf = options.get("drop_audio")
+    task = get_task("omnigui", {"modalities": "IV"} if deaf else {})
     accepts: set[Modality] = {"image", "video"}
-    if not options.get("drop_audio"):
+    if not deaf:
         accepts.add("audio")
     takes = Capabilities(
         accepts=frozenset(accepts),
@@ -194,7 +196,7 @@ def test_a_placeholder_in_a_text_of_the_data_is_found(form: str, tmp_path: Path)
     instructions = ("Tap <image> twice", "Tap it")
     data = tree(tmp_path / "data", episodes=2, actions=[TAP], instruct=instructions.__getitem__)
     done = written(data, tmp_path / "out", format=form, drop_audio=True)
-    assert codes(done) == ["placeholder-in-text"]
+    assert faults(done) == ["placeholder-in-text"]
     assert done.findings[0].where == "App/E00/0"
     assert [row["sample_id"] for row in rows(tmp_path / "out")] == ["App/E01/0"]
 
@@ -212,7 +214,7 @@ def test_a_token_that_some_model_takes_for_a_medium_is_found_in_any_format(
     tokens = ["<image>", *sorted(TOKENS), "it"]
     data = once("export-media-tokens", lambda folder: asking(folder, tokens))
     done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
-    assert codes(done) == ["placeholder-in-text"] * (len(tokens) - 1)
+    assert faults(done) == ["placeholder-in-text"] * (len(tokens) - 1)
     found = {finding.where: finding.what for finding in done.findings}
     for number, token in enumerate(tokens[:-1]):
         assert f" {token} in the texts" in found[f"App/E0{number}/0"]
@@ -224,7 +226,7 @@ def test_a_token_for_a_medium_in_an_answer_is_found(form: str, tmp_path: Path) -
     typed = Action("type", text="a<|AUDIO|>b")
     data = tree(tmp_path / "data", actions=[BACK, typed])
     done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
-    assert codes(done) == ["placeholder-in-text"]
+    assert faults(done) == ["placeholder-in-text"]
     assert done.findings[0].where == "App/E00/1"
 
 
@@ -236,14 +238,14 @@ def test_a_control_token_of_some_model_in_a_prompt_or_an_answer_is_found(
     tokens = [*sorted(CONTROLS), "it"]
     data = once("export-control-tokens", lambda folder: asking(folder, tokens))
     done = written(data, tmp_path / "out", format=form, **TRAINERS[form])
-    assert codes(done) == ["control-token-in-text"] * (len(tokens) - 1)
+    assert faults(done) == ["control-token-in-text"] * (len(tokens) - 1)
     found = {finding.where: finding.what for finding in done.findings}
     for number, token in enumerate(tokens[:-1]):
         assert f" {token}," in found[f"App/E0{number}/0"]
     typed = Action("type", text="a<|im_end|>b")
     answers = tree(tmp_path / "answers", actions=[BACK, typed])
     done = written(answers, tmp_path / "typed", format=form, **TRAINERS[form])
-    assert codes(done) == ["control-token-in-text"]
+    assert faults(done) == ["control-token-in-text"]
     assert done.findings[0].where == "App/E00/1"
 
 

@@ -84,6 +84,7 @@ class _Row(msgspec.Struct, forbid_unknown_fields=True):
     lead: float | None = None
     max_clip: float | None = None
     trim: str | None = None
+    until: float | str | None = None
 
 
 def read_list(path: Path, *, labels: Labels = UNLABELLED, cut: Cut = USUAL) -> list[Job]:
@@ -122,6 +123,7 @@ def read_list(path: Path, *, labels: Labels = UNLABELLED, cut: Cut = USUAL) -> l
                     lead=row.lead,
                     max_clip=row.max_clip,
                     trim=row.trim,
+                    until=row.until,
                     usual=cut,
                 ),
                 where,

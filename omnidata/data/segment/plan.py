@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import Final, Literal
 
 from omnidata.actions import (
     Box,
@@ -18,7 +19,7 @@ from omnidata.actions import (
     convert,
     round_half_up,
 )
-from omnidata.data.segment.recording import Recording
+from omnidata.data.segment.recording import BUDGET, Recording
 from omnidata.errors import DataError, Finding, UsageError, counted
 from omnidata.loaders.action_log import Event, Log
 from omnidata.loaders.episode_tree import MAX_STEPS
@@ -32,6 +33,9 @@ LONGEST_S = 10.0
 
 _MOST_FINDINGS = 20
 
+LAST_ACTION: Final = "last-action"
+"""The moment at which the last action of the log has ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -42,12 +46,16 @@ class Cut:
         lead_s: how long before an action its screenshot is taken.
         longest_s: of a clip.
         trim: the part of the recording that is used, in seconds after its first frame.
+        until: how long the last frame is known to have stood, in seconds after the first; None = as
+            long as the recording says. Recorders such as scrcpy write a frame only when the screen
+            changes, and end with the last one.
     """
 
     offset_s: float = 0.0
     lead_s: float = LEAD_S
     longest_s: float = LONGEST_S
     trim: tuple[float, float] = (0.0, float("inf"))
+    until: float | Literal["last-action"] | None = None
 
 
 USUAL = Cut()
@@ -60,6 +68,7 @@ def cut_of(
     lead: float | None = None,
     max_clip: float | None = None,
     trim: str | None = None,
+    until: float | str | None = None,
     usual: Cut = USUAL,
 ) -> Cut:
     """How to cut, as options say it.
@@ -70,6 +79,7 @@ def cut_of(
         lead: as `Cut.lead_s`.
         max_clip: as `Cut.longest_s`.
         trim: START:END in seconds, either of which may be left out.
+        until: seconds, or `LAST_ACTION`.
         usual: what is not said.
 
     Raises:
@@ -82,6 +92,7 @@ def cut_of(
             place, "max-clip", usual.longest_s if max_clip is None else max_clip, 0.001
         ),
         trim=usual.trim if trim is None else _part(place, trim),
+        until=usual.until if until is None else _moment(place, until),
     )
 
 
@@ -93,6 +104,22 @@ def _seconds(place: Callable[[str], str], name: str, value: float, low: float) -
             expected="seconds" + (f", {low:g} or more" if low > -math.inf else ""),
         )
     return value
+
+
+def _moment(place: Callable[[str], str], value: float | str) -> float | Literal["last-action"]:
+    if value == LAST_ACTION:
+        return LAST_ACTION
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= BUDGET.max_seconds:
+        raise UsageError(
+            "the moment is not clear",
+            where=place(f"until {value}"),
+            expected=f"seconds of the recording, up to {BUDGET.max_seconds:.0f}, or {LAST_ACTION}",
+        )
+    return seconds
 
 
 def _part(place: Callable[[str], str], text: str) -> tuple[float, float]:
@@ -148,7 +175,8 @@ def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], int, lis
         recording, and what was doubtful or left out.
 
     Raises:
-        DataError: no action lies in the used part, there are too many, or one follows the end.
+        DataError: no action lies in the used part, there are too many, or one follows the end; or
+            the last frame would have to stand for longer than a recording may last.
     """
     findings: list[Finding] = []
     events = sorted(log.events, key=lambda event: event.start_s)
@@ -157,7 +185,8 @@ def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], int, lis
     spans: list[Span] = []
     outside: list[tuple[Event, float]] = []
     others = deque(sorted(log.left_out))
-    low, high = cut.trim[0], min(cut.trim[1], recording.seconds)
+    seconds = _until(events, recording, cut)
+    low, high = cut.trim[0], min(cut.trim[1], seconds)
     over = low
     for event in events:
         start, end = event.start_s + cut.offset_s, event.end_s + cut.offset_s
@@ -169,12 +198,45 @@ def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], int, lis
             span = _span(event, start, end, over, recording.fps, cut)
             findings.extend(_doubts(span, over if spans else low, recording))
             spans.append(span)
-        elif not 0 <= start <= recording.seconds:
+        elif not 0 <= start <= seconds:
             outside.append((event, start))
         over = max(over, end)
-    _check(spans, log, cut, recording.seconds)
-    findings += _outside(outside, recording.seconds)
+    _check(spans, log, cut, seconds)
+    findings += _held(spans, recording)
+    findings += _outside(outside, seconds)
     return spans, len(events) - len(spans) - len(outside), findings
+
+
+def _until(events: Sequence[Event], recording: Recording, cut: Cut) -> float:
+    """Up to when it is known what the screen showed, in seconds after the first frame."""
+    if cut.until != LAST_ACTION:
+        return max(recording.seconds, cut.until or 0.0)
+    last = max(events, key=lambda event: event.end_s)
+    seconds = last.end_s + cut.offset_s
+    if seconds > BUDGET.max_seconds:
+        raise DataError(
+            f"the last action ends at {seconds:.2f} s of the recording",
+            where=last.where,
+            expected=f"up to {BUDGET.max_seconds:.0f} s",
+            remedy="give the clock's --offset",
+        )
+    return max(recording.seconds, seconds)
+
+
+def _held(spans: Sequence[Span], recording: Recording) -> Iterator[Finding]:
+    """The finding that says for how many steps the last frame was held."""
+    held = [span for span in spans if span.start_s > recording.seconds]
+    if held:
+        silence = ", with silence" if recording.has_sound else ""
+        yield Finding(
+            "frame-held",
+            "warning",
+            held[0].event.where,
+            f"{counted(len(held), 'action')} from {held[0].start_s:.2f} s on: the recording ends "
+            f"at {recording.seconds:.2f} s, its last frame is held{silence}",
+            "a screen that stood still until then",
+            "nothing, if it did; else record the episode again",
+        )
 
 
 def _span(event: Event, start: float, end: float, over: float, fps: Fraction, cut: Cut) -> Span:
@@ -237,7 +299,8 @@ def _check(spans: list[Span], log: Log, cut: Cut, seconds: float) -> None:
             where=log.events[0].where,
             expected=f"1 to {MAX_STEPS}; the recording lasts {seconds:.2f} s, the log goes from "
             f"{first + cut.offset_s:.2f} s to {last + cut.offset_s:.2f} s",
-            remedy="give the clock's --offset, another --trim, or the right recording",
+            remedy="give the clock's --offset, another --trim, or the right recording; or --until "
+            f"{LAST_ACTION} if the screen stood still from the recording's end on",
         )
     for span, following in pairwise(spans):
         if span.event.action.kind == "done":
@@ -265,6 +328,9 @@ def _outside(events: list[tuple[Event, float]], seconds: float) -> Iterator[Find
     """A finding for each of the first, and one for all others: a wrong clock misses all."""
     for number, (event, start) in enumerate(events[: _MOST_FINDINGS + 1]):
         more = len(events) - number if number == _MOST_FINDINGS else 1
+        remedy = "give the clock's --offset, or the whole recording"
+        if start > seconds:
+            remedy += f", or --until {LAST_ACTION} if the screen stood still"
         yield Finding(
             "event-outside",
             "error",
@@ -272,5 +338,5 @@ def _outside(events: list[tuple[Event, float]], seconds: float) -> Iterator[Find
             f"{event.action.label} begins at {start:.2f} s of the recording"
             + (f", and {more - 1} more lie outside" if more > 1 else ""),
             f"0 to {seconds:.2f} s",
-            "the step is left out; give the clock's --offset, or the whole recording",
+            f"the step is left out; {remedy}",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Generator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from omnidata.actions import Screen
 from omnidata.errors import Finding
 from omnidata.media import AUDIO_RATE, Budget
-from omnidata.media.containers import audio_stream, broken, timed, video_stream
+from omnidata.media.containers import Turn, audio_stream, broken, timed, turn_of, video_stream
 from omnidata.media.sound import Mono
 from omnidata.media.storage import opened
 from omnidata.types import MediaRef
@@ -49,7 +48,7 @@ class Recording:
         tick_s: how coarse the times of its frames are; Matroska rounds them to milliseconds.
         fps: frames per second of the clips that are cut from it.
         coded: width and height of the frames as they are stored, in pixels.
-        turned: quarter turns anticlockwise that make them upright.
+        turned: what makes them upright.
         has_sound: whether there is an audio stream.
         findings: streams that are passed over, an end that comes too early.
     """
@@ -60,15 +59,14 @@ class Recording:
     tick_s: float
     fps: Fraction
     coded: Screen
-    turned: int
+    turned: Turn
     has_sound: bool
     findings: tuple[Finding, ...]
 
     @property
     def screen(self) -> Screen:
         """Width and height of the upright picture in pixels."""
-        width, height = self.coded
-        return (height, width) if self.turned % 2 else (width, height)
+        return self.turned.size(*self.coded)
 
 
 def open_recording(path: Path) -> Recording:
@@ -84,7 +82,7 @@ def open_recording(path: Path) -> Recording:
         time, first = next(timed(container, video), (None, None))
         if first is None or min(first.width, first.height) < 2:
             raise broken(ref, "there is no frame of at least 2 x 2 pixels", "a screen recording")
-        coded, turned = (first.width, first.height), _quarters(ref, first)
+        coded, turned = (first.width, first.height), _rotation(ref, first)
         stated = _stated(container, video)
         sounds, films = len(container.streams.audio), len(container.streams.video)
     with opened(ref, BUDGET) as container:
@@ -134,18 +132,14 @@ def _extent(
     return begin, end
 
 
-def _quarters(ref: MediaRef, frame: VideoFrame) -> int:
-    """Quarter turns of the container's display matrix, anticlockwise."""
-    from av.sidedata.sidedata import SideData
-
+def _rotation(ref: MediaRef, frame: VideoFrame) -> Turn:
+    """What the container's display matrix asks for, if that is a quarter turn or more of them."""
     if frame.rotation % 90:
         raise broken(ref, f"the picture is turned by {frame.rotation} degrees", "quarter turns")
-    matrix = frame.side_data.get("DISPLAYMATRIX")
-    if isinstance(matrix, SideData):
-        a, b, _, c, d = struct.unpack_from("=5i", bytes(matrix))
-        if a * d < b * c:
-            raise broken(ref, "the container mirrors the picture", "quarter turns at most")
-    return frame.rotation // 90 % 4
+    turn = turn_of(frame)
+    if turn.mirrors:
+        raise broken(ref, "the container mirrors the picture", "quarter turns at most")
+    return turn
 
 
 def _passed_over(ref: MediaRef, films: int, sounds: int) -> list[Finding]:
@@ -245,7 +239,7 @@ class Film:
                 f"{recording.coded[0]} x {recording.coded[1]} throughout, or --trim before that",
             )
         pixels = frame.to_ndarray(format="rgb24").astype(np.uint8, copy=False)
-        return np.ascontiguousarray(np.rot90(pixels, recording.turned))
+        return recording.turned.apply(pixels)
 
 
 def _frames(recording: Recording) -> Generator[tuple[float, VideoFrame], None, None]:

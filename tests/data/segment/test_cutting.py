@@ -13,9 +13,10 @@ import pytest
 
 from omnidata.data.segment import Segmented, segment
 from omnidata.data.segment.plan import Cut
-from omnidata.errors import MediaError
+from omnidata.errors import DataError, MediaError
 from omnidata.tasks.omnigui.load import load
 from tests.data.segment.films import Tree, film, noise, number_of, numbered, tap, turn, write_log
+from tests.trees import same_files
 
 
 def cut(tmp_path: Path, recording: Path, *rows: dict[str, object], **how: object) -> Tree:
@@ -170,6 +171,51 @@ def test_the_last_frame_stands_as_long_as_there_is_sound(tmp_path: Path, suffix:
     assert number_of(tree.shot(1)) == 29
     assert tree.numbers(1)[-1] == 29
     assert len(tree.sound(1)) == 3 * 16_000
+
+
+@pytest.mark.parametrize("until", ["last-action", 5.5])
+def test_the_last_frame_stands_until_the_moment_that_is_named(
+    tmp_path: Path, until: float | str
+) -> None:
+    """As scrcpy writes: a frame on a change, and a tenth of a second for the last one."""
+    recording = film(tmp_path / "a.mp4", times=[0.0, 2.0, 2.1])
+    log = write_log(tmp_path / "log.jsonl", tap(1.9, 2.0), tap(4.0, 5.0), tap(5.5, 5.5))
+    made = segment(recording, log, tmp_path / "out", cut=Cut(until=until))  # type: ignore[arg-type]
+    held = next(finding for finding in made.findings if finding.code == "frame-held")
+    assert held.what.startswith("2 actions from 4.00 s on")
+    assert made.recording.seconds < 2.3
+    tree = Tree(tmp_path / "out")
+    assert [number_of(tree.shot(step)) for step in range(3)] == [0, 2, 2]
+    assert set(tree.numbers(1)) == {1, 2}
+    assert len(tree.numbers(1)) == round(2.0 * made.recording.fps)
+    assert set(tree.numbers(2)) == {2}
+
+
+def test_a_moment_within_the_recording_changes_nothing(tmp_path: Path) -> None:
+    recording = film(tmp_path / "a.mp4", sound=noise(5), codec="aac")
+    log = write_log(tmp_path / "log.jsonl", tap(1.0), tap(2.0))
+    plain = segment(recording, log, tmp_path / "plain")
+    for until in ("last-action", 1.5):
+        made = segment(recording, log, tmp_path / f"out{until}", cut=Cut(until=until))
+        assert made == plain
+        assert same_files(tmp_path / f"out{until}", tmp_path / "plain")
+
+
+def test_held_sound_is_silence(tmp_path: Path) -> None:
+    recording = film(tmp_path / "a.mkv", count=30, sound=noise(1))
+    log = write_log(tmp_path / "log.jsonl", tap(0.5), tap(3.0))
+    made = segment(recording, log, tmp_path / "out", cut=Cut(until="last-action"))
+    assert "with silence" in made.findings[0].what
+    sound = Tree(tmp_path / "out").sound(1)
+    assert len(sound) == round(2.5 * 16_000)
+    assert not sound[-16_000:].any()
+
+
+def test_a_clock_that_is_days_off_is_no_still_screen(tmp_path: Path) -> None:
+    recording = film(tmp_path / "a.mp4", count=30)
+    log = write_log(tmp_path / "log.jsonl", tap(1.7e9))
+    with pytest.raises(DataError, match="--offset"):
+        segment(recording, log, tmp_path / "out", cut=Cut(until="last-action"))
 
 
 def test_frames_that_are_stored_in_another_order_than_shown_are_cut_in_theirs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from fractions import Fraction
@@ -86,6 +87,28 @@ def test_actions_outside_the_recording_are_findings_and_exit_code_1(
     assert done.stderr.count("error [event-outside]") == 2
     assert f"{log}:4: TAP begins at 9.00 s" in done.stderr.replace("\n", "")
     assert len(load(tmp_path / "out").steps) == 1
+    _, *remedies = done.stderr.split("[event-outside]")
+    assert ["--until last-action" in " ".join(text.split()) for text in remedies] == [False, True]
+
+
+def test_a_still_end_is_held_for_one_recording_and_for_a_list(
+    recording: Path, tmp_path: Path
+) -> None:
+    log = write_log(tmp_path / "log.jsonl", tap(1.0), tap(9.0))
+    done = omnidata("segment", recording, log, tmp_path / "out", "--until", "last-action")
+    assert "warning [frame-held]" in done.stderr
+    assert len(load(tmp_path / "out").steps) == 2
+    lines = [
+        {"recording": str(recording), "events": str(log), "episode": "A", "until": "last-action"},
+        {"recording": str(recording), "events": str(log), "episode": "B", "until": 9},
+        {"recording": str(recording), "events": str(log), "episode": "C"},
+    ]
+    listed = tmp_path / "list.jsonl"
+    listed.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = omnidata("segment", "--list", listed, tmp_path / "many", "--json", code=1)
+    assert [episode["steps"] for episode in json.loads(done.stdout)["episodes"]] == [2, 2, 1]
+    omnidata("segment", "--list", listed, tmp_path / "held", "--until", "9")
+    assert len(load(tmp_path / "held").steps) == 6
 
 
 def test_a_wrong_clock_gives_no_endless_findings(recording: Path, tmp_path: Path) -> None:
@@ -102,6 +125,9 @@ def test_a_wrong_clock_gives_no_endless_findings(recording: Path, tmp_path: Path
         (("--trim", "5"), "the part is not clear"),
         (("--trim", "3:2"), "the part is not clear"),
         (("--trim", "nan:"), "the part is not clear"),
+        (("--until", "0"), "the moment is not clear"),
+        (("--until", "nan"), "the moment is not clear"),
+        (("--until", "the end"), "or last-action"),
         (("--lead", "-1"), "the number makes no sense"),
         (("--max-clip", "nan"), "the number makes no sense"),
         (("--max-clip", "0"), "the number makes no sense"),
