@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from omnidata.errors import FileError
-from omnidata.files import ANY, STREAMED, open_file, open_text, read_text
+from omnidata.files import ANY, STREAMED, check_file, open_file, open_parts, open_text, read_text
 from omnidata.jsontext import (
     AT_ONCE,
     BROKEN,
@@ -133,9 +133,10 @@ def is_parquet(path: Path) -> bool:
     Raises:
         OSError: it cannot be read.
     """
-    if path.suffix.lower() in (".parquet", ".json", ".jsonl"):
-        return path.suffix.lower() == ".parquet"
-    with open_file(path, ANY) as file:
+    if path.suffix.lower() == ".parquet":
+        return True
+    check_file(path, ANY)
+    with open_parts(path) as file:
         return file.read(len(_PARQUET)) == _PARQUET
 
 
@@ -185,14 +186,15 @@ def _beginning(path: Path) -> tuple[bytes, bool]:
     lines are objects, of which one may be broken.
     """
     texts: list[bytes] = []
+    left = AT_ONCE
     with open_text(path, STREAMED) as file:
-        while len(texts) < _PEEKED and (text := file.readline(AT_ONCE)):
+        while len(texts) < _PEEKED and left and (text := file.readline(left)):
+            left -= len(text)
             if text.strip():
                 texts.append(text)
-            if len(text) == AT_ONCE:
-                break
     if len(texts) < 2:  # nothing, one line, or a very long one
-        return b"".join(texts).strip()[:1], not texts and not _is_document(path)
+        mark = b"".join(texts).strip()[:1]
+        return mark, (not texts or (not left and mark == b"{")) and not _is_document(path)
     values = [decode_utf8(text) for text in texts]
     objects = sum(isinstance(value, dict) for value in values)
     return texts[0].strip()[:1], values[0] is not BROKEN or 2 * objects > len(values)

@@ -27,7 +27,7 @@ from omnidata.loaders.episode_tree import (
 )
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import about, check_screen, load_data, short, tag_of
-from omnidata.loaders.row_files import head_of, is_parquet
+from omnidata.loaders.row_files import HEAD, head_of, is_parquet, read_rows
 from omnidata.loaders.spill import Grouped, NamedRows
 from omnidata.loaders.stored_steps import collect, row_ids
 from omnidata.name_index import NameIndex
@@ -573,7 +573,6 @@ def _sample_id(episode: _Begun | _Episode, index: int) -> str:
 # How OmniGUI's data are told from other benchmarks'.
 
 _PEEKED_ROWS = 20
-_PEEKED_BYTES = 1024**2
 _SEEN = frozenset(
     {
         *("result_touch_xy", "instruction_en", "instruction_zh"),
@@ -609,15 +608,20 @@ def _is_step(row: Row) -> bool:
 
 
 def _first_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The first objects of an array or of lines, as far as they can be read."""
-    head = head_of(path)
-    if is_parquet(path):
-        head = head.partition(b"\n")[2]
-    text = head.decode("utf-8", "replace")
+    """The first objects of a file, as far as they can be read; of a large one within its head."""
+    if is_parquet(path) or path.stat().st_size <= HEAD:
+        rows = (line.row for line in islice(read_rows(path), _PEEKED_ROWS))
+        yield from (row for row in rows if isinstance(row, dict))
+        return
+    text = head_of(path).decode("utf-8", "replace")
     decoder, end = json.JSONDecoder(), 0
     for _ in range(_PEEKED_ROWS):
         try:
             row, end = decoder.raw_decode(text, text.index("{", end))
-        except (ValueError, RecursionError):
+        except RecursionError:
             return
-        yield row
+        except ValueError:
+            if (end := text.find("{", end) + 1) == 0:  # the object around the rows has no end here
+                return
+        else:
+            yield row

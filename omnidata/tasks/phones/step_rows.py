@@ -3,7 +3,7 @@
 AndroidControl and GUI-Odyssey are prepared in the same forms. An action is
 
 * an object, or JSON in a text: AndroidControl's own or one of `mobile_use`;
-* OS-Atlas's text, `CLICK [[x, y]]` from 0 to 1000;
+* OS-Atlas's text, `CLICK [[x, y]]` from 0 to 1000, in a column or in a conversation;
 * `gt_action`, `gt_bbox` and `gt_input_text`, as GUI-R1 has them, places in pixels.
 
 A step's `source` has the features of an AndroidControl record with this step alone: `actions`, a
@@ -24,9 +24,15 @@ from typing import Any, Final, Literal, NamedTuple
 
 from omnidata.actions import OPPOSITE, Action, Direction, Screen, centre, convert, heading
 from omnidata.errors import DataError, MediaError, UsageError, counted
-from omnidata.jsontext import BROKEN, as_name, compact, decode, is_integer, is_number
+from omnidata.jsontext import BROKEN, as_name, compact, decode, is_number
 from omnidata.loaders.load import Note, RowContext, about, short, stated_size
 from omnidata.loaders.row_files import Line
+from omnidata.loaders.row_sizes import (
+    fed_size,
+    size_before_feeding,
+    size_columns,
+    warn_of_fed_sizes,
+)
 from omnidata.media import image_size, resolve, unsafe
 from omnidata.tasks.phones.actions import (
     COMPLETE,
@@ -37,6 +43,7 @@ from omnidata.tasks.phones.actions import (
     Truth,
     read_call,
 )
+from omnidata.tasks.phones.conversations import as_row
 from omnidata.types import LoadedDataset, MediaRef, Step
 
 Row = Mapping[str, Any]
@@ -280,38 +287,48 @@ class Moment:
 
 
 def single(row: Row) -> tuple[str | None, list[Moment]]:
-    """A row that is one step, and the episode that it names, if it names one."""
+    """A row that is one step, and the episode that it names, if it names one.
+
+    Raises:
+        DataError: it is what a planner said, and not what was done.
+    """
+    own, row = row, as_row(row)
+    _refuse_plan(row)
     shot = _first(row, IMAGE_KEYS)
     goal, detail = _first(row, _GOAL), _first(row, _DETAIL)
     graded = "gt_action" in row
     moment = Moment(
-        row,
+        own,
         as_name(_first(row, ("step_id", "step"))),
         goal,
         goal if detail is None and row.get("task_type") == "low" else detail,
         shot[0] if isinstance(shot, list) and len(shot) == 1 else shot,
         None,
-        _stated(row),
+        size_columns(row),
         row if graded or "action_type" in row else _first(row, ("action", "gt")),
         boxes_of([row.get("gt_bbox")] if graded else row.get("candidate_bbox")),
     )
     return as_name(row.get("episode_id")), [moment]
 
 
-_SIZES: Final = (("width", "height"), ("image_width", "image_height"), ("orig_w", "orig_h"))
-
-
-def _stated(row: Row) -> tuple[object, object]:
-    """The screenshot's own width and height, as a row has them; None for what it does not say."""
-    for width, height in _SIZES:
-        if row.get(width) is not None or row.get(height) is not None:
-            return row.get(width), row.get(height)
-    return None, None
-
-
 def _first(row: Row, keys: Iterable[str]) -> Any:
     return next((row[key] for key in keys if row.get(key) is not None), None)
 
+
+def _refuse_plan(row: Row) -> None:
+    action = row.get("action")
+    if "reason" in row and isinstance(action, dict) and _first(row, _GOLD) is None:
+        raise DataError(
+            "these are plans of a model: each row has its reason, and a tap names an element in "
+            "place of a point",
+            where=f"episode {row.get('episode_id')}, step {row.get('step')}",
+            expected="rows of what was done",
+            remedy="name the data that the plans were made for; plans are answers to them",
+        )
+
+
+_GOLD: Final = ("goal", "screenshot", "accessibility_tree")
+"""Columns of the data that UGround's plans are made for."""
 
 Moments = Callable[[Row], tuple[str | None, list[Moment]]]
 """The episode that an object names, if it does, and its steps."""
@@ -342,6 +359,8 @@ class Reader:
     _folders: dict[Path, Path] = field(default_factory=dict)
     _keys: dict[str, None] = field(default_factory=dict)
     _acted: bool = False
+    _fault: str = ""
+    _as_fed: list[str] = field(default_factory=list)
     _ways: Counter[tuple[WordSense, Direction]] = field(default_factory=Counter)
 
     def steps(self, lines: Iterable[Line], data: Path) -> Iterator[Step]:
@@ -352,7 +371,7 @@ class Reader:
             data: as the user named it.
 
         Raises:
-            DataError: there are rows, and not one has an action.
+            DataError: there are rows, and not one has an action that can be read.
         """
         root = data if data.is_dir() else data.parent
         told = ((line, *self.moments(line.row)) for line in lines)
@@ -363,13 +382,15 @@ class Reader:
             own = alone if name == line.where else name
             yield from self._episode(own, parts, grouped=own is name)
         if self._keys and not self._acted:
+            fault = f": {self._fault}" if self._fault else ""
             raise DataError(
-                f"no action in any row; keys {', '.join(self._keys)}",
+                f"no action in any row{fault}; keys {', '.join(self._keys)}",
                 where=str(data),
                 expected=f"{' or '.join(ACTION_KEYS)}: {self.expected}",
                 remedy="rename the column that holds the action to action, or name other data",
             )
         self._warn_of_senses(data)
+        warn_of_fed_sizes(self._as_fed, str(data), self.note)
 
     def _warn_of_senses(self, data: Path) -> None:
         """Report vertical scrolls of which most go the way that few scrolls go.
@@ -403,7 +424,7 @@ class Reader:
             own = f"{name}/{moment.number or index}" if grouped else name
             place = RowContext(line.where, about(self.note, own))
             shot = self._shot(line, moment.shot)
-            screen = self._screen(moment, shot, place)
+            screen = self._screen(moment, shot, own, place)
             action, call = self._action(moment, screen, place)
             told = moment.detail if self.low else moment.goal
             if not isinstance(told, str) or not told.strip():
@@ -442,16 +463,18 @@ class Reader:
         self, moment: Moment, screen: Screen, place: RowContext
     ) -> tuple[Action | None, Call | None]:
         self._keys.update(dict.fromkeys(moment.own))
-        self._acted = self._acted or moment.action is not None
         try:
             call = call_of(moment.action, screen, labels=self.labels, said=self.said)
             action = self.read(call.body)
         except ValueError as error:
+            if moment.action is not None:
+                self._fault = self._fault or str(error)
             place.refuse(
                 "action-unusable", str(error), self.expected,
                 "mend the row; the step is not judged until then",
             )  # fmt: skip
             return None, None
+        self._acted = True
         if call.sense:
             self._ways[call.sense, call.body["direction"]] += 1
         x, y = call.body.get("x", 0), call.body.get("y", 0)
@@ -462,11 +485,11 @@ class Reader:
             place.warn("target-tiny", f"({x}, {y}) is the first pixel", "pixels, not shares of 1")
         return action, call
 
-    def _screen(self, moment: Moment, shot: MediaRef | None, place: RowContext) -> Screen:
+    def _screen(self, moment: Moment, shot: MediaRef | None, own: str, place: RowContext) -> Screen:
         """As the row states it, or else the picture's own; (0, 0) where nobody knows.
 
-        Without either, the size of the picture as it was fed tells it, and the scale between the
-        two if there is one.
+        Without either, the size of the picture as it was fed and the scale between the two tell it,
+        or that size stands for it.
         """
         stated = stated_size(*moment.size, place)
         if stated != (0, 0):
@@ -476,7 +499,11 @@ class Reader:
                 return image_size(shot)
             except MediaError:
                 pass
-        return _before_feeding(moment.own, place)
+        if before := size_before_feeding(moment.own):
+            return before
+        if fed := fed_size(moment.own):
+            self._as_fed.append(own)
+        return fed or (0, 0)
 
     def _shot(self, line: Line, value: object) -> MediaRef | None:
         """A picture that the file holds, or one below a folder around it.
@@ -507,48 +534,6 @@ def _is_there(ref: MediaRef) -> bool:
     return True
 
 
-_NEAR_WHOLE: Final = 0.01
-
-
-def fed_size(row: Row) -> Screen | None:
-    """Width and height in pixels in which a row says that its picture was fed to a model.
-
-    GUI-R1's inference writes it into the rows that it keeps, as `image_size`.
-    """
-    size = row.get("image_size")
-    if not isinstance(size, list) or len(size) != 2:
-        return None
-    width, height = size
-    if not is_integer(width) or not is_integer(height) or min(size) < 1:
-        return None
-    return width, height
-
-
-def _before_feeding(row: Row, place: RowContext) -> Screen:
-    """The size of a screenshot of which only the size as fed is stated; (0, 0) where it is not.
-
-    `scale` is how much larger the fed picture is on each axis, so that the quotient is a whole
-    number. A scale of another meaning gives none, and then the fed size stands for it.
-    """
-    fed = fed_size(row)
-    if fed is None:
-        return 0, 0
-    scale = row.get("scale")
-    pair = isinstance(scale, list) and len(scale) == 2 and all(map(is_number, scale))
-    if pair and min(scale) > 0 and scale != [1, 1]:
-        sides = [side / factor for side, factor in zip(fed, scale, strict=True)]
-        whole = round(sides[0]), round(sides[1])
-        if all(abs(a - b) <= _NEAR_WHOLE for a, b in zip(sides, whole, strict=True)):
-            return whole
-    place.warn(
-        "size-fed",
-        f"the row has no size but that of the picture as it was fed, {fed[0]} x {fed[1]}",
-        "orig_w and orig_h, or the picture: places are in pixels of the screenshot",
-        "add the size of the screenshot; that of the fed picture stands for it until then",
-    )
-    return fed
-
-
 def check_sense(source: LoadedDataset, said: WordSense | None) -> LoadedDataset:
     """The data, whose scrolls were read in the sense that the user says.
 
@@ -566,7 +551,7 @@ def check_sense(source: LoadedDataset, said: WordSense | None) -> LoadedDataset:
                 f"the scrolls were read as the {was}'s when the repository was made",
                 where=f"-T scroll={said}",
                 expected=f"scroll={was}, or the rows themselves",
-                remedy=f"leave it out, or convert the rows again with -T scroll={said}",
+                remedy="leave it out, or name the rows in place of the repository",
             )
     return source
 

@@ -23,7 +23,9 @@ from omnidata.actions import (
     history_text,
 )
 from omnidata.dialects import CannotSayError
+from omnidata.errors import counted
 from omnidata.jsontext import compact, hash_of, is_integer
+from omnidata.loaders.row_sizes import fed_size
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Resizing, Side, place, resizing
 from omnidata.tasks.explaining import (
@@ -40,6 +42,7 @@ from omnidata.tasks.explaining import (
 )
 from omnidata.tasks.json_answers import ParseFailure
 from omnidata.tasks.observation import TELLS_PLACES, Element, located, reworded, tag_at, tags
+from omnidata.tasks.overview import View
 from omnidata.tasks.phones import gui_r1
 from omnidata.tasks.phones.actions import (
     WAIT,
@@ -60,7 +63,7 @@ from omnidata.tasks.phones.answers import (
     no_command,
     parse,
 )
-from omnidata.tasks.phones.step_rows import ROW, WordSense, fed_size
+from omnidata.tasks.phones.step_rows import ROW, SCROLL, WordSense
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.types import (
     PLACE,
@@ -403,6 +406,20 @@ class _Parsed(TypedDict, total=False):
     lift: tuple[Side, Side] | None
 
 
+class PhoneView(View):
+    """The counts, and what the directions of rows are said of."""
+
+    def remarks(self) -> list[str]:
+        """How many scrolls were read in which sense."""
+        senses = Counter(
+            str(step.source[SCROLL]) for step in self.source.steps if SCROLL in step.source
+        )
+        return [
+            f"{counted(count, 'scroll')} in words, said of the {sense}"
+            for sense, count in senses.items()
+        ]
+
+
 class PhoneTask(Benchmark):
     """What does the agent do next, given the screen?
 
@@ -424,6 +441,7 @@ class PhoneTask(Benchmark):
     wording: ClassVar[Wording]
     labels: ClassVar[WordSense] = "content"
     platform = "mobile"
+    overview = PhoneView
     parsed_type = _Parsed
     allowed: Mapping[str, Sequence[str]] = {"history": HISTORY, "coordinates": SPACES}
     baselines: Sequence[str] = BASELINES

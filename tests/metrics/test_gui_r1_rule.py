@@ -1,0 +1,93 @@
+"""GUI-R1's own rule: what it counts, and over which steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidata.tasks import get_task
+from tests.cli.running import as_json, omnidata
+from tests.loaders.step_rows import answer, graded, lines
+from tests.trees import write_lines
+
+CLICK = graded("click", place=[36, 80])
+TYPE = graded("type", "green tea with milk")
+
+
+def judged(tmp_path: Path, row: Any, text: str, name: str = "androidcontrol") -> tuple[Any, ...]:
+    """Type, place or text, and place."""
+    task = get_task(name, {"dialect": "gui-r1"})
+    (step,) = task.load(lines(tmp_path / "rows.jsonl", row), check_media=False).steps
+    line = {"role": "screenshot", "width": 72, "height": 160}
+    return task.profiles["gui-r1"].judge(step, text, {"parts": [line]}).values[:3]
+
+
+@pytest.mark.parametrize(
+    ("row", "text", "found"),
+    [
+        (CLICK, answer("click", place=[36, 80]), (True, True, True)),
+        (CLICK, answer("click", place=[46, 80]), (True, True, True)),  # 0.139 of the width away
+        (CLICK, answer("click", place=[47, 80]), (True, False, False)),
+        (CLICK, answer("click", place=[43, 100]), (True, False, False)),  # 0.158 of both
+        (CLICK, answer("long_press", place=[36, 80]), (False, True, True)),
+        (CLICK, answer("type", "tea", place=[36, 80]), (False, True, True)),
+        (CLICK, answer("wait"), (False, False, False)),
+        (CLICK, "Click it.", (False, False, False)),
+        (graded("click", place=[4, 8]), answer("press_back"), (False, True, True)),  # at (0, 0)
+        (graded("click", place=[4, 8]), "Click it.", (False, True, True)),
+        (graded("long_press", place=[36, 80]), answer("wait"), (False, False, False)),
+        (TYPE, answer("type", "Milk with green tea"), (True, True, None)),
+        (TYPE, answer("type", "green tea"), (True, True, None)),  # F1 of 2/3
+        (TYPE, answer("type", "tea"), (True, False, None)),  # of 0.4
+        (TYPE, answer("open_app", "green tea"), (False, True, None)),
+        (TYPE, answer("click", place=[36, 80]), (False, False, None)),
+        (graded("type", "tea"), answer("type", "teapot"), (True, True, None)),  # single words
+        (graded("open_app", "Clock"), answer("open_app", "[clock]"), (True, True, None)),
+        (graded("open_app", "Clock"), answer("open_app"), (True, False, None)),
+        (graded("scroll", "DOWN"), answer("scroll", "up"), (True, True, None)),  # by their meaning
+        (graded("scroll", "DOWN"), answer("scroll", "down"), (True, False, None)),
+        (graded("wait"), answer("wait"), (True, None, None)),
+        (graded("press_back"), answer("wait"), (False, None, None)),
+    ],
+)
+def test_a_place_or_a_text_counts_whatever_the_type_is(
+    row: Any, text: str, found: tuple[Any, ...], tmp_path: Path
+) -> None:
+    assert judged(tmp_path, row, text) == found
+
+
+def test_ends_of_odyssey_are_types(tmp_path: Path) -> None:
+    row = graded("complete")
+    assert judged(tmp_path, row, answer("complete"), "gui-odyssey") == (True, None, None)
+    assert judged(tmp_path, row, answer("impossible"), "gui-odyssey") == (False, None, None)
+
+
+def test_each_figure_is_over_the_steps_that_it_is_about(tmp_path: Path) -> None:
+    rows = [CLICK, CLICK, TYPE, graded("wait"), graded("press_back"), graded("press_back")]
+    said = [
+        answer("click", place=[36, 80]),
+        answer("type", "x", place=[1, 159]),
+        answer("type", "tea"),
+        answer("wait"),
+        answer("wait"),
+        answer("click", place=[9, 9]),
+    ]
+    data = lines(tmp_path / "rows.jsonl", *rows)
+    answers = write_lines(
+        tmp_path / "answers.jsonl",
+        [
+            {
+                "sample_id": f"rows/{number}",
+                "output": text,
+                "receipt": {"parts": [{"role": "screenshot", "width": 72, "height": 160}]},
+            }
+            for number, text in enumerate(said)
+        ],
+    )
+    told = ("--dialect", "gui-r1", "--profile", "gui-r1", "--json")
+    found = as_json(omnidata("score", "androidcontrol", data, answers, *told))
+    assert found["overall"] == {"TM": pytest.approx(3 / 6), "EM": pytest.approx(1 / 3), "GR": 0.5}
+    # The script's totals leave out going back, of which no type is right, and texts without a hit.
+    assert found["released"] == {"TM": pytest.approx(3 / 4), "EM": 0.5, "GR": 0.5}
