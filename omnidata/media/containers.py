@@ -258,13 +258,16 @@ def _may_be_turned(content: bytes) -> bool:
 
 
 def _has_matrix(moov: bytes) -> bool:
-    place = moov.find(b"tkhd")
-    while place >= 0:
-        place += 4
-        matrix = place + (52 if moov[place : place + 1] == b"\1" else 40)
-        if moov[matrix : matrix + len(_UPRIGHT)] != _UPRIGHT:
-            return True
-        place = moov.find(b"tkhd", place)
+    """Whether the film or a track of it has one; FFmpeg multiplies the two."""
+    for name, before in ((b"mvhd", 36), (b"tkhd", 40)):
+        place = moov.find(name)
+        while place >= 0:
+            place += 4
+            longer = 12 if moov[place : place + 1] == b"\1" else 0  # times of 64 bits
+            matrix = place + before + longer
+            if moov[matrix : matrix + len(_UPRIGHT)] != _UPRIGHT:
+                return True
+            place = moov.find(name, place)
     return False
 
 
