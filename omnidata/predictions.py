@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from omnidata.errors import PredictionError
-from omnidata.files import LINE, STREAMED, lines, open_file
+from omnidata.files import LINE, STREAMED, lines, open_text
 from omnidata.jsontext import encode, is_shallow
 from omnidata.name_index import NameIndex
 from omnidata.storage import open_own
@@ -188,7 +188,7 @@ def _placed_lines(path: Path, *, expected: str, of_run: bool) -> Iterator[tuple[
     """As `numbered_lines`, each also with where it begins, in bytes."""
     start = 0
     try:
-        file = open_own(path, "rb") if of_run else open_file(path, STREAMED)
+        file = open_own(path, "rb") if of_run else open_text(path, STREAMED)
     except OSError as error:
         raise PredictionError(
             f"the file cannot be opened ({error.strerror})", where=str(path), expected=expected

@@ -78,13 +78,22 @@ class _Lines:
         return read_answers(self.lines, bad)
 
 
-class _Own(_Lines):
+@dataclass(frozen=True, slots=True)
+class _Own:
     """The data themselves, whose rows have answers beside what is right."""
+
+    harness: str | None
+    lines: Path
+    settings: Mapping[str, Any]
+    flag: str = SKIP_BAD
+
+    def steps(self, source: LoadedDataset, task: Task) -> Sequence[Step]:
+        return source.steps
 
     def read(self, source: LoadedDataset, task: Task, bad: BadLines) -> Iterator[Prediction]:
         from omnidata.run.logs import own_answers
 
-        return own_answers(source.steps, bad)
+        return own_answers(source.steps, bad, fed=self.harness is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +176,7 @@ def find_answers(
         return _Trained(log, place, log.settings(task))
     settings = log_settings(harness, place, task, options) if harness else {}
     if place.exists() and data.exists() and place.samefile(data):
-        return _Own(place, settings)
+        return _Own(harness, place, settings)
     if harness:
         return _Log(harness, place, settings)
     return _run(task, data, place) if place.is_dir() else _Lines(place, {})

@@ -16,8 +16,19 @@ import msgspec
 
 from omnidata.errors import DataError, PredictionError, counted
 from omnidata.files import STREAMED, lines, open_text
-from omnidata.jsontext import BROKEN, encode, is_number, is_shallow, whole_number
+from omnidata.jsontext import (
+    BROKEN,
+    MAX_LINE,
+    decode_utf8,
+    encode,
+    fault_of,
+    is_number,
+    is_shallow,
+    text_lines,
+    whole_number,
+)
 from omnidata.loaders.row_files import Line, read_rows
+from omnidata.loaders.row_sizes import size_columns
 from omnidata.name_index import NameIndex
 from omnidata.predictions import Prediction
 
@@ -212,7 +223,42 @@ def read_answers(path: Path, bad: BadLines) -> Iterator[Prediction]:
     Raises:
         PredictionError: the file cannot be opened.
     """
-    return sift(answer_rows(path, f"JSON lines of {EXPECTED}"), _prediction, bad)
+    expected = f"JSON lines of {EXPECTED}"
+    try:
+        with open_text(path, STREAMED) as file:
+            first = next((text for _, text in text_lines(file)), b"")
+    except OSError:
+        first = b""  # what is wrong is said below
+    if _plain(first) is None:
+        yield from sift(answer_rows(path, expected), _prediction, bad)
+        return
+    with open_text(path, STREAMED) as file:
+        for number, (at, text) in enumerate(text_lines(file)):
+            if (plain := _plain(text)) is not None:
+                yield plain
+                continue
+            row = decode_utf8(text) if len(text) <= MAX_LINE else BROKEN
+            fault = fault_of(text.strip()) if row is BROKEN else ""
+            line = Line(f"{path}:{at}", path, number, row, fault=fault)
+            yield from sift([line], _prediction, bad)
+
+
+_decoder: Final = msgspec.json.Decoder(Prediction)
+_LONG: Final = 64
+"""Levels of a line that nobody counts when it has fewer brackets."""
+
+
+def _plain(text: bytes) -> Prediction | None:
+    """The prediction of a line with nothing to be looked at beside it, as almost all are.
+
+    Reading it at once takes a fifth of the time that reading a row and then a prediction takes.
+    """
+    if b'"image_size"' in text or b'"scale"' in text or text.count(b"[") + text.count(b"{") > _LONG:
+        return None
+    try:
+        return _decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def without_repeated(
@@ -331,8 +377,8 @@ def fed_receipt(row: Mapping[str, Any], where: str) -> dict[str, Any]:
 
     Args:
         row: may have `image_size`, `scale` (of the picture to the screenshot, one number or one
-            for each axis), and of the screenshot `original_size`, or `orig_w` and `orig_h`; all
-            but the scale in pixels.
+            for each axis), and of the screenshot `original_size` or what rows of data have (see
+            `omnidata.loaders.row_sizes`); all but the scale in pixels.
         where: file and line, for messages.
 
     Raises:
@@ -346,16 +392,21 @@ def fed_receipt(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     """
     if row.get(_SIZE) is None and row.get(_SCALE) in (None, 1):
         return {}
-    original = row.get(_ORIGINAL)
-    if original is None and row.get("orig_w") is not None:
-        original = [row["orig_w"], row.get("orig_h")]
+    original: Any = row.get(_ORIGINAL)
+    if original is None and size_columns(row) != (None, None):
+        original = [*size_columns(row)]
     screen = None if original is None else _size(original, _ORIGINAL, where)
-    scale = row.get(_SCALE)
-    scaled = None if scale is None else _scaled(scale, screen, where)
+    scale = None if row.get(_SCALE) is None else _factors(row[_SCALE], where)
+    scaled = _scaled(screen, scale) if screen and scale else None
     size = scaled if row.get(_SIZE) is None else _size(row[_SIZE], _SIZE, where)
     if size is None:
         raise _unsized("scale alone does not say how large the picture was", where)
-    if scaled and any(abs(a - b) > 1 + _TOLERANCE * a for a, b in zip(size, scaled, strict=True)):
+    if (
+        screen
+        and scale
+        and scaled
+        and not (_are_near(size, scaled) or _are_near(_scaled(size, scale), screen))
+    ):
         raise _unsized(f"image_size is {size}, and scale of original_size makes {scaled}", where)
     part = {"role": "screenshot", "kind": "image", "width": size[0], "height": size[1]}
     return {"parts": [part | ({"original": screen} if screen else {})]}
@@ -369,12 +420,20 @@ def _size(value: Any, name: str, where: str) -> list[int]:
     return found
 
 
-def _scaled(value: Any, screen: list[int] | None, where: str) -> list[int] | None:
-    """The size that a scale makes of the screenshot's; None where that is not known."""
+def _factors(value: Any, where: str) -> Sequence[float]:
     pair = value if isinstance(value, list | tuple) else [value, value]
     if len(pair) != 2 or not all(is_number(one) and 0 < one < 100 for one in pair):
         raise _unsized(f"scale is {value!r:.60}, not one number or two above 0", where)
-    return screen and [max(1, round(side * one)) for side, one in zip(screen, pair, strict=True)]
+    return pair
+
+
+def _scaled(size: Sequence[int], scale: Sequence[float]) -> list[int]:
+    return [max(1, round(side * factor)) for side, factor in zip(size, scale, strict=True)]
+
+
+def _are_near(size: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether two sizes are one but for the digits of a scale; some write it the other way."""
+    return all(abs(a - b) <= 1 + _TOLERANCE * a for a, b in zip(size, other, strict=True))
 
 
 def _unsized(what: str, where: str) -> PredictionError:

@@ -85,11 +85,13 @@ def read_log(
         own.check()
 
 
-def own_answers(steps: Sequence[Step], bad: BadLines) -> Iterator[Prediction]:
+def own_answers(steps: Sequence[Step], bad: BadLines, *, fed: bool) -> Iterator[Prediction]:
     """The answers that stand in the rows of the data, beside what is right.
 
     Args:
         steps: of the data.
+        fed: whether the `image_size` of a row is that of the picture that the model got; else it
+            means what it means in the benchmark.
         bad: takes note of rows with several answers, or sizes that cannot be read.
 
     Raises:
@@ -100,7 +102,7 @@ def own_answers(steps: Sequence[Step], bad: BadLines) -> Iterator[Prediction]:
         row = {name: values[0] for name, values in leaves(step.source).items()}
         try:
             named = answer_column(row, step.sample_id)
-            receipt = row_receipt(row, step.sample_id)
+            receipt = row_receipt(row, step.sample_id) if fed else {}
         except PredictionError as error:
             if any(row.get(name) is not None for name in ANSWERS):
                 bad.add(error)
@@ -108,7 +110,8 @@ def own_answers(steps: Sequence[Step], bad: BadLines) -> Iterator[Prediction]:
                 missing = error
             continue
         found = True
-        yield Prediction(sample_id=step.sample_id, output=text_of(row[named]), receipt=receipt)
+        text = text_of(row[named])
+        yield Prediction(sample_id=step.sample_id, output=text, receipt=dict(receipt))
     if not found and not bad.count:
         raise missing
 

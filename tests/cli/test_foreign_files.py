@@ -443,7 +443,7 @@ def test_no_folder_is_too_deep_in_silence(tmp_path: Path) -> None:
 def test_a_line_without_an_end_is_refused(tmp_path: Path, command: Command, verb: str) -> None:
     lines = tmp_path / "lines.jsonl"
     with lines.open("wb") as file:
-        file.write(b"[")
+        file.write(b"[")  # and zeros, as UTF-32 has them
         file.truncate(200 * 1024**2)
     if verb == "log":
         data = write_rows(tmp_path / "merged_sorted.json", [row("A")])
@@ -453,9 +453,7 @@ def test_a_line_without_an_end_is_refused(tmp_path: Path, command: Command, verb
         code, told = command("score", "omnibench", data, lines)
     assert code == 2
     assert f"{lines}:1" in told
-    assert ("zero bytes" if verb == "log" else "67,108,864") in told.replace(
-        "67108864", "67,108,864"
-    )
+    assert ("zero bytes" if verb == "log" else "it is no JSON") in told
 
 
 def test_a_shard_that_was_not_downloaded_is_to_be_fetched(tmp_path: Path, command: Command) -> None:
