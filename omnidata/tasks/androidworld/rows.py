@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from omnidata.errors import Finding
 from omnidata.files import ANY, open_file, read_file
-from omnidata.loaders.files import SKIPPED, json_rows
+from omnidata.loaders.files import HEAD, SKIPPED, json_rows
 from omnidata.loaders.load import Note, RowContext
 from omnidata.loaders.pickles import pickle_head, read_pickle
 from omnidata.tasks.outcomes import head_of
@@ -85,11 +85,18 @@ def kind_of(path: Path) -> Kind | None:
         if all(sign in head for sign in _EPISODE):
             return "episodes"
         return "droidrun" if all(sign in head for sign in _DROIDRUN) else None
-    if path.suffix == ".csv" or path.suffix in _PRINTED:
-        if not all(name.encode() in head_of(path) for name in _COLUMNS):
-            return None
-        return "csv" if path.suffix == ".csv" else "printed"
-    return None
+    if path.suffix == ".csv":
+        return "csv" if all(name.encode() in head_of(path) for name in _COLUMNS) else None
+    return "printed" if path.suffix in _PRINTED and _has_table(path) else None
+
+
+def _has_table(path: Path) -> bool:
+    """Whether a text has the columns of the table; what is no text is not looked through."""
+    with open_file(path, ANY) as file:
+        if b"\0" in file.peek(4096)[:4096]:
+            return False
+        head = file.read(HEAD)
+    return all(name.encode() in head for name in _COLUMNS)
 
 
 def is_pickle(path: Path) -> bool:
