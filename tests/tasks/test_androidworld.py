@@ -49,6 +49,7 @@ def test_every_verb_takes_the_data(tmp_path: Path, capsys: pytest.CaptureFixture
     # There are no pictures to train on.
     found = serve(said, "androidworld", data, tmp_path, baselines=names, steps=5, exported=2)
     assert found == {"oracle": {"accuracy": 1.0}, "majority": {"accuracy": 0.6}}
+    assert said("info", "androidworld", data, "--json")["tasks"] == 3, "of five episodes"
     said("score", "androidworld", data, "--out", tmp_path / "scored")
     tables = said("report", *(tmp_path / "scored").iterdir(), "--json")["tables"]
     assert any(table["title"].startswith("Agents: androidworld") for table in tables)

@@ -86,9 +86,9 @@ def kind_of(path: Path) -> Kind | None:
             return "episodes"
         return "droidrun" if all(sign in head for sign in _DROIDRUN) else None
     if path.suffix == ".csv" or path.suffix in _PRINTED:
-        if not all(name.encode() in head_of(path) for name in _COLUMNS):
-            return None
-        return "csv" if path.suffix == ".csv" else "printed"
+        head = head_of(path)
+        if all(name.encode() in head for name in _COLUMNS):
+            return "csv" if path.suffix == ".csv" else "printed"
     return None
 
 

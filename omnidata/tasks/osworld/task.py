@@ -164,7 +164,12 @@ class View(overview.View):
 
     def as_dict(self) -> dict[str, Any]:
         """The counts as JSON values."""
-        return {"counts": self.counts, "tasks": self.tasks, "rollouts": self.rollouts}
+        return {
+            "counts": self.counts,
+            "tasks": sum(self.tasks.values()),
+            "tasks_by_domain": self.tasks,
+            "rollouts": self.rollouts,
+        }
 
     def tables(self) -> list[Table]:
         """The tasks and rollouts, then the steps if there are any."""
