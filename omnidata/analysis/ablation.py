@@ -179,6 +179,7 @@ def settings(
     *,
     kinds: Collection[Modality] = (),
     varied: Sequence[Variant] = (),
+    accepts: Collection[Modality] | None = None,
 ) -> list[Setting]:
     """The runs that are asked for.
 
@@ -193,6 +194,8 @@ def settings(
         task_options: as given with `-T`.
         kinds: of the media that the data's steps have.
         varied: the runs are then these, and of the controls those that are named.
+        accepts: what the model takes: unless modalities are named, the full setting is the first
+            that shows nothing else, and no sound is an instruction; None: whatever there is.
 
     Raises:
         UsageError: the data have no media, an unknown or repeated value, voice without a folder, a
@@ -221,10 +224,12 @@ def settings(
             expected="other options with -T",
             remedy=f"--modalities {task_options['modalities']}",
         )
-    shown = [task.options.get("modalities", allowed[0])] if varied else list(allowed)
+    taken = [each for each in allowed if _is_taken(each, accepts)] or list(allowed)
+    shown = [task.options.get("modalities", allowed[0])] if varied else taken
     if modalities is not None:
         shown = _chosen("--modalities", modalities, allowed)
-    told = ["text", "voice"] if task_options.get("voice") else ["text"]
+    heard = task_options.get("voice") and (accepts is None or "audio" in accepts)
+    told = ["text", "voice"] if heard else ["text"]
     if instructions is not None:
         told = _chosen("--instructions", instructions, INSTRUCTIONS)
     if "voice" in told and not task_options.get("voice"):
@@ -236,7 +241,8 @@ def settings(
         )
     full = shown[0]
     usable = [name for name in CONTROLS if full != _NO_MEDIA and _LETTERS[MEDIUM[name]] in full]
-    only_pictures = {*kinds} == {"image"}
+    fewer = modalities is None and len(taken) < len(allowed)
+    only_pictures = {*kinds} == {"image"} or (fewer and full == _LETTERS["image"])
     wrong: list[str] = [name for name in usable if MEDIUM[name] != "image" or only_pictures]
     if varied:
         wrong = []
@@ -267,6 +273,12 @@ def settings(
             found += [Setting(instruction, each) for each in shown]
             found += [Setting(instruction, full, name) for name in usable if name in wrong]
     return found
+
+
+def _is_taken(modalities: str, accepts: Collection[Modality] | None) -> bool:
+    """Whether a model that accepts such media takes all that a setting shows."""
+    letters = {_LETTERS[kind] for kind in accepts or ()}
+    return accepts is None or modalities == _NO_MEDIA or letters.issuperset(modalities)
 
 
 def _varied_setting(of: Variant, options: Varied, allowed: Sequence[str]) -> Setting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,11 +11,12 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import Asking, asks, finds, on_engine, reading_data
-from omnidata.errors import counted
+from omnidata.errors import OmnidataError, counted
 
 if TYPE_CHECKING:
     from omnidata.analysis.ablation import Ablation
     from omnidata.run.engines import Cluster
+    from omnidata.types import LoadedDataset, Modality, Task
 
 Format = Literal["terminal", "md", "csv", "json"]
 
@@ -110,10 +112,24 @@ def ablate(
     get_profile(benchmark, profile)
     source = benchmark.load(data, strict=strict)
     kinds = {ref.kind for step in source.steps for ref in step.media.values() if ref}
-    chosen = settings(
-        benchmark, modalities, instructions, controls, options, kinds=kinds, varied=varied
-    )
     terminal.print_findings(source)
+    accepts = None if varied else _accepted(asking, model, benchmark, source)
+    chosen = settings(
+        benchmark,
+        modalities,
+        instructions,
+        controls,
+        options,
+        kinds=kinds,
+        varied=varied,
+        accepts=accepts,
+    )
+    if accepts is not None and modalities is None and not kinds <= {*accepts}:
+        takes = ", ".join(sorted(accepts)) or "no media"
+        terminal.note(
+            f"{model} accepts {takes}: the full setting is {chosen[0].modalities}; --modalities "
+            "names others, -M degrade=true leaves out what the model does not take"
+        )
     plan = Plan(
         task,
         data,
@@ -156,6 +172,19 @@ def ablate(
     terminal.note(f"runs and table: {out}")
     if any(not row.results or row.error or runs.is_doubtful(row.results) for row in found.rows):
         raise typer.Exit(1)
+
+
+def _accepted(
+    asking: Asking, model: str, task: Task, source: LoadedDataset
+) -> Collection[Modality] | None:
+    """The media that the model takes; None where it takes all, or no model can be made here."""
+    try:
+        adapter = asking.adapter(model, task, source.steps, asks=False)
+    except OmnidataError:  # each run says why
+        return None
+    if getattr(getattr(adapter, "capabilities", None), "degrade", False):
+        return None
+    return adapter.accepts
 
 
 def _show(found: Ablation, form: Format) -> None:

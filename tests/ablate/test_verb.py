@@ -15,6 +15,7 @@ from omnidata.errors import UsageError
 from omnidata.loaders.instructions import voice_file
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
+from tests import plugs
 from tests.ablate import senses
 from tests.cli.running import omnidata
 from tests.conftest import Once
@@ -211,6 +212,60 @@ def test_unless_told_otherwise_the_controls_are_those_of_what_is_shown() -> None
     names = [each.name for each in settings(get_task("omnigui"), "IA,I", None, None, {})]
     assert names == ["text-IA", "text-I", "text-IA-other-sound", "text-IA-silence"]
     assert [each.name for each in settings(get_task("omnigui"), "I", None, None, {})] == ["text-I"]
+
+
+@pytest.mark.parametrize(
+    ("accepts", "names"),
+    [
+        ({"image"}, ["text-I", "text-I-other-picture"]),
+        ({"image", "video"}, ["text-IV", "text-I", "text-IV-other-clip", "text-IV-frozen-clip"]),
+        ({"image", "audio"}, ["text-IA", "text-I", "text-IA-other-sound", "text-IA-silence"]),
+        ({"image", "audio", "video"}, [*GRID, *(f"text-IAV-{name}" for name in WRONG)]),
+        (None, [*GRID, *(f"text-IAV-{name}" for name in WRONG)]),
+    ],
+)
+def test_the_grid_begins_with_what_the_model_accepts(accepts: Any, names: list[str]) -> None:
+    task, kinds = get_task("omnigui"), {"image", "audio", "video"}
+    found = settings(task, None, None, None, {"voice": "V"}, kinds=kinds, accepts=accepts)
+    assert [each.name for each in found if each.instruction == "text"] == names
+    heard = accepts is None or "audio" in accepts
+    assert any(each.instruction == "voice" for each in found) == heard
+    named = settings(task, "IAV,I", None, "none", {}, kinds=kinds, accepts=accepts)
+    assert [each.name for each in named] == ["text-IAV", "text-I"], "what is named is run"
+
+
+BLIND = '''
+"""`still:m` looks at pictures alone."""
+
+from omnidata.adapters import Model
+from omnidata.types import Completion
+
+
+class Still(Model):
+    accepts = frozenset({"image"})
+
+    def __init__(self, name, options):
+        self.name = f"still:{name}"
+
+    async def generate(self, batch, params):
+        return [Completion(text=\'{"action_type": -1}\') for item in batch]
+'''
+
+
+def test_no_run_fails_with_a_model_for_pictures_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "still_plugin.py").write_text(BLIND, encoding="utf-8")
+    plugs.install(site, "still", "omnidata.adapters", "still = still_plugin:Still")
+    monkeypatch.syspath_prepend(site)
+    data, out = tree(tmp_path / "data", episodes=2), tmp_path / "out"
+    done = ablated("omnigui", data, "--model", "still:m", "--out", out, "--json")
+    rows = json.loads(done.stdout)["settings"]
+    assert [row["name"] for row in rows] == ["text-I", "text-I-other-picture"]
+    assert all(row["results"] and not row["error"] for row in rows)
+    assert "still:m accepts image: the full setting is I" in done.stderr
 
 
 def test_data_without_media_are_refused() -> None:
