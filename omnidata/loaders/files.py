@@ -234,7 +234,7 @@ class RowFiles:
         columns: what the rows have, for messages.
         look: whether a file is the benchmark's; a broken one may be. Its `head_of` tells.
         listed: the files that may be meant by what the user named.
-        unread: columns of Parquet that are never read, such as whole pages of HTML.
+        unread: columns that are left out, such as whole pages of HTML.
         text_first: whether the benchmark is published both as JSON and as Parquet, so that of both
             in one folder the JSON alone is read.
     """

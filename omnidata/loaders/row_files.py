@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from omnidata.errors import FileError
-from omnidata.files import ANY, STREAMED, open_file, open_text, read_text
+from omnidata.files import ANY, STREAMED, check_file, open_file, open_parts, open_text, read_text
 from omnidata.jsontext import (
     AT_ONCE,
     BROKEN,
@@ -63,6 +63,8 @@ _MAX_PEEKED: Final = 64 * 1024
 """Bytes of a value of Parquet, on the average, in which nobody looks for columns."""
 _LISTS: Final = frozenset(("list", "element", "item", "array", "bag", "array_element"))
 """What Parquet's writers call the levels of a list."""
+
+_SCALARS: Final = frozenset((str, int, float, bool))
 
 Pictures = Mapping[str, MediaRef | tuple[MediaRef, ...]]
 
@@ -109,7 +111,8 @@ def read_rows(path: Path, *, unread: Collection[str] = ()) -> Iterator[Line]:
 
     Args:
         path: the file.
-        unread: top-level columns of Parquet that are never read, such as whole pages of HTML.
+        unread: columns that are left out, such as whole pages of HTML; of Parquet they are never
+            read.
 
     Raises:
         DataError: it is Parquet and cannot be read.
@@ -119,14 +122,11 @@ def read_rows(path: Path, *, unread: Collection[str] = ()) -> Iterator[Line]:
     if is_parquet(path):
         yield from _stored(path, unread)
         return
-    mark, by_line = _beginning(path)
-    if by_line:
-        yield from _lines(path)
-    elif mark == b"[" and path.stat().st_size > AT_ONCE and is_json_array(path):
-        with open_text(path, STREAMED) as file:
-            yield from _items(path, json_items(file))
-    else:
-        yield from _document(path)
+    for line in _json_rows(path):
+        if unread and isinstance(line.row, dict):
+            row = {key: value for key, value in line.row.items() if key not in unread}
+            line = replace(line, row=row)
+        yield line
 
 
 def is_parquet(path: Path) -> bool:
@@ -135,9 +135,10 @@ def is_parquet(path: Path) -> bool:
     Raises:
         OSError: it cannot be read.
     """
-    if path.suffix.lower() in (".parquet", ".json", ".jsonl"):
-        return path.suffix.lower() == ".parquet"
-    with open_file(path, ANY) as file:
+    if path.suffix.lower() == ".parquet":
+        return True
+    check_file(path, ANY)
+    with open_parts(path) as file:
         return file.read(len(_PARQUET)) == _PARQUET
 
 
@@ -164,6 +165,17 @@ def head_of(path: Path) -> bytes:
 # JSON.
 
 
+def _json_rows(path: Path) -> Iterator[Line]:
+    mark, by_line = _beginning(path)
+    if by_line:
+        yield from _lines(path)
+    elif mark == b"[" and path.stat().st_size > AT_ONCE and is_json_array(path):
+        with open_text(path, STREAMED) as file:
+            yield from _items(path, json_items(file))
+    else:
+        yield from _document(path)
+
+
 def _is_document(path: Path) -> bool:
     """Whether a file is called as one JSON value is, and not as lines are."""
     return path.suffix.lower() == ".json"
@@ -176,14 +188,15 @@ def _beginning(path: Path) -> tuple[bytes, bool]:
     lines are objects, of which one may be broken.
     """
     texts: list[bytes] = []
+    left = AT_ONCE
     with open_text(path, STREAMED) as file:
-        while len(texts) < _PEEKED and (text := file.readline(AT_ONCE)):
+        while len(texts) < _PEEKED and left and (text := file.readline(left)):
+            left -= len(text)
             if text.strip():
                 texts.append(text)
-            if len(text) == AT_ONCE:
-                break
     if len(texts) < 2:  # nothing, one line, or a very long one
-        return b"".join(texts).strip()[:1], not texts and not _is_document(path)
+        mark = b"".join(texts).strip()[:1]
+        return mark, (not texts or (not left and mark == b"{")) and not _is_document(path)
     values = [decode_utf8(text) for text in texts]
     objects = sum(isinstance(value, dict) for value in values)
     return texts[0].strip()[:1], values[0] is not BROKEN or 2 * objects > len(values)
@@ -261,9 +274,10 @@ def _values(path: Path) -> Iterator[Line]:
 # Parquet.
 
 
-def _leaf_parts(leaf: str) -> list[str]:
+def leaf_parts(leaf: str) -> list[str]:
     """The path of a leaf of the schema without the levels of lists."""
-    return [part for part in leaf.split(".") if part not in _LISTS]
+    column, *below = leaf.split(".")
+    return [column, *(part for part in below if part not in _LISTS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +299,7 @@ class _Columns:
         """Those called `bytes`, as the Hub has them, and columns of bytes with a picture's name."""
         stored, named, leaves = {}, set(), set()
         for number, leaf in enumerate(parquet.leaves(file)):
-            column, (name, *below) = file.schema.column(number), _leaf_parts(leaf)
+            column, (name, *below) = file.schema.column(number), leaf_parts(leaf)
             if column.physical_type != "BYTE_ARRAY" or column.logical_type.type == "STRING":
                 continue
             if below[-1:] != ["bytes"] and leaf not in PICTURES:
@@ -296,11 +310,6 @@ class _Columns:
             elif below in ([], ["bytes"]):
                 stored[name] = leaf.removesuffix(".bytes")
         return cls(stored, named, leaves)
-
-
-def _leaf_parts(leaf: str) -> list[str]:
-    """The path of a leaf of the schema without the levels of lists."""
-    return [part for part in leaf.split(".") if part not in _LISTS]
 
 
 def _is_null(file: pq.ParquetFile, at: int) -> bool:
@@ -362,6 +371,8 @@ def _reference(held: Any, real: Path, stored: ParquetLocation) -> MediaRef:
 
 def _plain(value: Any) -> Any:
     """A value as JSON has it: without the keys whose values are null."""
+    if value is None or type(value) in _SCALARS:
+        return value
     if isinstance(value, dict):
         return {key: _plain(held) for key, held in value.items() if held is not None}
     if isinstance(value, list | tuple):

@@ -27,6 +27,7 @@ from omnidata.media.paths import (
     linkable,
     place,
     resolve,
+    spelled,
     unread_zip,
 )
 from omnidata.media.picture import Picture, Placement, image, image_size
@@ -80,6 +81,7 @@ __all__ = [
     "resized",
     "resolve",
     "samples",
+    "spelled",
     "stated_seconds",
     "stored",
     "unread_zip",

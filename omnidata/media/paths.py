@@ -7,9 +7,11 @@ lies inside the dataset's folder; only regular files are opened, up to a budget.
 from __future__ import annotations
 
 import hashlib
+import os
+import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from omnidata import mirror
 from omnidata.errors import FileError, MediaError, MediaFault, MissingMediaError
@@ -73,6 +75,29 @@ def around(ref: MediaRef, cell: ParquetLocation | ByteRange | VideoSegment) -> M
     return MediaRef(kind, ref.root, cell.shard, within=ref.within)
 
 
+def spelled(root: Path, name: str) -> Path:
+    """The path of a medium as the disk spells it, whether or not there is a file.
+
+    A name with accents has two spellings in Unicode: macOS's tools write the letters apart (NFD),
+    most others composed (NFC). Rows that were written on Windows separate folders by backslashes,
+    and so do the names of files from some of its zips.
+
+    Args:
+        root: the folder.
+        name: below it, as a row has it.
+    """
+    plain = root / name
+    if (name.isascii() and "\\" not in name and "/" not in name) or os.path.lexists(plain):
+        return plain
+    if os.path.lexists(flat := root / name.replace("/", "\\")):
+        return flat
+    path = root
+    for part in PurePosixPath(name.replace("\\", "/")).parts:
+        forms = (part, *(unicodedata.normalize(form, part) for form in ("NFC", "NFD")))
+        path = next((found for form in forms if os.path.lexists(found := path / form)), path / part)
+    return path if os.path.lexists(path) else plain
+
+
 def linkable(ref: MediaRef) -> Path | None:
     """The absolute path behind a reference, whether or not there is a file.
 
@@ -83,10 +108,11 @@ def linkable(ref: MediaRef) -> Path | None:
     changed = ref.until < 1 or ref.marks
     if ref.inline is not None or ref.cell is not None or changed or unsafe(ref.path):
         return None
-    if mirror.is_mirrored(ref.root / ref.path):
-        return None
     try:
-        path, root = real(ref.root / ref.path), real(ref.root)
+        found = spelled(ref.root, ref.path)
+        if mirror.is_mirrored(found):
+            return None
+        path, root = real(found), real(ref.root)
         below = path != root and inside(path, ref.within or (root,))
         return Path(path) if below else None
     except FileError:  # a name that no file system can hold
@@ -95,7 +121,7 @@ def linkable(ref: MediaRef) -> Path | None:
 
 def is_mirrored(ref: MediaRef) -> bool:
     """Whether the file of a medium stands for an object on a store, and may be empty as yet."""
-    return mirror.is_mirrored(ref.root / ref.path)
+    return mirror.is_mirrored(spelled(ref.root, ref.path))
 
 
 def closed(ref: MediaRef) -> bool:
@@ -133,6 +159,7 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
     path = ref.root / ref.path
     if reason := unsafe(ref.path):
         raise _refused(reason, path, budget)
+    path = spelled(ref.root, ref.path)
     try:
         found = check_file(path, budget.max_bytes, within=_within(ref))
     except FileError as error:

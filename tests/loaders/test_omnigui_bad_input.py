@@ -104,7 +104,7 @@ def test_a_screenshot_of_another_size_is_a_finding(sample: Path, tmp_path: Path)
 def test_invalid_json_names_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "steps.json"
     path.write_text('[\n{"episode_id": "T1"},\n{"episode_id": }\n]')
-    with pytest.raises(DataError, match=r"steps\.json:3: invalid JSON"):
+    with pytest.raises(DataError, match=r"steps\.json: it is no JSON \(line 3"):
         load(path)
 
 

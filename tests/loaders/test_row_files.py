@@ -38,7 +38,10 @@ def _lines(encoding: str = "utf-8", end: str = "\n") -> Writer:
 
 
 def _value(wrap: Callable[[list[dict[str, Any]]], Any], **how: Any) -> Writer:
-    return lambda path, rows: path.write_bytes(json.dumps(wrap(rows), **how).encode())
+    def write(path: Path, rows: list[dict[str, Any]]) -> None:
+        path.write_bytes(json.dumps(wrap(rows), **how).encode())
+
+    return write
 
 
 def _one_after_the_other(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -70,6 +73,7 @@ FORMS: dict[str, tuple[str, Writer]] = {
     "objects over lines": ("rows.json", _one_after_the_other),
     "parquet": ("rows.parquet", _parquet),
     "parquet by another name": ("rows.bin", _parquet),
+    "parquet in .json": ("rows.json", _parquet),
 }
 
 
@@ -175,11 +179,15 @@ def test_pictures_in_parquet_stay_there_until_they_are_opened(tmp_path: Path) ->
     (line,) = read_rows(path)
 
     assert line.row == {"text": "x"}
-    first, second = line.pictures["images"]
+    several = line.pictures["images"]
+    assert isinstance(several, tuple)
+    first, second = several
     assert [ref.path for ref in (first, second)] == ["a.png", "b.png"]
     assert [image_size(ref)[0] for ref in (first, second)] == [8, 9]
-    assert image_size(line.picture(["image"]))[0] == 7
-    assert image_size(line.picture(["nothing", "screenshot"]))[0] == 6
+    for names, width in ((["image"], 7), (["nothing", "screenshot"], 6)):
+        held = line.picture(names)
+        assert held
+        assert image_size(held)[0] == width
     assert line.picture(["images"]) is None
 
 
@@ -195,11 +203,12 @@ def test_pictures_that_parquet_only_names_are_files(tmp_path: Path) -> None:
 
 
 def test_nulls_of_a_table_are_absent_keys(tmp_path: Path) -> None:
-    rows = [{"action": {"kind": "tap", "x": 1}}, {"action": {"kind": "type", "text": "a"}, "n": 2}]
-    names = ["action", "n"]
-    table = pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows])
+    rows: list[dict[str, Any]] = [
+        {"action": {"kind": "tap", "x": 1}},
+        {"action": {"kind": "type", "text": "a"}, "n": 2},
+    ]
     action = pa.struct({"kind": pa.string(), "x": pa.int64(), "text": pa.string()})
-    table = table.cast(pa.schema({"action": action, "n": pa.int64()}))
+    table = pa.Table.from_pylist(rows, schema=pa.schema({"action": action, "n": pa.int64()}))
     pq.write_table(table, tmp_path / "rows.parquet")
 
     assert [line.row for line in read_rows(tmp_path / "rows.parquet")] == rows

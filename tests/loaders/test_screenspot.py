@@ -17,7 +17,7 @@ from omnidata.errors import DataError, MediaError
 from omnidata.loaders.load import recognised
 from omnidata.media import read_bytes
 from omnidata.tasks import get_task
-from omnidata.tasks.screenspot.load import Boxes, box_of, dump
+from omnidata.tasks.screenspot.load import Boxes, dump, targets_of
 from omnidata.types import LoadedDataset
 from tests.loaders.agentstudio import codes, pictures
 from tests.loaders.desk import SCREEN, pro, screenspot, spot
@@ -137,7 +137,7 @@ numbers = st.integers(0, 5000)
 @given(numbers, numbers, numbers, numbers)
 def test_the_same_box_is_the_same_in_every_form(left: int, top: int, w: int, h: int) -> None:
     corners = {"bbox": [left, top, left + w, top + h]}
-    assert box_of({"bbox": [left, top, w, h]}, "xywh-px") == box_of(corners, "xyxy-px")
+    assert targets_of({"bbox": [left, top, w, h]}, "xywh-px") == targets_of(corners, "xyxy-px")
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(), st.text(), st.booleans()), max_size=6))
@@ -145,7 +145,8 @@ def test_a_box_is_read_or_refused(values: list[object]) -> None:
     forms: tuple[Boxes, ...] = ("columns", "xywh-px", "xyxy-rel")
     for boxes in forms:
         try:
-            box = box_of({"bbox": values, "img_filename": "a", "data_type": "text"}, boxes)
+            row = {"bbox": values, "img_filename": "a", "data_type": "text"}
+            (box,) = targets_of(row, boxes)
         except ValueError:
             continue
         assert box.left <= box.right

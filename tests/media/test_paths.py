@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from omnidata.errors import MediaError
-from omnidata.media import DEFAULT_BUDGET, check, image_size, resolve, unsafe
+from omnidata.media import DEFAULT_BUDGET, check, image_size, linkable, resolve, unsafe
 from omnidata.types import MediaRef, Modality
 
 
@@ -49,6 +49,31 @@ def test_a_link_inside_the_dataset_is_followed(tmp_path: Path) -> None:
     Image.new("RGB", (2, 3)).save(tmp_path / "a.png")
     (tmp_path / "b.png").symlink_to(tmp_path / "a.png")
     assert image_size(ref(tmp_path, "b.png")) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("disk", "row"),
+    [
+        ("caf\u00e9/\u00e0 b.png", "cafe\u0301/a\u0300 b.png"),
+        ("cafe\u0301/a\u0300 b.png", "caf\u00e9/\u00e0 b.png"),
+        ("cafe\u0301/\u00e0.png", "caf\u00e9/\u00e0.png"),
+        ("images/a.png", "images\\a.png"),
+        ("images\\a.png", "images/a.png"),
+        ("caf\u00e9/a.png", "cafe\u0301\\a.png"),
+    ],
+)
+def test_a_name_is_found_as_the_disk_spells_it(tmp_path: Path, disk: str, row: str) -> None:
+    path = tmp_path / disk
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (2, 3)).save(path)
+    assert image_size(ref(tmp_path, row)) == (2, 3)
+    assert linkable(ref(tmp_path, row)) == path
+
+
+def test_the_rows_own_spelling_comes_first(tmp_path: Path) -> None:
+    for width, name in enumerate(("caf\u00e9.png", "cafe\u0301.png"), 1):
+        Image.new("RGB", (width, 3)).save(tmp_path / name)
+    assert image_size(ref(tmp_path, "cafe\u0301.png")) == (2, 3)
 
 
 def test_devices_pipes_folders_empty_and_huge_files_are_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import msgspec
 
 from omnidata.actions import Action, Box, Direction, Point
 from omnidata.errors import DataError, Finding, Severity
-from omnidata.jsontext import BROKEN, decode
+from omnidata.jsontext import BROKEN, json_file
 from omnidata.loaders.action_log import MAX_BYTES, Event, Labels, Log, objects
 from omnidata.loaders.instructions import has_chinese
 
@@ -119,10 +119,7 @@ def read_object(path: Path, kind: type[Row]) -> Row:
     _check_inside(path)
     if not path.is_file() or path.stat().st_size > MAX_BYTES:
         raise broken(path, "the file is missing or too large", "a file as the recorder writes it")
-    try:
-        value = decode(path.read_text(encoding="utf-8-sig"))
-    except (UnicodeDecodeError, RecursionError):
-        value = BROKEN
+    value = json_file(path, MAX_BYTES)
     if value is BROKEN:
         raise broken(path, "the file is not JSON", "one JSON object in UTF-8")
     return convert(value, kind, str(path))

@@ -1,4 +1,4 @@
-"""Where AgentStudio's rows lie: a JSON-lines file beside `images/`, or the Hub's Parquet files.
+"""Where AgentStudio's rows lie: a file of rows beside `images/`, or the Hub's Parquet files.
 
 A folder is searched by the columns that its files have, not by their names. Several files with the
 columns of the benchmark are no choice of ours, unless one has the name that the release gives it.
@@ -10,14 +10,16 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from omnidata.errors import DataError, Finding
-from omnidata.files import STREAMED, WHOLE, lines, open_file, read_file
-from omnidata.jsontext import BROKEN, decode
+from omnidata.files import read_file
 from omnidata.loaders import parquet as parquet_rows
+from omnidata.loaders.files import holds_rows, not_an_object
 from omnidata.loaders.load import Note
+from omnidata.loaders.row_files import head_of, is_parquet, leaf_parts, read_rows
 from omnidata.types import MediaRef, ParquetLocation
 
 # The Hub's form of AgentStudio's rows -> the form that the authors' files have.
@@ -123,9 +125,6 @@ def _name(value: Any) -> Any:
 
 # Parquet files of the Hub's form: rows without their images, and where the images lie.
 
-_LISTS = ("list", "element", "item", "array", "bag", "array_element")
-"""What Parquet's writers call the levels of a list."""
-
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -168,7 +167,7 @@ def rows(path: Path) -> Iterator[tuple[dict[str, Any], Held]]:
     """
     with parquet_rows.opened(path) as file:
         images = [leaf for leaf in parquet_rows.leaves(file) if _is_image(leaf)]
-        held = {_parts(leaf)[-2]: leaf.removesuffix(".bytes") for leaf in images}
+        held = {leaf_parts(leaf)[-2]: leaf.removesuffix(".bytes") for leaf in images}
         wanted = [leaf for leaf in parquet_rows.leaves(file) if leaf not in images]
         for number, row in enumerate(parquet_rows.rows(path, file, wanted)):
             yield row, Held(path, number, held)
@@ -176,13 +175,8 @@ def rows(path: Path) -> Iterator[tuple[dict[str, Any], Held]]:
 
 def _is_image(leaf: str) -> bool:
     """Whether a leaf of the schema holds the bytes of images, in lists or not."""
-    *above, column, last = ["", *_parts(leaf)]
+    *above, column, last = ["", *leaf_parts(leaf)]
     return last == "bytes" and column in IMAGES and above in ([""], ["", "actions"])
-
-
-def _parts(leaf: str) -> list[str]:
-    """The path of a leaf without the levels of lists."""
-    return [part for part in leaf.split(".") if part not in _LISTS]
 
 
 def fingerprint(path: Path) -> bytes:
@@ -216,9 +210,8 @@ _RELEASED: dict[TaskName, str] = {
 }
 """Stems of the two files of the release that have the same columns."""
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})")
-_BOM = b"\xef\xbb\xbf"
+_SIGNS = (b'"action_space"', b'"resolution"')
 _PEEKED_LINES = 20
-_LONGEST_LINE = 64 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +219,7 @@ class Files:
     """The annotation files of one benchmark.
 
     Attributes:
-        paths: one JSON-lines file, or Parquet files in the order of their rows.
+        paths: one file of rows, or Parquet files in the order of their rows.
         images: the folder that image paths are relative to; it need not exist.
         stem: what the samples are named after.
         missing: shards that the others' names say there are.
@@ -241,8 +234,7 @@ class Files:
         """SHA-256 over the annotations: the same wherever the data lies, images left out."""
         digest = hashlib.sha256()
         for path in self.paths:
-            stored = path.suffix == ".parquet"
-            content = fingerprint(path) if stored else read_file(path)
+            content = fingerprint(path) if is_parquet(path) else read_file(path)
             digest.update(f"{path.name}\0{len(content)}\0".encode("utf-8", "surrogateescape"))
             digest.update(content)
         return digest.hexdigest()
@@ -314,7 +306,7 @@ def _groups(data: Path) -> list[list[Path]]:
     groups: dict[tuple[Path, str], list[Path]] = {}
     for folder in (data, data / "data"):
         for path in sorted(folder.glob("*")):
-            if path.suffix in (".jsonl", ".parquet") and path.exists():
+            if holds_rows(path) and path.exists():
                 stem, count = _stem(path)
                 name = f"{stem} {count}" if count else path.name
                 groups.setdefault((folder, name), []).append(path)
@@ -339,26 +331,21 @@ def _images(folder: Path) -> Path:
 
 def _peek(path: Path) -> Form | None:
     """The form of the first row; None where there is none that is known."""
-    if path.suffix == ".parquet":
+    if is_parquet(path):
         found = columns(path)
         return form(dict.fromkeys(found)) if found else None
-    with open_file(path, STREAMED) as file:
-        for _ in range(_PEEKED_LINES):
-            text = file.readline(_LONGEST_LINE + 1)
-            if len(text) > _LONGEST_LINE:
-                return None
-            row = _decode(text)
-            if isinstance(row, dict):
-                return form(row)
-    return None
+    head = head_of(path)
+    if not any(sign in head for sign in _SIGNS):
+        return None  # large documents of others are not decoded
+    first = (line.row for line in islice(read_rows(path), _PEEKED_LINES))
+    return next((form(row) for row in first if isinstance(row, dict)), None)
 
 
 def _refuse(what: str, data: Path, task: TaskName) -> NoReturn:
     raise DataError(
         what,
         where=str(data),
-        expected=f"a .jsonl or .parquet file of {task}, or a folder with one: rows with "
-        f"{_COLUMNS[_FORMS[task]]}",
+        expected=f"a file of {task}, or a folder with one: rows with {_COLUMNS[_FORMS[task]]}",
     )
 
 
@@ -380,7 +367,7 @@ def read(files: Files, note: Note) -> Iterator[Line]:
             )
         )
     for path in files.paths:
-        yield from (_parquet if path.suffix == ".parquet" else _lines)(path, note)
+        yield from (_parquet if is_parquet(path) else _rows)(path, note)
 
 
 def _parquet(path: Path, note: Note) -> Iterator[Line]:
@@ -389,31 +376,14 @@ def _parquet(path: Path, note: Note) -> Iterator[Line]:
         yield Line(where, _rezipped(row, where, note), held)
 
 
-def _lines(path: Path, note: Note) -> Iterator[Line]:
-    with open_file(path, WHOLE) as file:
-        for at, text in enumerate(lines(file), 1):
-            yield from _line(text.removeprefix(_BOM) if at == 1 else text, path, at, note)
-
-
-def _line(text: bytes, path: Path, at: int, note: Note) -> Iterator[Line]:
-    if text.strip():
-        where = f"{path}:{at}"
-        row = _decode(text)
-        if not isinstance(row, dict):
-            note(
-                Finding(
-                    "json-invalid",
-                    "error",
-                    where,
-                    "the line is not a JSON object",
-                    "one JSON object in UTF-8",
-                    "mend the line; it is skipped until then",
-                )
-            )
-            yield Line(where, None)
+def _rows(path: Path, note: Note) -> Iterator[Line]:
+    for line in read_rows(path):
+        if not isinstance(line.row, dict):
+            note(not_an_object(line, "one JSON object in UTF-8"))
+            yield Line(line.where, None)
         else:
-            plain = _rezipped(row, where, note) if is_columnwise(row) else row
-            yield Line(where, plain)
+            plain = _rezipped(line.row, line.where, note) if is_columnwise(line.row) else line.row
+            yield Line(line.where, plain)
 
 
 def _rezipped(row: Row, where: str, note: Note) -> Row | None:
@@ -431,10 +401,3 @@ def _rezipped(row: Row, where: str, note: Note) -> Row | None:
             )
         )
         return None
-
-
-def _decode(text: bytes) -> Any:
-    try:
-        return decode(text.decode("utf-8"))
-    except (UnicodeDecodeError, RecursionError):
-        return BROKEN

@@ -24,6 +24,7 @@ from omnidata.loaders.load import Note
 from omnidata.loaders.row_files import head_of
 from omnidata.tasks.phones import step_rows
 from omnidata.tasks.phones.actions import read_call
+from omnidata.tasks.phones.conversations import is_conversation
 from omnidata.tasks.phones.step_rows import (
     IMAGE_KEYS,
     Box,
@@ -44,6 +45,7 @@ _OWN: Final = re.compile(
     rf'\\?"action_type\\?"\s*+:\s*+\\?"(?:{_NAMES})\b|"action"\s*+:\s*+"(?:{_ATLAS})'
     rf'|"action"\s*+:\s*+"?+\{{\s*+\\?"action\\?"\s*+:'.encode()
 )
+_SAMPLED: Final = (b'"screenshot"', b'"step_instruction"', b'"action_type"')
 _BOUNDS: Final = re.compile(r"bounds_in_screen \{([^{}]{0,200})\}")
 _EDGE: Final = re.compile(r"(left|top|right|bottom): (-?\d{1,9})")
 
@@ -54,6 +56,8 @@ def _look(path: Path) -> Look:
         return "known"
     if is_graded(head):
         return "other" if is_of_odyssey(path, head) else "known"
+    if is_conversation(head, "apps") or all(sign in head for sign in _SAMPLED):
+        return "known"
     pictures = any(b'"%s"' % key.encode() in head for key in IMAGE_KEYS[:3])
     return "known" if pictures and _OWN.search(head) else "other"
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from omnidata.errors import DataError, Finding
-from omnidata.files import read_file
+from omnidata.files import read_text
 from omnidata.jsontext import as_name, is_number, json_file
-from omnidata.loaders.files import OTHER_DATA, SKIPPED, not_an_object, walk
+from omnidata.loaders.files import OTHER_DATA, SKIPPED, holds_rows, not_an_object, walk
 from omnidata.loaders.load import Note, RowContext, short
 from omnidata.loaders.row_files import head_of, read_rows
 from omnidata.metrics.rollouts import RATES
@@ -23,8 +23,7 @@ from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout
 from omnidata.types import Publication
 
 _SIGNS: Final[Mapping[str, Sequence[bytes]]] = {
-    ".json": (b'"task_template"', b'"is_successful"'),
-    ".jsonl": (b'"task_template"', b'"is_successful"'),
+    "rows": (b'"task_template"', b'"is_successful"'),
     ".csv": (b"mean_success_rate", b"num_complete_trials"),
 }
 """What stands at the beginning of files of episodes, and of tables of tasks."""
@@ -51,7 +50,7 @@ class _Scorer(OutcomeScorer):
 
     def knows(self, path: Path) -> bool:
         """Whether a file is one of episodes, or a table of tasks."""
-        signs = _SIGNS.get(path.suffix)
+        signs = _SIGNS.get("rows" if holds_rows(path) else path.suffix)
         return bool(signs) and all(sign in head_of(path) for sign in signs or ())
 
     def rollouts(self, data: Path, note: Note) -> Iterator[Rollout]:
@@ -118,7 +117,7 @@ def _rows(paths: Iterable[Path], note: Note) -> Iterator[Row]:
 
 def _table(path: Path, note: Note) -> Iterator[Row]:
     """The rows of a table of tasks, as pandas writes `process_episodes`; the averages are none."""
-    text = read_file(path, _LARGEST).decode("utf-8", "replace")
+    text = read_text(path, _LARGEST).decode("utf-8", "replace")
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
         names = reader.fieldnames or [""]

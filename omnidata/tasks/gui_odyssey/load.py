@@ -25,6 +25,7 @@ from omnidata.loaders.row_files import Line, head_of
 from omnidata.media import image_size, unsafe
 from omnidata.tasks.phones import step_rows
 from omnidata.tasks.phones.actions import BACK, COMPLETE, HOME, IMPOSSIBLE, RECENTS, Rect
+from omnidata.tasks.phones.conversations import is_conversation
 from omnidata.tasks.phones.step_rows import WordSense, is_graded, is_of_odyssey, read_any
 from omnidata.types import MediaRef, Modality, Step
 
@@ -56,7 +57,8 @@ LABELS: Final[WordSense] = "finger"
 
 def _look(path: Path) -> Look:
     head = head_of(path)
-    return "known" if _is_annotation(head) or is_graded(head) or _ACTS.search(head) else "other"
+    rows = is_graded(head) or _ACTS.search(head) or is_conversation(head, "episodes")
+    return "known" if _is_annotation(head) or rows else "other"
 
 
 def _is_annotation(head: bytes) -> bool:
@@ -93,7 +95,8 @@ def recognises(data: Path) -> bool:
 
 def _look_alone(path: Path) -> Look:
     head = head_of(path)
-    return "known" if _is_annotation(head) or is_of_odyssey(path, head) else "other"
+    rows = is_of_odyssey(path, head) or is_conversation(head, "episodes")
+    return "known" if _is_annotation(head) or rows else "other"
 
 
 def action_of(row: Row) -> Action:

@@ -35,20 +35,19 @@ from omnidata.tasks.mind2web.rules import (
 from omnidata.tasks.points import UNITS
 from omnidata.types import PLACE, MediaRef, Publication, Remote, Step, Target
 
-_SIGNS: Final = tuple(
-    b'"%s"' % column
-    for column in (b"annotation_id", b"action_uid", b"operation", b"pos_candidates")
-)
+_SIGNS: Final = (b'"annotation_id"', b'"action_uid"', b'"operation"')
+_TARGETS: Final = (b'"pos_candidates"', b'"bbox"')
 
 
 def _look(path: Path) -> Look:
     head = head_of(path)
-    return "known" if all(sign in head for sign in _SIGNS) else "other"
+    known = all(sign in head for sign in _SIGNS) and any(sign in head for sign in _TARGETS)
+    return "known" if known else "other"
 
 
 _FILES: Final = RowFiles(
     "Parquet files of annotation_id, action_uid, operation, pos_candidates, confirmed_task and "
-    "screenshot, or the same rows as JSON",
+    "screenshot, or the same rows as JSON; or UGround's samples and plans, with task and bbox",
     _look,
     unread=("raw_html", "cleaned_html", "neg_candidates"),
 )
@@ -117,7 +116,8 @@ class Mind2Web(Benchmark):
     def steps(self, data: Path, note: Note) -> Iterator[Step | None]:
         """Read the rows, each task's together."""
         tasks: Grouped[Line] = Grouped()
-        for line in _FILES.rows(_FILES.find(data), note):
+        for found in _FILES.rows(_FILES.find(data), note):
+            line = replace(found, row=_published(found.row))
             own = as_name(line.row.get("annotation_id"))
             if own is None or as_name(line.row.get("action_uid")) is None:
                 RowContext(line.where, note).refuse(
@@ -209,6 +209,7 @@ def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
         done[index] = _action(row, told[index], screen, at)
         past = [done.get(number) or _past(told[number]) for number in range(index)]
         split = next((split for split in SPLITS if line.path.name.startswith(f"{split}-")), "")
+        split = split or next((s for s in SPLITS if s == f"test_{row.get('split')}"), "")
         named = {"split": split} | {tag: row.get(tag) for tag in ("domain", "subdomain", "website")}
         tags = {tag: value for tag, value in named.items() if isinstance(value, str) and value}
         yield Step(
@@ -218,12 +219,38 @@ def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
         )  # fmt: skip
 
 
+def _published(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row of UGround's samples or plans with the columns that the dataset has, beside its own.
+
+    Its pictures are blocks of a page, of which each has the boxes of the targets in it; the first
+    block with a target is the step's. Before the pages are cut, they are the pictures.
+    """
+    if "pos_candidates" in row or not isinstance(row.get("operation"), str) or "bbox" not in row:
+        return row
+    blocks, folder, boxes = row.get("target_blocks"), row.get("blocks_path"), row["bbox"]
+    shot = row.get("image")
+    if isinstance(blocks, dict) and isinstance(folder, str):
+        block = next((name for name, found in blocks.items() if found), None)
+        boxes = blocks.get(block, ())
+        shot = f"{folder}/{block or 0}.png"
+    rects = [",".join(map(str, box)) for box in boxes if isinstance(box, list)]
+    return {
+        **row,
+        "confirmed_task": row.get("task"),
+        "operation": {"original_op": row["operation"], "value": row.get("value", "")},
+        "pos_candidates": [{"attributes": {"bounding_box_rect": rect}} for rect in rects],
+        "target_action_index": row.get("step"),
+        "action_reprs": row.get("previous_actions"),
+        "screenshot": shot,
+    }
+
+
 def _shot(line: Line) -> MediaRef | None:
     """The page: in the row, or a file that it names."""
     name = line.row.get("screenshot")
     if held := line.picture(("screenshot",)):
         return held
-    folder = images(line.path, ("screenshots", "images"))
+    folder = images(line.path, ("screenshots", "images", "blocks_images"))
     return MediaRef("image", folder, name) if isinstance(name, str) and name else None
 
 

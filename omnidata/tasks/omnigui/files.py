@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -18,22 +18,23 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import jsonlines
-
 from omnidata.errors import DataError, Finding
-from omnidata.files import STREAMED, WHOLE, open_file, staying_in
-from omnidata.jsontext import AT_ONCE, as_name, json_items
+from omnidata.files import STREAMED, open_file, staying_in
+from omnidata.jsontext import as_name
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS, SIDE_FILE, label
+from omnidata.loaders.files import holds_rows, not_an_object
 from omnidata.loaders.instructions import Language
+from omnidata.loaders.row_files import read_rows
 from omnidata.loaders.rows import canonical
 from omnidata.loaders.spill import Grouped, NamedRows
-from omnidata.media import unsafe
+from omnidata.media import spelled, unsafe
 
 Row = Mapping[str, Any]
 Note = Callable[[Finding], None]
 
 RELEASED = "merged_sorted.json"
 _NO_DATA = {"dataset_info.json", "dataset_infos.json"}  # what the hub keeps beside data
+_METADATA = "name the file of steps; metadata belongs in <dimension>.jsonl"
 _FIRST = 50  # rows by whose pictures the folder of media is known
 _PIECE = 1024**2  # bytes of which a digest is taken at once
 _WANTED = (
@@ -110,7 +111,7 @@ class Files:
     def all(self) -> Iterator[Path]:
         """Every annotation file, in a fixed order."""
         for app in self.apps:
-            yield from (app / f"{name}.jsonl" for name in DIMENSIONS)
+            yield from (_dimension(app, name) for name in DIMENSIONS)
             yield from _indexes(app)
             yield from _episode_files(app)
         if self.steps:
@@ -152,7 +153,8 @@ def find(data: Path) -> Files:
     folders = sorted(path for path in data.iterdir() if path.is_dir() and _is_app(path))
     if folders:
         return Files(data, folders, None, _side(data, *folders))
-    arrays = [path for path in sorted(data.glob("*.json")) if path.name not in _NO_DATA]
+    arrays = [path for path in sorted(data.glob("*")) if holds_rows(path)]
+    arrays = [path for path in arrays if path.name not in _NO_DATA and path.is_file()]
     if len(arrays) == 1:
         return Files(data, [], arrays[0], _side(data))
     inside = sorted(path.name for path in data.iterdir())[:5]
@@ -172,14 +174,21 @@ def _side(*folders: Path) -> list[Path]:
 
 def _is_app(folder: Path) -> bool:
     return (
-        any((folder / f"{name}.jsonl").exists() for name in DIMENSIONS)
+        any(_dimension(folder, name).exists() for name in DIMENSIONS)
         or any(_indexes(folder))
         or any(_episode_files(folder))
     )
 
 
+def _dimension(app: Path, name: str) -> Path:
+    """The file of a dimension's metadata, whatever its ending."""
+    places = [app / f"{name}{suffix}" for suffix in (".jsonl", ".json", ".ndjson", ".parquet")]
+    return next((path for path in places if path.exists()), places[0])
+
+
 def _indexes(app: Path) -> list[Path]:
-    return [path for path in sorted(app.glob("dataset_*.json")) if path.name not in _NO_DATA]
+    paths = filter(holds_rows, sorted(app.glob("dataset_*")))
+    return [path for path in paths if path.name not in _NO_DATA]
 
 
 def _episode_files(app: Path) -> Iterator[Path]:
@@ -224,7 +233,7 @@ def _media_root(steps: Path, rows: Sequence[Row]) -> Path:
     candidates = [folder / "benchmark", folder / "media", folder]
     named = [p for row in rows if isinstance(p := row.get("image_path"), str) and not unsafe(p)]
     for candidate in candidates:
-        if any(_exists(candidate / path) for path in named):
+        if any(_exists(spelled(candidate, path)) for path in named):
             return candidate
     return next((candidate for candidate in candidates if candidate.is_dir()), folder)
 
@@ -240,9 +249,9 @@ def _app(folder: Path, listed: Listed, note: Note) -> Annotations:
     found = Annotations(None, folder / "media", iter(()), listed)
     named: dict[str, None] = {}
     for dimension in DIMENSIONS:
-        path = folder / f"{dimension}.jsonl"
-        for line, row in _lines(path, note):
-            told = _add_episode(found.doubts, listed, row, dimension, f"{path}:{line}", note)
+        path = _dimension(folder, dimension)
+        for where, row in _lines(path, note):
+            told = _add_episode(found.doubts, listed, row, dimension, where, note)
             if told and isinstance(row.get("app"), str):
                 named[row["app"]] = None
     found.app = app = next(iter(named), folder.name)
@@ -349,7 +358,7 @@ def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
     for path in files.side:
         with staying_in(files.root, *files.side):
             lines = list(_lines(path, note))
-        for line, row in lines:
+        for where, row in lines:
             level = label(row.get("dependency"), DEPENDENCIES)
             app, identity = as_name(row.get("app")), as_name(row.get("ID"))
             if level is None or app is None or identity is None:
@@ -357,7 +366,7 @@ def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
                     Finding(
                         "dependency-unreadable",
                         "warning",
-                        f"{path}:{line}",
+                        where,
                         json.dumps(row),
                         '{"app", "ID", "dependency": "critical" | "supportive" | "present"}',
                         "mend the line; the episode has no dependency label until then",
@@ -368,7 +377,7 @@ def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
                     Finding(
                         "dependency-contradicts",
                         "warning",
-                        f"{path}:{line}",
+                        where,
                         f"episode {app}/{identity} is {level} here and "
                         f"{levels[app_key(app), identity]} in an earlier line",
                         "one level per episode",
@@ -378,83 +387,31 @@ def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
     return levels
 
 
-def _lines(path: Path, note: Note) -> Iterable[tuple[int, Row]]:
-    if not path.exists():
-        return
-    with open_file(path, WHOLE) as file, jsonlines.Reader(file) as reader:
-        number = 0
-        while True:
-            number += 1
-            try:
-                row = reader.read(type=dict, skip_empty=False)
-            except EOFError:
-                return
-            except (jsonlines.InvalidLineError, RecursionError) as error:
-                if isinstance(error, jsonlines.InvalidLineError) and not error.line.strip():
-                    continue
-                note(
-                    Finding(
-                        "json-invalid",
-                        "error",
-                        f"{path}:{number}",
-                        _first_line(error),
-                        "one JSON object",
-                        "mend the line; it is skipped until then",
-                    )
-                )
+def _lines(path: Path, note: Note) -> Iterator[tuple[str, Row]]:
+    """The objects of a file and their places."""
+    if path.exists():
+        for line in read_rows(path):
+            if isinstance(line.row, dict):
+                yield line.where, line.row
             else:
-                yield number, row
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+                note(not_an_object(line, "one JSON object"))
 
 
 def _array(path: Path) -> Iterator[Row]:
-    """The objects of a JSON file that is an array of them.
+    """The steps of a file.
 
     Raises:
-        DataError: it is not; those before have been given.
+        DataError: a row is none; those before have been given.
     """
-    objects = True
-    try:
-        with open_file(path, STREAMED) as file:
-            small = os.fstat(file.fileno()).st_size <= AT_ONCE
-            for item in _all(file.read()) if small else json_items(file):
-                objects = objects and isinstance(item, dict)
-                if objects:
-                    yield item
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"invalid JSON: {error.msg}",
-            where=f"{path}:{error.lineno}",
-            expected="a JSON array of steps",
-            remedy="mend the file at that line",
-        ) from None
-    except TypeError:
-        objects = False
-    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
-        raise DataError(
-            f"the file cannot be read as JSON ({type(error).__name__})",
-            where=str(path),
-            expected="a JSON array of steps in UTF-8",
-            remedy="save the file as UTF-8 JSON, without nesting beyond what a step needs",
-        ) from None
-    if not objects:
-        raise DataError(
-            "the JSON is not an array of objects",
-            where=str(path),
-            expected="a JSON array with one object per step",
-            remedy="name the file of steps; metadata belongs in <dimension>.jsonl",
-        )
-
-
-def _all(content: bytes) -> list[Any]:
-    """As `json_items`, which takes twice the time."""
-    value = json.loads(content.decode("utf-8-sig"))
-    if not isinstance(value, list):
-        raise TypeError("the value is no array")
-    return value
+    for line in read_rows(path):
+        if not isinstance(line.row, dict) or (line.alone and "result_action_type" not in line.row):
+            raise DataError(
+                line.fault or "the JSON is not an array of objects",
+                where=line.where,
+                expected="a JSON array of steps, or a step a line",
+                remedy="mend the file there" if line.fault else _METADATA,
+            )
+        yield line.row
 
 
 # The 29 apps of Table 7: languages, spellings and published counts.

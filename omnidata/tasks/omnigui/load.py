@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import DataError, Finding, counted
-from omnidata.files import ANY, open_file
 from omnidata.jsontext import as_name, whole_number
 from omnidata.loaders.episode_tree import (
     DEPENDENCIES,
@@ -28,6 +27,7 @@ from omnidata.loaders.episode_tree import (
 )
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import about, check_screen, load_data, short, tag_of
+from omnidata.loaders.row_files import HEAD, head_of, is_parquet, read_rows
 from omnidata.loaders.spill import Grouped, NamedRows
 from omnidata.loaders.stored_steps import collect, row_ids
 from omnidata.name_index import NameIndex
@@ -573,7 +573,6 @@ def _sample_id(episode: _Begun | _Episode, index: int) -> str:
 # How OmniGUI's data are told from other benchmarks'.
 
 _PEEKED_ROWS = 20
-_PEEKED_BYTES = 1024**2
 _SEEN = frozenset(
     {
         *("result_touch_xy", "instruction_en", "instruction_zh"),
@@ -585,9 +584,6 @@ _SEEN = frozenset(
 
 def recognises(data: Path) -> bool:
     """Whether the folder has the paper's layout, or one of a file's first rows is a step.
-
-    Rows in JSON lines count as well, although the loader wants an array: they are no other
-    benchmark's.
 
     Raises:
         OSError: the file cannot be read.
@@ -612,13 +608,20 @@ def _is_step(row: Row) -> bool:
 
 
 def _first_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The first objects of an array or of lines, as far as they can be read."""
-    with open_file(path, ANY) as file:
-        text = file.read(_PEEKED_BYTES).decode("utf-8-sig", "replace")
+    """The first objects of a file, as far as they can be read; of a large one within its head."""
+    if is_parquet(path) or path.stat().st_size <= HEAD:
+        rows = (line.row for line in islice(read_rows(path), _PEEKED_ROWS))
+        yield from (row for row in rows if isinstance(row, dict))
+        return
+    text = head_of(path).decode("utf-8", "replace")
     decoder, end = json.JSONDecoder(), 0
     for _ in range(_PEEKED_ROWS):
         try:
             row, end = decoder.raw_decode(text, text.index("{", end))
-        except (ValueError, RecursionError):
+        except RecursionError:
             return
-        yield row
+        except ValueError:
+            if (end := text.find("{", end) + 1) == 0:  # the object around the rows has no end here
+                return
+        else:
+            yield row

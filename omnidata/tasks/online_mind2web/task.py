@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 
 from omnidata.errors import DataError
 from omnidata.jsontext import as_name
-from omnidata.loaders.files import OTHER_DATA, not_an_object, walk
+from omnidata.loaders.files import OTHER_DATA, holds_rows, not_an_object, walk
 from omnidata.loaders.load import Note, RowContext, short
 from omnidata.loaders.row_files import head_of, read_rows
 from omnidata.media import unsafe
@@ -70,7 +70,7 @@ class _Scorer(OutcomeScorer):
 
     def knows(self, path: Path) -> bool:
         """Whether a file has labels of persons or of WebJudge, or is a trajectory's."""
-        if path.suffix not in (".json", ".jsonl"):
+        if not holds_rows(path):
             return False
         head = head_of(path)
         named = b'_human_label"' in head or b'"predicted_label"' in head
@@ -135,7 +135,7 @@ class OnlineMind2Web(Outcomes):
 
 def _is_tasks(path: Path) -> bool:
     """Whether a file is the benchmark's list of tasks, which says how difficult each is."""
-    return path.suffix == ".json" and b'"reference_length"' in head_of(path)
+    return holds_rows(path) and b'"reference_length"' in head_of(path)
 
 
 def _add(

@@ -17,9 +17,9 @@ from omnidata.actions import Action, Screen
 from omnidata.dialects.pyautogui import Code
 from omnidata.dialects.pyautogui_actions import as_action
 from omnidata.errors import DataError, FileError, Finding, MediaError, MissingMediaError
-from omnidata.jsontext import json_lines
 from omnidata.loaders.files import check_media_files
 from omnidata.loaders.load import Note, RowContext, about, load_data
+from omnidata.loaders.row_files import read_rows
 from omnidata.loaders.stored_steps import collect, row_ids
 from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.observation import MAX_BYTES, Element, broken_tree, pack, unpack
@@ -551,7 +551,8 @@ def runs_of(rollout: Rollout, file: str, note: Note) -> list[Run]:
     """The runs of a rollout; none where there is no trajectory, or none that can be read."""
     ref = MediaRef("image", rollout.root, rollout.name(file))
     try:
-        runs = read_runs(json_lines(resolve(ref, budget=_BUDGET)), note)
+        lines = read_rows(resolve(ref, budget=_BUDGET))
+        runs = read_runs(((line.where, line.row) for line in lines), note)
     except MissingMediaError:
         return []
     except (MediaError, OSError) as error:

@@ -21,9 +21,10 @@ from typing import Any, Final
 from omnidata import mirror
 from omnidata.errors import Finding, MediaError, MissingMediaError
 from omnidata.files import bounds, inside, real
-from omnidata.jsontext import decode_utf8, is_integer, json_lines
+from omnidata.jsontext import decode_utf8, is_integer
 from omnidata.loaders.files import check_depth, is_walked, refuse_far
 from omnidata.loaders.load import Note, RowContext, short
+from omnidata.loaders.row_files import read_rows
 from omnidata.media import Budget, resolve
 from omnidata.types import MediaRef
 
@@ -333,7 +334,7 @@ def _files(data: Path, depth: int = 0) -> Iterator[Path]:
 
 
 def _is_trajectory(path: Path) -> bool:
-    return any(is_line(row) for _, row in islice(json_lines(path), _LINES))
+    return any(is_line(line.row) for line in islice(read_rows(path), _LINES))
 
 
 def is_line(row: Any) -> bool:

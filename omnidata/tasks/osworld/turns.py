@@ -137,7 +137,7 @@ def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
     it stays after a line that says it is done, and after an error unless it goes on.
 
     Args:
-        lines: as `omnidata.jsontext.json_lines` gives them.
+        lines: the rows of the file and their places.
         note: takes the findings about lines that become no part of a turn.
     """
     runs: list[Run] = [Run()]

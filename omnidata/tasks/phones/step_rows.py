@@ -3,7 +3,7 @@
 AndroidControl and GUI-Odyssey are prepared in the same forms. An action is
 
 * an object, or JSON in a text: AndroidControl's own or one of `mobile_use`;
-* OS-Atlas's text, `CLICK [[x, y]]` from 0 to 1000;
+* OS-Atlas's text, `CLICK [[x, y]]` from 0 to 1000, in a column or in a conversation;
 * `gt_action`, `gt_bbox` and `gt_input_text`, as GUI-R1 has them, places in pixels.
 
 A step's `source` has the features of an AndroidControl record with this step alone: `actions`, a
@@ -27,6 +27,12 @@ from omnidata.errors import DataError, MediaError, UsageError, counted
 from omnidata.jsontext import BROKEN, as_name, compact, decode, is_number
 from omnidata.loaders.load import Note, RowContext, about, short, stated_size
 from omnidata.loaders.row_files import Line
+from omnidata.loaders.row_sizes import (
+    fed_size,
+    size_before_feeding,
+    size_columns,
+    warn_of_fed_sizes,
+)
 from omnidata.media import image_size, resolve, unsafe
 from omnidata.tasks.phones.actions import (
     COMPLETE,
@@ -37,6 +43,7 @@ from omnidata.tasks.phones.actions import (
     Truth,
     read_call,
 )
+from omnidata.tasks.phones.conversations import as_row
 from omnidata.types import LoadedDataset, MediaRef, Step
 
 Row = Mapping[str, Any]
@@ -281,43 +288,48 @@ class Moment:
 
 
 def single(row: Row) -> tuple[str | None, list[Moment]]:
-    """A row that is one step, and the episode that it names, if it names one."""
+    """A row that is one step, and the episode that it names, if it names one.
+
+    Raises:
+        DataError: it is what a planner said, and not what was done.
+    """
+    own, row = row, as_row(row)
+    _refuse_plan(row)
     shot = _first(row, IMAGE_KEYS)
     goal, detail = _first(row, _GOAL), _first(row, _DETAIL)
     graded = "gt_action" in row
     moment = Moment(
-        row,
+        own,
         as_name(_first(row, ("step_id", "step"))),
         goal,
         goal if detail is None and row.get("task_type") == "low" else detail,
         shot[0] if isinstance(shot, list) and len(shot) == 1 else shot,
         None,
-        _stated(row),
+        size_columns(row),
         row if graded or "action_type" in row else _first(row, ("action", "gt")),
         boxes_of([row.get("gt_bbox")] if graded else row.get("candidate_bbox")),
     )
     return as_name(row.get("episode_id")), [moment]
 
 
-_SIZES: Final = (("width", "height"), ("image_width", "image_height"), ("orig_w", "orig_h"))
-
-
-def _stated(row: Row) -> tuple[object, object]:
-    """The screenshot's own width and height, as a row has them; None for what it does not say."""
-    for width, height in _SIZES:
-        if row.get(width) is not None or row.get(height) is not None:
-            return _whole(row.get(width)), _whole(row.get(height))
-    return None, None
-
-
-def _whole(value: object) -> object:
-    """A whole number as such: tables with gaps hold 1080.0 in place of 1080."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def _first(row: Row, keys: Iterable[str]) -> Any:
     return next((row[key] for key in keys if row.get(key) is not None), None)
 
+
+def _refuse_plan(row: Row) -> None:
+    action = row.get("action")
+    if "reason" in row and isinstance(action, dict) and _first(row, _GOLD) is None:
+        raise DataError(
+            "these are plans of a model: each row has its reason, and a tap names an element in "
+            "place of a point",
+            where=f"episode {row.get('episode_id')}, step {row.get('step')}",
+            expected="rows of what was done",
+            remedy="name the data that the plans were made for; plans are answers to them",
+        )
+
+
+_GOLD: Final = ("goal", "screenshot", "accessibility_tree")
+"""Columns of the data that UGround's plans are made for."""
 
 Moments = Callable[[Row], tuple[str | None, list[Moment]]]
 """The episode that an object names, if it does, and its steps."""
@@ -379,14 +391,7 @@ class Reader:
                 remedy="rename the column that holds the action to action, or name other data",
             )
         self._warn_of_senses(data)
-        if self._as_fed:
-            RowContext(str(data), about(self.note, *self._as_fed)).warn(
-                "size-fed",
-                f"{counted(len(self._as_fed), 'row')} with no size but that of the picture as it "
-                "was fed, which stands for the screenshot's",
-                "orig_w and orig_h, or the picture: places are in pixels of the screenshot",
-                "add the size of the screenshot",
-            )
+        warn_of_fed_sizes(self._as_fed, str(data), self.note)
 
     def _warn_of_senses(self, data: Path) -> None:
         """Report vertical scrolls of which most go the way that few scrolls go.
@@ -495,7 +500,7 @@ class Reader:
                 return image_size(shot)
             except MediaError:
                 pass
-        if before := _before_feeding(moment.own):
+        if before := size_before_feeding(moment.own):
             return before
         if fed := fed_size(moment.own):
             self._as_fed.append(own)
@@ -528,52 +533,6 @@ def _is_there(ref: MediaRef) -> bool:
     except MediaError:
         return False
     return True
-
-
-_NEAR_WHOLE: Final = 0.02
-
-
-def fed_size(row: Row) -> Screen | None:
-    """Width and height in pixels in which a row says that its picture was fed to a model.
-
-    GUI-R1's inference writes it into the rows that it keeps, as `image_size`; others keep the
-    `scale` from the screenshot to it.
-    """
-    size, scale = _two(row.get("image_size")), _two(row.get("scale"))
-    if size is None and scale is not None:
-        stated = _two([*_stated(row)])
-        size = stated and (round(stated[0] * scale[0]), round(stated[1] * scale[1]))
-    if size is None or size[0] % 1 or size[1] % 1:
-        return None
-    return int(size[0]), int(size[1])
-
-
-def _two(value: object) -> tuple[float, float] | None:
-    """Two numbers from which sizes can be reckoned."""
-    if not isinstance(value, list) or len(value) != 2:
-        return None
-    one, other = value
-    if not is_number(one) or not is_number(other) or not 0 < min(value) <= max(value) < _FARTHEST:
-        return None
-    return one, other
-
-
-_FARTHEST: Final = 100_000
-
-
-def _before_feeding(row: Row) -> Screen | None:
-    """The size of a screenshot of which the size as fed is stated; None where that is not enough.
-
-    A `scale` between the two gives whole numbers, whichever of them it is divided by.
-    """
-    fed, scale = fed_size(row), _two(row.get("scale"))
-    if fed is not None and scale is not None and scale != (1, 1):
-        for factors in (scale, (1 / scale[0], 1 / scale[1])):
-            sides = fed[0] / factors[0], fed[1] / factors[1]
-            whole = round(sides[0]), round(sides[1])
-            if max(abs(sides[0] - whole[0]), abs(sides[1] - whole[1])) <= _NEAR_WHOLE:
-                return whole
-    return None
 
 
 def check_sense(source: LoadedDataset, said: WordSense | None) -> LoadedDataset:

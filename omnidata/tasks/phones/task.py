@@ -25,6 +25,7 @@ from omnidata.actions import (
 from omnidata.dialects import CannotSayError
 from omnidata.errors import counted
 from omnidata.jsontext import compact, hash_of, is_integer
+from omnidata.loaders.row_sizes import fed_size
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Resizing, Side, place, resizing
 from omnidata.tasks.explaining import (
@@ -62,7 +63,7 @@ from omnidata.tasks.phones.answers import (
     no_command,
     parse,
 )
-from omnidata.tasks.phones.step_rows import ROW, SCROLL, WordSense, fed_size
+from omnidata.tasks.phones.step_rows import ROW, SCROLL, WordSense
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.types import (
     PLACE,

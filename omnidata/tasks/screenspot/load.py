@@ -18,7 +18,13 @@ from omnidata.errors import DataError
 from omnidata.jsontext import is_integer, is_number
 from omnidata.loaders.files import Look, RowFiles, images
 from omnidata.loaders.load import Note, RowContext, about, short, size_of
-from omnidata.loaders.row_files import Line, head_of, is_parquet
+from omnidata.loaders.row_files import Line, head_of
+from omnidata.loaders.row_sizes import (
+    fed_size,
+    size_before_feeding,
+    size_columns,
+    warn_of_fed_sizes,
+)
 from omnidata.media import unsafe
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
 
@@ -37,8 +43,8 @@ Form = Literal["screenspot", "screenspot-v2", "screenspot-pro"]
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
 Language = Literal["en", "cn"]
 
-FILES: Final = ("img_filename", "file_name")
-"""Columns that name a picture: of the released files, and of the Hub's."""
+FILES: Final = ("img_filename", "file_name", "image")
+"""Columns that name a picture: of the released files, of the Hub's, and of others' preparations."""
 _FARTHEST: Final = 1e9
 
 
@@ -50,35 +56,66 @@ def boxes_of(row: Row) -> Boxes | None:
         'xywh-px'
         >>> boxes_of({"img_filename": "a.png", "img_size": [3840, 2160], "ui_type": "icon"})
         'xyxy-px'
+        >>> boxes_of({"img_filename": "a.png", "bbox": [0.25, 0.5, 0.5, 1]})
+        'xyxy-rel'
+        >>> boxes_of({"gt_bbox": [1, 2, 3, 4], "ui_type": "icon"})
+        'xyxy-px'
         >>> boxes_of({"file_name": "a.png", "data_type": "icon"}) is None
         True
     """
+    if "gt_bbox" in row:
+        return "xyxy-px"
+    if is_described(row):
+        return "xywh-px"
     if "img_filename" not in row:
         return None
+    if is_of_atlas(row):
+        return "xyxy-rel"
     if "img_size" in row:
         return "xyxy-px"
     return "xywh-px" if "data_type" in row else None
 
 
-def box_of(row: Row, boxes: Boxes) -> Box:
-    """The target.
+def is_of_atlas(row: Row) -> bool:
+    """Whether a row is of OS-Atlas's grounding data: corners from 0 to 1, and no `data_source`.
+
+    ScreenSpot's boxes are whole numbers of pixels, so that a fraction of one is none of them.
+    """
+    box = row.get("bbox")
+    if "data_source" in row or not isinstance(box, list) or not all(map(_is_number, box)):
+        return False
+    return all(0 <= side <= 1 for side in box) and any(side % 1 for side in box)
+
+
+def is_described(row: Row) -> bool:
+    """Whether a row is UGround's: it has a planner's words for the element that is meant."""
+    return "description" in row and "scale" in row
+
+
+def targets_of(row: Row, boxes: Boxes) -> tuple[Box, ...]:
+    """The targets: one box, or several of which each is right.
 
     Args:
         row: untouched.
-        boxes: what its four numbers are.
+        boxes: what four numbers are.
 
     Raises:
-        ValueError: they are no box; the message says why.
+        ValueError: they are no boxes; the message says why.
 
     Examples:
         >>> row = {"bbox": [42, 1102, 197, 70], "img_filename": "a.png", "data_type": "text"}
-        >>> box_of(row, "columns")
-        Box(left=42, top=1102, right=239, bottom=1172, space='px')
+        >>> targets_of(row, "columns")
+        (Box(left=42, top=1102, right=239, bottom=1172, space='px'),)
     """
     meant = boxes_of(row) if boxes == "columns" else boxes
     if meant is None:
         raise ValueError("its columns do not tell what the numbers of bbox are")
-    value = row.get("bbox")
+    value = row.get("gt_bbox", row.get("bbox"))
+    several = isinstance(value, list) and bool(value) and isinstance(value[0], list)
+    return tuple(_box(each, meant) for each in (value if several else [value]))
+
+
+def _box(value: Any, meant: Boxes) -> Box:
     if not isinstance(value, list) or len(value) != 4 or not all(map(_is_number, value)):
         raise ValueError(f"bbox is {value!r:.60}")
     left, top, right, bottom = value
@@ -97,7 +134,7 @@ def is_negative(row: Row) -> bool:
 
 def stated_size(row: Row) -> Screen | None:
     """The picture's size in pixels, where the row states it."""
-    value = row.get("img_size")
+    value = row.get("img_size", [*size_columns(row)])
     if not isinstance(value, list) or len(value) != 2:
         return None
     width, height = value
@@ -106,8 +143,12 @@ def stated_size(row: Row) -> Screen | None:
 
 
 def instruction_of(row: Row, language: Language) -> str | None:
-    """The instruction in a language; None where the row has none."""
-    value = row.get("instruction_cn" if language == "cn" else "instruction")
+    """The instruction in a language; None where the row has none.
+
+    Of UGround's rows it is the planner's words, for which the rows were made.
+    """
+    described = "description" if is_described(row) else "instruction"
+    value = row.get("instruction_cn" if language == "cn" else described)
     return value if isinstance(value, str) and value.strip() else None
 
 
@@ -121,17 +162,25 @@ def _is_number(value: object) -> bool:
 #
 # screenspot_web.json, screenspot_web_v2.json       a list per platform: ScreenSpot, ScreenSpot-v2
 # annotations/photoshop_windows.json                a list per application: ScreenSpot-Pro
+# screenspot_test.json, screenspot_pro_test.json    GUI-R1's rows of both, often with its answers
+# re_gpt-4o.jsonl, cross_task_query.jsonl           UGround's rows, with a planner's words
+# amex_raw.json                                     OS-Atlas's grounding data, boxes from 0 to 1
 
 COLUMNS: Final = (
     "rows of img_filename, bbox, instruction and data_type (ScreenSpot, -v2), or with "
     "img_size and ui_type (ScreenSpot-Pro); or, in Parquet, of image, file_name, bbox, "
-    "instruction, data_type and data_source"
+    "instruction, data_type and data_source; GUI-R1's rows of instruction, gt_bbox, group and "
+    "ui_type; UGround's of image, bbox, description and scale; or OS-Atlas's of img_filename, "
+    "bbox and instruction"
 )
 _IMAGES: Final = ("images", "screenspot_imgs", "screenspotv2_image")
 _PLATFORM: Final = re.compile(r"screenspot_(mobile|desktop|web)(_v2)?")
 _SIGNS: Final = (b'"bbox"', b'"instruction"')
 _FILES: Final = (b'"img_filename"', b'"file_name"')
 _TYPES: Final = (b'"data_type"', b'"ui_type"')
+_DESCRIBED: Final = (b'"image"', b'"bbox"', b'"description"', b'"scale"')
+_GRADED: Final = (b'"gt_bbox"', b'"instruction"', b'"group"')
+_GROUNDED: Final = re.compile(rb'"ui_type"\s*+:\s*+"(?:text|icon)"')
 _PICTURED: Final = (b'"image"', b'"data_type"', b'"data_source"')
 
 
@@ -139,7 +188,11 @@ def _look(path: Path) -> Look:
     head = head_of(path)
     named = any(sign in head for sign in _FILES) and any(sign in head for sign in _TYPES)
     named = named or all(sign in head for sign in _PICTURED)
-    return "known" if named and all(sign in head for sign in _SIGNS) else "other"
+    known = named and all(sign in head for sign in _SIGNS)
+    known = known or all(sign in head for sign in (*_SIGNS, b'"img_filename"'))
+    known = known or all(sign in head for sign in _DESCRIBED)
+    graded = all(sign in head for sign in _GRADED) and _GROUNDED.search(head)
+    return "known" if known or graded else "other"
 
 
 ROWS: Final = RowFiles(COLUMNS, _look, text_first=True)
@@ -148,6 +201,8 @@ ROWS: Final = RowFiles(COLUMNS, _look, text_first=True)
 # rows. Its card says that the boxes of ScreenSpot have been made corners; they are from 0 to 1.
 
 _HUB_BOXES: Final[Boxes] = "xyxy-rel"
+_KINDS: Final = ("mobile", "desktop", "web")
+"""What GUI-R1's rows of ScreenSpot have as `group`; those of ScreenSpot-Pro have the field."""
 _SECOND: Final = re.compile(r"screenspot[-_]?v2", re.IGNORECASE)
 _PLATFORMS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("ios", "android"), "mobile"),
@@ -163,18 +218,19 @@ def form_of(path: Path, row: Mapping[str, Any]) -> Form:
         >>> form_of(Path("screenspot_web_v2.json"), {"data_type": "icon"})
         'screenspot-v2'
     """
-    if "ui_type" in row:
+    graded = "gt_bbox" in row
+    if "ui_type" in row and not (graded and row.get("group") in _KINDS):
         return "screenspot-pro"
-    if is_parquet(path):  # whose names say nothing; that of the dataset does
-        return "screenspot-v2" if _SECOND.search(str(path)) else "screenspot"
-    named = _PLATFORM.match(path.stem)
-    return "screenspot-v2" if named and named[2] else "screenspot"
+    if named := _PLATFORM.match(path.stem):
+        return "screenspot-v2" if named[2] else "screenspot"
+    # The names of other files say nothing; that of the dataset does.
+    return "screenspot-v2" if _SECOND.search(str(path)) else "screenspot"
 
 
 def platform_of(path: Path, row: Mapping[str, Any]) -> str:
     """The platform, as the row says, or the file's name as in the release; empty otherwise.
 
-    The Hub's rows say where they are from.
+    In files of other names, as the Hub's, rows say where they are from.
 
     Examples:
         >>> platform_of(Path("screenspot_mobile.json"), {})
@@ -183,10 +239,12 @@ def platform_of(path: Path, row: Mapping[str, Any]) -> str:
     said = row.get("platform")
     if isinstance(said, str) and said:
         return said
-    if is_parquet(path):
-        return _PLATFORMS.get(str(row.get("data_source")).casefold(), "")
-    named = _PLATFORM.match(path.stem)
-    return named[1] if named else ""
+    if "gt_bbox" in row:
+        group = row.get("group")
+        return group if group in _KINDS else ""
+    if named := _PLATFORM.match(path.stem):
+        return named[1]
+    return _PLATFORMS.get(str(row.get("data_source")).casefold(), "")
 
 
 TAGS: Final = (
@@ -229,6 +287,7 @@ def read(
     paths = ROWS.find(data)
     reader = _Reader(root, boxes, language, note, _names(paths, root))
     yield from map(reader.step, ROWS.rows(paths, note))
+    warn_of_fed_sizes(reader.as_fed, str(data), note)
 
 
 def _names(paths: Sequence[Path], root: Path) -> dict[Path, str]:
@@ -250,6 +309,7 @@ class _Reader:
     language: Language
     note: Note
     names: Mapping[Path, str]
+    as_fed: list[str] = field(default_factory=list)
     _folders: dict[Path, Path] = field(default_factory=dict)
 
     def step(self, line: Line) -> Step | None:
@@ -263,7 +323,9 @@ class _Reader:
             place.refuse("instruction-missing", f"no text in {self.language}", "an instruction")
             return None
         shot, screen = self._picture(line, place)
-        box = self._box(row, boxes, screen, place)
+        targets = self._targets(row, boxes, screen, place)
+        if screen == UNKNOWN and "gt_bbox" in row:
+            screen = self._fed(row, name)
         return Step(
             sample_id=name,
             episode_id=name,
@@ -274,7 +336,7 @@ class _Reader:
             media={"screenshot": shot},
             history=(),
             history_screens=(),
-            action=Action("tap", (box,)) if box else None,
+            action=Action("tap", targets) if targets else None,
             tags=_tags(line, self.language),
             source={
                 "file": line.path.name,
@@ -283,6 +345,15 @@ class _Reader:
                 "row": row,
             },
         )
+
+    def _fed(self, row: Row, name: str) -> Screen:
+        """The size that a row of GUI-R1's tells; a box may exceed that of the picture as fed."""
+        if before := size_before_feeding(row):
+            return before
+        fed = fed_size(row)
+        if fed:
+            self.as_fed.append(name)
+        return fed or UNKNOWN
 
     def _boxes(self, line: Line) -> Boxes:
         """What the row's numbers are.
@@ -302,13 +373,13 @@ class _Reader:
             )
         return found
 
-    def _box(
+    def _targets(
         self, row: Mapping[str, Any], boxes: Boxes, screen: Screen, place: RowContext
-    ) -> Box | None:
+    ) -> tuple[Box, ...]:
         if is_negative(row):
-            return None
+            return ()
         try:
-            box = box_of(row, boxes)
+            targets = targets_of(row, boxes)
         except ValueError as error:
             place.refuse(
                 "box-unusable",
@@ -316,17 +387,19 @@ class _Reader:
                 f"four numbers, as {boxes}",
                 "mend the row; it is not judged until then",
             )
-            return None
-        right, bottom = (1, 1) if box.space == "rel" else screen
-        beyond = box.left < 0 or box.top < 0 or box.right > right or box.bottom > bottom
-        if beyond and (box.space == "rel" or screen != UNKNOWN):
-            place.warn(
-                "target-outside",
-                f"the box {short(row['bbox'])}, as {boxes}, exceeds the screen",
-                f"a box within {right} x {bottom}",
-                "mend the row, or say what its numbers are with -T boxes=",
-            )
-        return box
+            return ()
+        for box in targets:
+            right, bottom = (1, 1) if box.space == "rel" else screen
+            beyond = box.left < 0 or box.top < 0 or box.right > right or box.bottom > bottom
+            if beyond and (box.space == "rel" or screen != UNKNOWN):
+                place.warn(
+                    "target-outside",
+                    f"the box {short(row.get('gt_bbox', row.get('bbox')))}, as {boxes}, exceeds "
+                    "the screen",
+                    f"a box within {right} x {bottom}",
+                    "mend the row, or say what its numbers are with -T boxes=",
+                )
+        return targets
 
     def _picture(self, line: Line, place: RowContext) -> tuple[MediaRef | None, Screen]:
         stated = stated_size(line.row)
@@ -357,13 +430,17 @@ def file_of(row: Mapping[str, Any]) -> Any:
 
 def _tags(line: Line, language: Language) -> dict[str, str]:
     row = line.row
+    # UGround's queries are about pages of Mind2Web, OS-Atlas's data about pages of their own.
+    foreign = (is_described(row) and "data_type" not in row) or is_of_atlas(row)
     found = {
-        "form": form_of(line.path, row),
+        "form": None if foreign else form_of(line.path, row),
         "platform": platform_of(line.path, row),
         "ui_type": row.get("ui_type", row.get("data_type")),
         **{tag: row.get(tag) for tag in _AS_THEY_ARE},
         "language": language,
     }
+    if found["group"] in _KINDS:  # GUI-R1's word for the platform
+        found["group"] = None
     return {tag: value for tag, value in found.items() if isinstance(value, str) and value}
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from omnidata.actions import Action, Box, Pair, Screen, Space
 from omnidata.errors import Finding
 from omnidata.jsontext import hash_of
+from omnidata.loaders.row_sizes import fed_size
 from omnidata.metrics.paired import Unit
 from omnidata.metrics.row_tables import means
 from omnidata.tasks.base import Benchmark
@@ -31,7 +32,7 @@ from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, placed
 from omnidata.tasks.points import NEGATIVE, UNITS, ParsedResponse, Reading, read
 from omnidata.tasks.profiles import PartsProfile
 from omnidata.tasks.screenspot import load as loader
-from omnidata.tasks.screenspot.load import BOXES, FORMS, box_of, file_of, is_negative
+from omnidata.tasks.screenspot.load import BOXES, FORMS, file_of, is_negative, targets_of
 from omnidata.types import (
     PLACE,
     Diagnosis,
@@ -155,13 +156,17 @@ class PointProfile(PartsProfile):
         resized = (
             resizing(receipt, step.screen, where=step.sample_id) if self._space == "px" else None
         )
-        return hits(
-            box_of(row, step.source["boxes"]),
-            said or ParsedResponse(None),
-            space=self._space,
-            screen=step.screen,
-            to_screen=resized.to_screen if resized else None,
-        )
+        verdicts = [
+            hits(
+                box,
+                said or ParsedResponse(None),
+                space=self._space,
+                screen=step.screen,
+                to_screen=resized.to_screen if resized else None,
+            )
+            for box in targets_of(row, step.source["boxes"])
+        ]
+        return None if None in verdicts else any(verdicts)
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
         """The table of `PartsProfile`, and `macro`; None over nothing."""
@@ -313,7 +318,7 @@ class ScreenSpot(Benchmark):
         if is_negative(row):
             return Target(NEGATIVE, NEGATIVE)
         try:
-            box = box_of(row, step.source["boxes"])
+            box = targets_of(row, step.source["boxes"])[0]
         except ValueError:
             return None
         screen, size = step.screen, size or step.screen
@@ -327,10 +332,14 @@ class ScreenSpot(Benchmark):
     def right_actions(self, step: Step) -> Sequence[Action]:
         """A tap in the row's box; nothing where it has none."""
         try:
-            box = box_of(step.source["row"], step.source["boxes"])
+            boxes = targets_of(step.source["row"], step.source["boxes"])
         except ValueError:
             return ()
-        return (Action("tap", (box,)),)
+        return (Action("tap", boxes),)
+
+    def fed(self, step: Step) -> Screen | None:
+        """The size in which GUI-R1's rows say that the picture was fed."""
+        return fed_size(step.source["row"])
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
         """The place of the first action, its numbers as they are."""
