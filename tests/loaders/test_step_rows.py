@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from omnidata.errors import DataError, UsageError
 from omnidata.loaders.load import recognised
@@ -286,6 +289,29 @@ def test_rows_without_an_action_are_refused_with_their_keys(
     run = ("--model", "baseline:majority", "--out", tmp_path / "run")
     assert what in omnidata("evaluate", "androidcontrol", data, *run, code=2).stderr
     assert what in omnidata("info", "androidcontrol", data, code=2).stderr
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
+VALUES = (
+    SCALARS | st.lists(SCALARS, max_size=3) | st.sampled_from(["up", "scroll", "click", "type"])
+)
+COLUMNS = (
+    *("gt_action", "gt_bbox", "gt_input_text", "action", "gt", "image", "instruction"),
+    *("orig_w", "orig_h", "width", "height", "image_size", "scale"),
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(COLUMNS), VALUES), min_size=1, max_size=3))
+def test_no_row_is_too_odd(rows: list[Any]) -> None:
+    with TemporaryDirectory() as folder:
+        data = Path(folder) / "odyssey.jsonl"
+        write_lines(data, [graded("complete"), *rows])
+        source = load(data, "gui-odyssey")
+    assert labels(source)[0] == "TASK_COMPLETE"
+    task = get_task("gui-odyssey")
+    for step in source.steps:
+        truth = task.profiles["gui-r1"].judge(step, "COMPLETE").values[0]
+        assert (truth is None) >= (step.action is None)
 
 
 # What is kept outside.
