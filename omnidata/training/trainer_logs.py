@@ -392,7 +392,9 @@ def _turns(row: Mapping[str, Any]) -> list[tuple[str, str]]:
         listed = row.get(column)
         for turn in listed if isinstance(listed, list) else ():
             if isinstance(turn, dict):
-                role = {"human": "user", "gpt": "assistant"}.get(turn.get("from"), turn.get("role"))
+                role = {"human": "user", "gpt": "assistant"}.get(
+                    str(turn.get("from")), turn.get("role")
+                )
                 found.append(
                     (str(role), str(_spoken(turn.get("value", turn.get("content"))) or ""))
                 )

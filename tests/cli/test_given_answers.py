@@ -299,8 +299,8 @@ def test_rows_with_their_answers_are_scored_by_themselves(
         {**other, "image_size": [1092, 2380], "pred": None},
     ]
     data = write_lines(tmp_path / "rows.jsonl", rows)
-    command = ("score", "androidcontrol", data, data, "--profile", "os-atlas-ac", *how, "--json")
-    found = as_json(omnidata(*command, code=1))
+    command = ("score", "androidcontrol", data, data, "--profile", "os-atlas-ac", "--json")
+    found = as_json(omnidata(*command, *how, code=1))
     assert found["outcomes"] == {"ok": 1, "unparsed": 1, "missing": 1}
     assert found["overall"]["EM"] == pytest.approx(1 / 3)
 

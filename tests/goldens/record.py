@@ -248,6 +248,7 @@ def _tables(
     for profile in task.profiles:
         out = data.parent / f"scored-{profile}"
         printed = call("score", name, data, lines, "--profile", profile, "--out", out, "--json")
+        printed = printed.removeprefix("exit 1\n")  # some steps have no answer
         yield {
             "kind": "results",
             "profile": profile,
