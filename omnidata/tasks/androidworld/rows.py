@@ -95,8 +95,12 @@ def _has_table(path: Path) -> bool:
     with open_file(path, ANY) as file:
         if b"\0" in file.peek(4096)[:4096]:
             return False
-        head = file.read(HEAD)
-    return all(name.encode() in head for name in _COLUMNS)
+        lines = file.read(HEAD).splitlines()
+    return any(_is_header(line.decode("utf-8", "replace").split()) for line in lines)
+
+
+def _is_header(words: Sequence[str]) -> bool:
+    return set(_COLUMNS) <= set(words)
 
 
 def is_pickle(path: Path) -> bool:
@@ -217,7 +221,7 @@ def _printed(path: Path, note: Note) -> Iterator[Entry]:
         while line := file.readline(_LONGEST_LINE):
             number += 1
             words = line.decode("utf-8", "replace").split()
-            if not set(_COLUMNS) - set(words):
+            if _is_header(words):
                 columns, lines, is_open = words, [], True
             elif is_open and words and not words[0].startswith("="):
                 lines.append((number, words))
