@@ -24,11 +24,11 @@ import numpy as np
 
 from omnidata.files import ANY, open_file
 
-MOST_BYTES: Final = 4 * 1024**3
+MOST_BYTES: Final = 2 * 1024**3
 """Of an unpacked pickle: hundreds of screenshots."""
-MOST_AT_ONCE: Final = 128 * 1024**2
+MOST_AT_ONCE: Final = 64 * 1024**2
 """Of one array or text."""
-MOST_TEXT: Final = 256 * 1024**2
+MOST_TEXT: Final = 64 * 1024**2
 """Of all texts and kept bytes together, in letters and bytes."""
 MOST_OPERATIONS: Final = 4_000_000
 _KEPT: Final = 4096

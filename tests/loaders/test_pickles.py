@@ -179,7 +179,7 @@ def test_a_header_says_no_more_than_is_there() -> None:
         (b"j\x00\x00\x00\x00.", "KeyError"),
         (b"0" * 5, "IndexError"),
         (b"\x1f\x8b\x08\x00", "broken"),
-        (gzip.compress(pickle.dumps([0] * 999))[:-20], "broken"),
+        (gzip.compress(pickle.dumps([0] * 999), mtime=0)[:-20], "broken"),
         (b"L" + b"9" * 9999 + b"L\n.", "digits"),
         (b"<html>", "opcode"),
     ],

@@ -85,11 +85,19 @@ def kind_of(path: Path) -> Kind | None:
         if all(sign in head for sign in _EPISODE):
             return "episodes"
         return "droidrun" if all(sign in head for sign in _DROIDRUN) else None
-    if path.suffix == ".csv" or path.suffix in _PRINTED:
-        head = head_of(path)
-        if all(name.encode() in head for name in _COLUMNS):
-            return "csv" if path.suffix == ".csv" else "printed"
-    return None
+    if path.suffix == ".csv":
+        return "csv" if all(name.encode() in head_of(path) for name in _COLUMNS) else None
+    return "printed" if path.suffix in _PRINTED and _has_table(path) else None
+
+
+def _has_table(path: Path) -> bool:
+    """Whether a text has the header of the table in a line."""
+    lines = head_of(path).splitlines()
+    return any(_is_header(line.decode("utf-8", "replace").split()) for line in lines)
+
+
+def _is_header(words: Sequence[str]) -> bool:
+    return set(_COLUMNS) <= set(words)
 
 
 def is_pickle(path: Path) -> bool:
@@ -210,7 +218,7 @@ def _printed(path: Path, note: Note) -> Iterator[Entry]:
         while line := file.readline(_LONGEST_LINE):
             number += 1
             words = line.decode("utf-8", "replace").split()
-            if not set(_COLUMNS) - set(words):
+            if _is_header(words):
                 columns, lines, is_open = words, [], True
             elif is_open and words and not words[0].startswith("="):
                 lines.append((number, words))

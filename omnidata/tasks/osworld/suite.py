@@ -206,12 +206,14 @@ class Suite:
         source: "set", those of the paper; "list" or "examples", as files say; "data", those that
             were tried.
         files: what says more of the tasks.
+        known: the axes of tasks that were asked for: several agents have the same.
     """
 
     sizes: Mapping[str, int]
     tasks: frozenset[Task] | None
     source: str
     files: TaskFiles = field(default_factory=TaskFiles)
+    known: dict[Task, Mapping[str, str]] = field(default_factory=dict)
 
     def has(self, task: Task) -> bool:
         """Whether the rates are over a task."""
@@ -224,9 +226,10 @@ class Suite:
 
     def axes(self, task: Task) -> Mapping[str, str]:
         """The groups that a task is in beside its domain, where that is known."""
-        domain, own = task
-        row = self.files.row(task)
-        return axes_of(domain, f"{domain}/{own}", row, of_osworld=self.is_osworld)
+        if task not in self.known:
+            row = self.files.row(task)
+            self.known[task] = axes_of(task[0], "/".join(task), row, of_osworld=self.is_osworld)
+        return self.known[task]
 
     @property
     def groups(self) -> Mapping[str, Sequence[str]]:
