@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ PRINTED = {
     "OmniGUI": (7, 5),
     "AgentStudio": (15, 22),
     "OmniBench": (11, 11),
+    "Reviews of OmniBench": (13, 0),
     "OSWorld": (16, 18),
 }
 """Tables and figures of each paper."""
@@ -91,13 +92,126 @@ def places(few: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     omnidata("score", "osworld", data["OSWORLD"], "--out", scored)
     omnidata("score", "omnibench", data["OMNIBENCH"], "--actions", log, "--out", walked)
     omnidata("synth", "pool", home / "pool")
-    return found | {"SCORED-OSWORLD": scored, "SCORED-OMNIBENCH": walked, "POOL": home / "pool"}
+    control = home / "control"
+    low = ("--model", "baseline:oracle", "-T", "level=low", "--out", control)
+    omnidata("evaluate", "androidcontrol", data["ANDROIDCONTROL"], *low)
+    rules = ("--profile", "os-atlas-ac", "--out", control)
+    omnidata("score", "androidcontrol", data["ANDROIDCONTROL"], control, *rules)
+    found |= {"SCORED-OSWORLD": scored, "SCORED-OMNIBENCH": walked}
+    return found | {"SCORED-ANDROIDCONTROL": control, "POOL": home / "pool"}
+
+
+def output(
+    command: str, places: dict[str, Path], out: Path, capsys: pytest.CaptureFixture[str]
+) -> str:
+    """What the command prints on stdout."""
+    words = {"OUT": out / "out", "OUT.svg": out / "out.svg", "MODEL": "baseline:oracle"}
+    omnidata(*({**places, **words}.get(word, word) for word in shlex.split(command)[1:]))
+    return capsys.readouterr().out
+
+
+OMNIGUI_3 = (r"OmniGUI, Table 3: as published", r"Gemini 3 Pro †\s+80\.0\s+63\.6\s+33\.4\s+43\.6")
+CONTENT: Mapping[str, Sequence[str]] = {
+    "ablate omnibench": (r"^EM \(%\)", r"intent=off", r"intent=on", r"out/runs/intent=on/"),
+    "ablate omnigui": (r"^GP \(%\)", r"text-IAV", r"text-I\b", r"out/runs/text-I/"),
+    "convert omnigui": (r"out/README.md", r"28 steps"),
+    "evaluate androidcontrol": (r"overall", r"out/predictions.jsonl"),
+    "info groundui": (r"platform: web", r"source: "),
+    "info omnibench OMNIBENCH$": (r"^Applications", r"^Categories", r"words per instruction"),
+    "info omnibench OMNIBENCH osworld": (r"Datasets, as in Table 1", r"OmniBench", r"OSWorld"),
+    "info omnigui OMNIGUI$": (r"as in Table 7", r"as in Figure 2", r"TAP +\d+ +[\d.]+ %"),
+    "info omnigui OMNIGUI --format latex": (r"Chirp & en & 3 & 10",),
+    "info omnigui OMNIGUI --plot": (r"out.svg",),
+    "info omnigui OMNIGUI groundui": (r"Datasets, as in Table 1", r"OmniGUI", r"GroundUI"),
+    "info osworld OSWORLD$": (r"^Rollouts", r"domain: "),
+    "info osworld OSWORLD omnigui": (r"out.svg",),
+    "report RUN-ANDROIDCONTROL --figures": (r"out/androidcontrol-bars-split.svg",),
+    "report RUN-CRITICBENCH --published": (
+        r"AgentStudio, Table 10: as",
+        r"Gemini 1.5 Pro †.* 72\.5 ",
+    ),
+    "report RUN-GROUNDUI --by element-size": (
+        r"by element size",
+        r"AgentStudio, Table 4 and Table 8",
+    ),
+    "report RUN-GROUNDUI --html": (r"out/steps/0.html",),
+    "report RUN-GROUNDUI --published": (
+        r"AgentStudio, Table 4 and Table 8: as",
+        r"SeeClick †\s+64\.3\s+44\.3\s+73\.7\s+61\.1",
+    ),
+    "report RUN-IDM-MULTIPLE": (
+        r"AgentStudio, Table 5 and Table 9: as",
+        r"Claude 3.5 Sonnet †.* 12\.5 .* 2\.3$",
+    ),
+    "report RUN-IDM-SINGLE": (r"AgentStudio, Table 5: as", r"GPT-4o †\s+70\.0\s+60\.0"),
+    "report RUN-OMNIBENCH --errors": (r"Why answers are wrong: omnibench",),
+    "report RUN-OMNIBENCH --html": (r"out/steps/0.html",),
+    "report RUN-OMNIBENCH --published": (r"Main results: omnibench",),
+    "report RUN-OMNIGUI$": (r"Dependency levels: omnigui", r"Results by app: omnigui"),
+    "report RUN-OMNIGUI --by app": (r"out/omnigui-bars-app.svg",),
+    "report RUN-OMNIGUI --errors": (r"Why answers are wrong, by dependency",),
+    "report RUN-OMNIGUI --figures": (r"out/omnigui-radar-dimension.svg",),
+    "report RUN-OMNIGUI --html": (r"out/steps/0.html",),
+    "report RUN-OMNIGUI --published": OMNIGUI_3,
+    "report RUN-OMNIGUI RUN-VOICE": (r"OmniGUI, Table 5: as", r"text and as voice", r"Voice"),
+    "report RUN-OSWORLD --html": (r"out/steps/0.html", r"out/media/0.png"),
+    "report SCORED-ANDROIDCONTROL": (
+        r"OmniBench, Table 8: as published",
+        r"InternVL-2-4B †\s+(level=low\s+)?90\.94\s+80\.10",
+    ),
+    "report SCORED-OMNIBENCH$": (r"Capabilities that Table 11 admits", r"Complexity of branch"),
+    "report SCORED-OMNIBENCH --published": (
+        r"OmniBench, Table 4: as",
+        r"OmniBench, Table 5: as",
+        r"GPT-4o †\s+38\.7\s+49\.0",
+    ),
+    "report SCORED-OSWORLD$": (r"How attempts ended", r"Failure modes", r"within so many turns"),
+    "report SCORED-OSWORLD --by": (r"Results by feasibility", r"Results by workflow"),
+    "report SCORED-OSWORLD --figures": (r"out/osworld-turns.svg",),
+    "report SCORED-OSWORLD --published": (
+        r"OSWorld, Table 5: as",
+        r"OSWorld, Table 12: as",
+        r"OSWorld, Table 13: as",
+        r"Human performance †.* 72\.36",
+        r"GPT-4o-mini \(screenshot\) .* 3\.77",
+    ),
+    "score omnibench": (r"\bCR\b.*\bLC\b.*tasks",),
+    "synth compose": (r"out/compose.json", r"out/tasks.jsonl"),
+    "synth criticbench": (r"out/images/",),
+    "synth idm": (r"out/images/",),
+    "synth recaption": (r"out.run/",),
+}
+"""What a command that begins so prints, or the files that it makes."""
+
+
+def test_every_command_has_its_content() -> None:
+    known = {
+        command: [said for said in CONTENT if re.match(said, command[9:])] for command in COMMANDS
+    }
+    assert all(known.values()), [command for command, said in known.items() if not said]
+    assert {said for own in known.values() for said in own} == CONTENT.keys()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_command_runs(
+def test_the_command_makes_what_is_said(
     command: str, places: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = {"OUT": tmp_path / "out", "OUT.svg": tmp_path / "out.svg", "MODEL": "baseline:oracle"}
-    omnidata(*({**places, **words}.get(word, word) for word in shlex.split(command)[1:]))
-    assert capsys.readouterr().out or any(tmp_path.iterdir())
+    printed = output(command, places, tmp_path, capsys)
+    files = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")]
+    found = "\n".join([printed, *files])
+    for begin, wanted in CONTENT.items():
+        if re.match(begin, command.removeprefix("omnidata ")):
+            for said in wanted:
+                assert re.search(said, found, re.MULTILINE), (said, found)
+
+
+def test_what_is_said_to_print_rows_of_the_paper_prints_them() -> None:
+    """Of each row of the page with --published the tables are named in the test above."""
+    for paper, items, told in rows():
+        for command in re.findall(r"`omnidata ([^`]+ --published[^`]*)`", told):
+            wanted = next(said for begin, said in CONTENT.items() if re.match(begin, command))
+            sources = " ".join(wanted)
+            named = {number for kind, number in numbers(items) if kind == "Table"}
+            listed = {int(number) for number in re.findall(r"Table (\d+)", sources)}
+            elsewhere = ("no such table", "that the data name", "the paper's")
+            assert listed & named or any(each in told for each in elsewhere), (paper, items)

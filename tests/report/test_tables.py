@@ -12,7 +12,7 @@ import pytest
 
 from omnidata.analysis.report import report
 from omnidata.analysis.run_tables import by_axis
-from omnidata.analysis.tables import PUBLISHED, Table
+from omnidata.analysis.tables import PUBLISHED, Table, number
 from omnidata.errors import UsageError
 from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
@@ -484,3 +484,63 @@ def test_every_model_of_agentstudios_longer_table_has_a_row() -> None:
     assert len(rows) == 13
     assert rows["SeeClick"].source == "AgentStudio, Table 4 and Table 8"
     assert rows["Gemini 1.0 Pro"].values["", "accuracy"] == 0.018
+
+
+@pytest.mark.parametrize(
+    ("task", "table", "model", "key", "printed"),
+    [
+        ("omnibench", "sensitivity", "Human", ("", "sensitivity"), "1.95"),
+        ("omnibench", "sensitivity", "Aguvis", ("", "sensitivity"), "12.9"),
+        ("androidcontrol", "main", "InternVL-2-4B", ("", "EM"), "80.10"),
+        ("gui-odyssey", "main", "Qwen2.5-VL-7B", ("", "EM"), "40.90"),
+        ("osworld", "main", "Mixtral-8x7B (a11y_tree)", ("OS", "SR_all"), "12.50"),
+        ("osworld", "main", "GPT-4o-mini (screenshot)", ("", "SR_all"), "3.77"),
+        ("omnigui", "main", "Gemini 3 Pro", ("", "TM"), "80.0"),
+        ("groundui", "main", "SeeClick", ("", "accuracy"), "61.1"),
+    ],
+)
+def test_published_figures_keep_the_papers_decimals(
+    task: str, table: str, model: str, key: tuple[str, str], printed: str
+) -> None:
+    row = next(row for row in get_task(task).published.of(table) if row.model == model)
+    assert number(row.values[key], "share", digits=row.digits[key]) == printed
+
+
+def test_an_edit_distance_is_printed_as_the_paper_has_it() -> None:
+    rows = {row.model: row for row in get_task("idm-multiple").published.of("main")}
+    row, key = rows["Claude 3.5 Sonnet"], ("", "edit_distance")
+    assert number(row.values[key], "number", digits=row.digits[key]) == "2.3"
+
+
+RULES = [
+    ("androidcontrol", "os-atlas-ac", "agentcpm-ac-fixed"),
+    ("gui-odyssey", "agentcpm", "odyssey-ams"),
+    ("groundui", "agentstudio-paper", "agentstudio-release"),
+    ("cagui-grounding", "cagui-grounding", "cagui-grounding-fixed"),
+]
+
+
+@pytest.mark.parametrize(("task", "own", "other"), RULES)
+def test_published_rows_stand_beside_profiles_whose_rules_they_have(
+    task: str, own: str, other: str, tmp_path: Path
+) -> None:
+    def beside(profile: str) -> Table:
+        columns = get_task(task).profiles[profile].columns
+        said = {
+            "task": task,
+            "profile": profile,
+            "overall": dict.fromkeys(columns, 0.5),
+            "ci95": dict.fromkeys(columns),
+            "by": {},
+            "counts": {"steps": 10, "episodes": 2},
+            "outcomes": {"ok": 10},
+        }
+        folder = tmp_path / profile
+        folder.mkdir()
+        (folder / "results.json").write_text(json.dumps(said))
+        return table("main", read_run(folder), with_published=True)
+
+    assert any(row.source for row in beside(own).rows)
+    apart = beside(other)
+    assert not any(row.source for row in apart.rows)
+    assert any(f"--profile {own}" in note for note in apart.notes)
