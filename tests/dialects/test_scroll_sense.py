@@ -41,6 +41,24 @@ def swipe(*ends: tuple[int, int]) -> Any:
     return {"action": {"action": "swipe", "coordinate": ends[0], "coordinate2": ends[1]}}
 
 
+def conversations(sign: str, up: str, down: str, folder: Path) -> Path:
+    """OS-Atlas's test rows, whose prompt has an action of their benchmark."""
+    asked = f"Custom Action 1: {sign}\nTask: Look. You need to: Look further.\nHistory: None"
+    rows = [
+        {
+            "image": f"/a/7_{number}.png",
+            "width": 72,
+            "height": 160,
+            "conversations": [
+                {"from": "human", "value": asked},
+                {"from": "gpt", "value": f"thoughts:\nx\nactions:\nSCROLL [{word}]"},
+            ],
+        }
+        for number, word in enumerate((up, down))
+    ]
+    return step_rows.lines(folder / "rows.jsonl", *rows)
+
+
 FORMS: dict[str, tuple[str, Data]] = {
     "records": ("androidcontrol", records),
     "own": (
@@ -79,7 +97,15 @@ FORMS: dict[str, tuple[str, Data]] = {
         "androidcontrol",
         partial(up_and_down, graded("scroll", "DOWN"), graded("scroll", "UP")),
     ),
+    "os-atlas's conversations": (
+        "androidcontrol",
+        partial(conversations, "OPEN_APP", "DOWN", "UP"),
+    ),
     "annotations": ("gui-odyssey", annotated),
+    "os-atlas's conversations of odyssey": (
+        "gui-odyssey",
+        partial(conversations, "IMPOSSIBLE", "UP", "DOWN"),
+    ),
     "os-atlas's texts of odyssey": (
         "gui-odyssey",
         partial(up_and_down, {"action": "SCROLL [UP]"}, {"action": "SCROLL [DOWN]"}),
