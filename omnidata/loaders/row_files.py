@@ -64,6 +64,8 @@ _MAX_PEEKED: Final = 64 * 1024
 _LISTS: Final = frozenset(("list", "element", "item", "array", "bag", "array_element"))
 """What Parquet's writers call the levels of a list."""
 
+_SCALARS: Final = frozenset((str, int, float, bool))
+
 Pictures = Mapping[str, MediaRef | tuple[MediaRef, ...]]
 
 
@@ -369,6 +371,8 @@ def _reference(held: Any, real: Path, stored: ParquetLocation) -> MediaRef:
 
 def _plain(value: Any) -> Any:
     """A value as JSON has it: without the keys whose values are null."""
+    if value is None or type(value) in _SCALARS:
+        return value
     if isinstance(value, dict):
         return {key: _plain(held) for key, held in value.items() if held is not None}
     if isinstance(value, list | tuple):

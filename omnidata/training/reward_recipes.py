@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from omnidata.actions import Action, Pair, Point
 from omnidata.dialects import CannotSayError
 from omnidata.jsontext import is_number
+from omnidata.metrics.texts import token_f1
 from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.diagnosis import PLACED, off_by, way
 from omnidata.tasks.explaining import read_again
-from omnidata.tasks.phones.gui_r1 import token_f1
 from omnidata.types import Explanation, Step, Task, Verdict
 
 if TYPE_CHECKING:

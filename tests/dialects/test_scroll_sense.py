@@ -32,7 +32,7 @@ def records(folder: Path) -> Path:
     return phones.records(folder / "android_control", phones.episode(*calls)).parent
 
 
-def annotations(folder: Path) -> Path:
+def annotated(folder: Path) -> Path:
     ends = [[500, 800], [500, 200]], [[500, 200], [500, 800]]
     return odyssey(folder, *(act("SCROLL", each) for each in ends))
 
@@ -79,7 +79,7 @@ FORMS: dict[str, tuple[str, Data]] = {
         "androidcontrol",
         partial(up_and_down, graded("scroll", "DOWN"), graded("scroll", "UP")),
     ),
-    "annotations": ("gui-odyssey", annotations),
+    "annotations": ("gui-odyssey", annotated),
     "os-atlas's texts of odyssey": (
         "gui-odyssey",
         partial(up_and_down, {"action": "SCROLL [UP]"}, {"action": "SCROLL [DOWN]"}),
@@ -135,7 +135,7 @@ def test_os_atlas_teaches_and_reads_the_words_of_the_benchmark(form: str, tmp_pa
 
 
 def test_the_user_says_what_the_words_of_a_dialect_mean(tmp_path: Path) -> None:
-    data = annotations(tmp_path)
+    data = annotated(tmp_path)
     task = get_task("gui-odyssey", {"dialect": "os-atlas-pro", "scroll": "content"})
     up, _ = task.load(data, check_media=False).steps
     assert up.action and up.action.label == "SWIPE_UP"  # two places tell it
@@ -147,6 +147,6 @@ def test_the_user_says_what_the_words_of_a_dialect_mean(tmp_path: Path) -> None:
 
 def test_a_history_of_odyssey_is_in_the_fingers_sense(tmp_path: Path) -> None:
     task = get_task("gui-odyssey", {"dialect": "os-atlas-pro"})
-    _, second = task.load(annotations(tmp_path), check_media=False).steps
+    _, second = task.load(annotated(tmp_path), check_media=False).steps
     told = str(task.prompt(second)[-1].parts[0].text)
     assert "actions:\nSCROLL [UP]" in told

@@ -208,7 +208,18 @@ def test_plans_for_androidcontrol_are_no_data(tmp_path: Path) -> None:
         get_task("androidcontrol").load(tmp_path)
 
 
-# OS-Atlas: a conversation a row.
+# OS-Atlas: boxes from 0 to 1, and a conversation a row.
+
+
+def test_os_atlass_boxes_are_shares_of_the_picture(tmp_path: Path) -> None:
+    row = {"img_filename": "a.png", "bbox": [0.25, 0.5, 0.5, 1], "instruction": "open"}
+    write_lines(tmp_path / "amex_raw.json", [row, row | {"data_type": "text"}])
+    source = load("screenspot", tmp_path)
+    for step in source.steps:
+        assert step.action
+        assert step.action.start == (Box(0.25, 0.5, 0.5, 1, "rel"),)
+        assert "form" not in step.tags
+    assert right("screenspot", source, "(0.3, 0.75)", "screenspot")
 
 
 def spoken(image: str, task: str, action: str, custom: str) -> dict[str, Any]:

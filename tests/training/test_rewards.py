@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from omnidata.errors import PredictionError, UsageError
+from omnidata.metrics.texts import token_f1
 from omnidata.predictions import Prediction
 from omnidata.run.scoring import score as run_score
 from omnidata.tasks import get_task
 from omnidata.tasks.explaining import deciding
 from omnidata.training.reward_files import TrlReward
-from omnidata.training.reward_recipes import collinear, token_f1
+from omnidata.training.reward_recipes import collinear
 from omnidata.training.rewards import Reward
 from omnidata.types import LoadedDataset, Task
 from tests.goldens.worlds import WORLDS, build

@@ -21,8 +21,10 @@ from typing import Any, Final
 import numpy as np
 
 from omnidata.actions import Action, Pair
+from omnidata.metrics.paired import Unit
+from omnidata.metrics.texts import token_f1
 from omnidata.tasks.phones.actions import Truth, direction_of, touch_of
-from omnidata.tasks.profiles import EpisodeProfile, PartsProfile, Unit
+from omnidata.tasks.profiles import EpisodeProfile, PartsProfile
 from omnidata.types import Outcome, Step, Verdict, VerdictColumns
 
 REACH: Final = 0.14
@@ -64,29 +66,6 @@ def _kind(action: Action) -> tuple[str, int, str | None]:
 def _text(action: Action) -> str:
     text = {"type": action.text, "open_app": action.app, "swipe": direction_of(action)}
     return text.get(action.kind) or _NOTHING
-
-
-def token_f1(said: str, wanted: str) -> float:
-    """F1 of two texts as sets of words.
-
-    Square brackets are left out, and case does not count. Of two single words one may be a part of
-    the other.
-
-    Examples:
-        >>> token_f1("Buy milk", "buy some milk")
-        0.8
-        >>> token_f1("down", "scrolldown")
-        1.0
-    """
-    one, other = (
-        {*text.replace("[", "").replace("]", "").lower().split()} for text in (said, wanted)
-    )
-    if len(one) == len(other) == 1:
-        (word,), (right,) = one, other
-        if word in right or right in word:
-            return 1.0
-    common = len(one & other)
-    return 2 * common / (len(one) + len(other)) if common else 0.0
 
 
 class GuiR1Profile(PartsProfile):

@@ -185,11 +185,11 @@ def _graded(row: Row) -> dict[str, Any]:
             raise ValueError(f"gt_bbox is {short(row.get('gt_bbox'))}")
         x, y = (box[0] + box[-2]) / 2, (box[1] + box[-1]) / 2
         return {"action_type": name, "x": x, "y": y}
-    arguments = {"scroll": "direction", "type": "text", "open_app": "app_name"}
+    arguments = {"scroll": "direction", "input_text": "text", "open_app": "app_name"}
     call = {"type": "input_text"}.get(name, name.replace("press_", "navigate_"))
-    if name == "scroll" and isinstance(text, str):
+    if call == "scroll" and isinstance(text, str):
         text = text.strip().lower()
-    return {"action_type": call} | ({arguments[name]: text} if name in arguments else {})
+    return {"action_type": call} | ({arguments[call]: text} if call in arguments else {})
 
 
 def _pair(value: object) -> tuple[float, float]:
@@ -220,13 +220,14 @@ _ENDS: Final[Mapping[str, Action]] = {
 }
 
 
-def read_any(call: Row) -> Action:
+def read_any(call: object) -> Action:
     """What a call does, AndroidControl's or one of those that GUI-Odyssey has beside them.
 
     Raises:
         ValueError: it is none; the message says why.
     """
-    return _ENDS.get(str(call.get("action_type"))) or read_call(call)
+    name = call.get("action_type") if isinstance(call, Mapping) else None
+    return _ENDS.get(str(name)) or read_call(call)
 
 
 def truth_of(source: Row, screen: Screen) -> Truth | None:

@@ -18,7 +18,7 @@ from omnidata.errors import DataError
 from omnidata.jsontext import is_integer, is_number
 from omnidata.loaders.files import Look, RowFiles, images
 from omnidata.loaders.load import Note, RowContext, about, short, size_of
-from omnidata.loaders.row_files import Line, head_of, is_parquet
+from omnidata.loaders.row_files import Line, head_of
 from omnidata.loaders.row_sizes import (
     fed_size,
     size_before_feeding,
@@ -56,6 +56,8 @@ def boxes_of(row: Row) -> Boxes | None:
         'xywh-px'
         >>> boxes_of({"img_filename": "a.png", "img_size": [3840, 2160], "ui_type": "icon"})
         'xyxy-px'
+        >>> boxes_of({"img_filename": "a.png", "bbox": [0.25, 0.5, 0.5, 1]})
+        'xyxy-rel'
         >>> boxes_of({"gt_bbox": [1, 2, 3, 4], "ui_type": "icon"})
         'xyxy-px'
         >>> boxes_of({"file_name": "a.png", "data_type": "icon"}) is None
@@ -67,9 +69,22 @@ def boxes_of(row: Row) -> Boxes | None:
         return "xywh-px"
     if "img_filename" not in row:
         return None
+    if is_of_atlas(row):
+        return "xyxy-rel"
     if "img_size" in row:
         return "xyxy-px"
     return "xywh-px" if "data_type" in row else None
+
+
+def is_of_atlas(row: Row) -> bool:
+    """Whether a row is of OS-Atlas's grounding data: corners from 0 to 1, and no `data_source`.
+
+    ScreenSpot's boxes are whole numbers of pixels, so that a fraction of one is none of them.
+    """
+    box = row.get("bbox")
+    if "data_source" in row or not isinstance(box, list) or not all(map(_is_number, box)):
+        return False
+    return all(0 <= side <= 1 for side in box) and any(side % 1 for side in box)
 
 
 def is_described(row: Row) -> bool:
@@ -149,12 +164,14 @@ def _is_number(value: object) -> bool:
 # annotations/photoshop_windows.json                a list per application: ScreenSpot-Pro
 # screenspot_test.json, screenspot_pro_test.json    GUI-R1's rows of both, often with its answers
 # re_gpt-4o.jsonl, cross_task_query.jsonl           UGround's rows, with a planner's words
+# amex_raw.json                                     OS-Atlas's grounding data, boxes from 0 to 1
 
 COLUMNS: Final = (
     "rows of img_filename, bbox, instruction and data_type (ScreenSpot, -v2), or with "
     "img_size and ui_type (ScreenSpot-Pro); or, in Parquet, of image, file_name, bbox, "
     "instruction, data_type and data_source; GUI-R1's rows of instruction, gt_bbox, group and "
-    "ui_type; or UGround's of image, bbox, description and scale"
+    "ui_type; UGround's of image, bbox, description and scale; or OS-Atlas's of img_filename, "
+    "bbox and instruction"
 )
 _IMAGES: Final = ("images", "screenspot_imgs", "screenspotv2_image")
 _PLATFORM: Final = re.compile(r"screenspot_(mobile|desktop|web)(_v2)?")
@@ -172,6 +189,7 @@ def _look(path: Path) -> Look:
     named = any(sign in head for sign in _FILES) and any(sign in head for sign in _TYPES)
     named = named or all(sign in head for sign in _PICTURED)
     known = named and all(sign in head for sign in _SIGNS)
+    known = known or all(sign in head for sign in (*_SIGNS, b'"img_filename"'))
     known = known or all(sign in head for sign in _DESCRIBED)
     graded = all(sign in head for sign in _GRADED) and _GROUNDED.search(head)
     return "known" if known or graded else "other"
@@ -203,16 +221,16 @@ def form_of(path: Path, row: Mapping[str, Any]) -> Form:
     graded = "gt_bbox" in row
     if "ui_type" in row and not (graded and row.get("group") in _KINDS):
         return "screenspot-pro"
-    if graded or is_parquet(path):  # whose names say nothing; that of the dataset does
-        return "screenspot-v2" if _SECOND.search(str(path)) else "screenspot"
-    named = _PLATFORM.match(path.stem)
-    return "screenspot-v2" if named and named[2] else "screenspot"
+    if named := _PLATFORM.match(path.stem):
+        return "screenspot-v2" if named[2] else "screenspot"
+    # The names of other files say nothing; that of the dataset does.
+    return "screenspot-v2" if _SECOND.search(str(path)) else "screenspot"
 
 
 def platform_of(path: Path, row: Mapping[str, Any]) -> str:
     """The platform, as the row says, or the file's name as in the release; empty otherwise.
 
-    The Hub's rows say where they are from.
+    In files of other names, as the Hub's, rows say where they are from.
 
     Examples:
         >>> platform_of(Path("screenspot_mobile.json"), {})
@@ -224,10 +242,9 @@ def platform_of(path: Path, row: Mapping[str, Any]) -> str:
     if "gt_bbox" in row:
         group = row.get("group")
         return group if group in _KINDS else ""
-    if is_parquet(path):
-        return _PLATFORMS.get(str(row.get("data_source")).casefold(), "")
-    named = _PLATFORM.match(path.stem)
-    return named[1] if named else ""
+    if named := _PLATFORM.match(path.stem):
+        return named[1]
+    return _PLATFORMS.get(str(row.get("data_source")).casefold(), "")
 
 
 TAGS: Final = (
@@ -413,7 +430,8 @@ def file_of(row: Mapping[str, Any]) -> Any:
 
 def _tags(line: Line, language: Language) -> dict[str, str]:
     row = line.row
-    foreign = is_described(row) and "data_type" not in row  # queries about pages of Mind2Web
+    # UGround's queries are about pages of Mind2Web, OS-Atlas's data about pages of their own.
+    foreign = (is_described(row) and "data_type" not in row) or is_of_atlas(row)
     found = {
         "form": None if foreign else form_of(line.path, row),
         "platform": platform_of(line.path, row),
