@@ -278,7 +278,7 @@ def without_repeated(
             repeated.add(answer.sample_id)
     for answer in read(bad):
         if answer.sample_id in repeated:
-            bad.add(repeated_answer(f"{path}: {answer.sample_id}"))
+            bad.add(repeated_answer(answer.sample_id))
         else:
             yield answer
 
