@@ -260,6 +260,7 @@ def test_a_list_in_the_tree_says_the_tasks(tmp_path: Path, place: str) -> None:
     tasks = {domain: [f"{domain}-{n}" for n in range(4)] for domain in SUITE}
     listed(tree / place, tasks)
     (tree / RUN / "clock" / "clock-3").mkdir()  # which was begun
+    (tree / "evaluation_examples" / "settings" / "proxy").mkdir(parents=True)  # no rollout
     done = omnidata("score", "osworld", tree, "--json")
     assert as_json(done)["overall"]["SR_all"] == 21 / 28
     assert (as_json(done)["counts"]["unfinished"], as_json(done)["counts"]["absent"]) == (1, 6)

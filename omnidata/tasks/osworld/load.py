@@ -25,8 +25,9 @@ from omnidata.media import Budget, image_size, resolve, unsafe
 from omnidata.tasks.observation import MAX_BYTES, Element, broken_tree, pack, unpack
 from omnidata.tasks.osworld.accessibility import SUFFIX, read_tree
 from omnidata.tasks.osworld.actions import Reading, calls_of
-from omnidata.tasks.osworld.suite import EVALUATION, TaskFiles
+from omnidata.tasks.osworld.suite import TaskFiles
 from omnidata.tasks.osworld.tree import (
+    EVALUATION,
     FOUND,
     INSTRUCTION,
     RECORDING,

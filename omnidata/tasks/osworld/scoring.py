@@ -23,7 +23,6 @@ from omnidata.tasks.osworld.endings import attempt_of
 from omnidata.tasks.osworld.load import rollouts, runs_of
 from omnidata.tasks.osworld.suite import (
     DIFFICULTIES,
-    EVALUATION,
     LIST,
     WORKFLOWS,
     Suite,
@@ -31,6 +30,7 @@ from omnidata.tasks.osworld.suite import (
     suite_of,
 )
 from omnidata.tasks.osworld.tree import (
+    EVALUATION,
     RESULT,
     TRAJECTORY,
     Result,

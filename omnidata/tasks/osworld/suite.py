@@ -17,10 +17,9 @@ from omnidata.errors import DataError, MediaError
 from omnidata.files import bounds, inside, real
 from omnidata.jsontext import decode_utf8, is_number
 from omnidata.media import Budget, resolve
-from omnidata.tasks.osworld.tree import example_row, group_of, groups, infeasible, sets
+from omnidata.tasks.osworld.tree import EVALUATION, example_row, group_of, groups, infeasible, sets
 from omnidata.types import MediaRef
 
-EVALUATION: Final = "evaluation_examples"
 LIST: Final = "test_all.json"
 _EXAMPLES: Final = "examples"
 _EXPECTED: Final = 'an object of domains, each with a list of ids: {"chrome": ["...", ...]}'
@@ -58,12 +57,20 @@ class TaskFiles:
     @classmethod
     def beside(cls, data: Path) -> TaskFiles:
         """Those in a tree of results: in `evaluation_examples`, or at its top."""
+        if not data.is_dir():
+            return cls()
         within = bounds() or (real(data),)
-        for place in sorted(data.glob(f"{EVALUATION}*")) if data.is_dir() else ():
-            if place.is_dir() and inside(real(place), within):
-                return replace(cls.at(place), is_named=False)
+        places = [
+            place
+            for place in sorted(data.glob(f"{EVALUATION}*"))
+            if place.is_dir() and inside(real(place), within)
+        ]
+        found = [replace(cls.at(place), is_named=False) for place in places]
         listing = data / LIST
-        return cls(None, listing) if listing.is_file() else cls()
+        return max(
+            [*found, cls(None, listing if listing.is_file() else None)],
+            key=lambda one: (one.listing is not None, one.examples is not None),
+        )
 
     @property
     def places(self) -> list[Path]:

@@ -61,8 +61,8 @@ from omnidata.tasks.osworld.actions import (
 )
 from omnidata.tasks.osworld.load import Results
 from omnidata.tasks.osworld.scoring import RolloutScorer
-from omnidata.tasks.osworld.suite import EVALUATION, LIST, TaskFiles
-from omnidata.tasks.osworld.tree import groups, recognises, sets
+from omnidata.tasks.osworld.suite import LIST, TaskFiles
+from omnidata.tasks.osworld.tree import EVALUATION, groups, recognises, sets
 from omnidata.tasks.overview import Table, share
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.tasks.published import HISTORY, Published, read_published

@@ -87,6 +87,8 @@ RECORDING: Final = "recording.mp4"
 ACTION_SPACES: Final = ("pyautogui", "computer_13")
 OBSERVATION_TYPES: Final = ("screenshot", "a11y_tree", "screenshot_a11y_tree", "som")
 
+EVALUATION: Final = "evaluation_examples"
+"""What suites call the folder of their tasks, at times with more behind it."""
 _SKIPPED: Final = "onboard"  # the release's own trials
 _ATTEMPT: Final = re.compile(r"(attempt|trial|repeat|seed)[-_ ]?\d+", re.IGNORECASE | re.ASCII)
 """What folders are called that hold one of several attempts of the same agent."""
@@ -156,9 +158,9 @@ def find(data: Path, note: Note, domains: Collection[str] = ()) -> list[Rollout]
     """The rollouts below a folder, sorted by path.
 
     A folder counts that has a trajectory or a result, and every folder of a known domain and beside
-    a rollout's, for the release makes it before it begins. `onboard` and what begins with a dot are
-    passed over, and so are links to folders of the tree. A rollout in another's folder is one of
-    the same agent, or passed over (`_inside`).
+    a rollout's, for the release makes it before it begins. `onboard`, the suite's own tasks and
+    what begins with a dot are passed over, and so are links to folders of the tree. A rollout in
+    another's folder is one of the same agent, or passed over (`_inside`).
 
     Args:
         data: the folder, or a trajectory's file.
@@ -196,7 +198,9 @@ def _walk(
     begun: list[Parts] = []
     for entry in listed:
         path, inner = Path(entry.path), (*parts, entry.name)
-        if entry.name.startswith(".") or entry.name == _SKIPPED or not path.is_dir():
+        if entry.name.startswith((".", EVALUATION)) or entry.name == _SKIPPED:
+            continue
+        if not path.is_dir():
             continue
         if not mirror.is_link(path):
             rollouts = list(_walk(root, inner, trees, far, note, domains))
