@@ -17,6 +17,7 @@ import yarl
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.tracing import Trace
 
 from omnidata import jsontext
 from omnidata.adapters.keys import Key
@@ -359,11 +360,15 @@ class QuietConnector(aiohttp.TCPConnector):
     A server, or a proxy that repeats itself, may answer twice: what is left of the first request
     would be taken for the answer to the next one on the same connection. So one rests behind its
     answer, and is closed where anything comes. From then on none is used a second time.
+
+    Where one request is sent after the other, the one that rests is closed for the next: a server
+    may serve one connection at a time.
     """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._factory: Any = partial(_Handler, self._distrust, loop=self._loop)
+        self._resting: set[ResponseHandler] = set()
 
     def _distrust(self) -> None:
         self._force_close = True
@@ -376,7 +381,20 @@ class QuietConnector(aiohttp.TCPConnector):
         else:
             assert isinstance(protocol, _Handler)  # as the factory says
             protocol.idle = True
-            self._loop.call_later(QUIET_S, super()._release, key, protocol)
+            self._resting.add(protocol)
+            self._loop.call_later(QUIET_S, self._wake, key, protocol)
+
+    def _wake(self, key: ConnectionKey, protocol: ResponseHandler) -> None:
+        self._resting.discard(protocol)
+        super()._release(key, protocol)
+
+    async def _create_connection(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> ResponseHandler:
+        if len(self._acquired) - len(self._resting) <= 1:  # this one alone is wanted
+            for protocol in self._resting:
+                protocol.close()
+        return await super()._create_connection(req, traces, timeout)
 
 
 def open_session(key: Key, *, bearer: bool = False) -> aiohttp.ClientSession:

@@ -6,6 +6,9 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import count
+from threading import Thread
 
 import pytest
 
@@ -128,13 +131,52 @@ def test_a_second_response_is_no_answer_to_the_next_request(
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_silent_connection_is_used_again(spec: str) -> None:
+    numbers = count()
+
     async def slowly(writer: asyncio.StreamWriter, response: bytes) -> None:
-        await asyncio.sleep(0.1)
+        await asyncio.sleep((0.1, 0.25, 0.4)[next(numbers) % 3])
         await once(writer, response)
 
-    found, connections = asyncio.run(ask_each(spec, slowly))
+    found, connections = asyncio.run(ask_each(spec, slowly, 3))
     assert found == [f"question {number}" for number in range(STEPS)]
     assert connections < STEPS
+
+
+class _OneAtATime(BaseHTTPRequestHandler):
+    """Keeps its connection, and meanwhile nobody else is served."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.wfile.write(answer("x"))
+
+
+@pytest.mark.parametrize("spec", SPECS[:5])
+def test_a_server_of_one_connection_at_a_time_is_not_waited_for(spec: str) -> None:
+    server = HTTPServer(("127.0.0.1", 0), _OneAtATime)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}"
+
+    async def ask() -> list[str]:
+        model = get_adapter(spec, get_task("omnigui"), [], base_url=url)
+        made = model.prepare(Request("a/b/1", (Message("user", (Part("text", "hello"),)),)))
+        try:
+            async with asyncio.timeout(5):
+                return [(await model.generate([made], model.params))[0].text for _ in range(STEPS)]
+        finally:
+            await model.close()
+
+    try:
+        assert asyncio.run(ask()) == ["x"] * STEPS
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 @pytest.mark.parametrize(

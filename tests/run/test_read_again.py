@@ -15,6 +15,7 @@ from omnidata import predictions
 from omnidata.analysis.usage_tables import usage_of
 from omnidata.cli import main
 from omnidata.errors import AdapterError, RunError
+from omnidata.jsontext import encode
 from omnidata.run.cost import Limits, Tokens
 from omnidata.run.evaluate import evaluate
 from omnidata.run.parts import merge
@@ -155,7 +156,7 @@ def test_what_is_taken_from_an_adapter_is_read_again(
     except ValueError:
         return
     path = tmp_path / "predictions.jsonl"
-    path.write_bytes(predictions.encode(predictions.Prediction.of("a", odd)) + b"\n")
+    path.write_bytes(encode(predictions.Prediction.of("a", odd)) + b"\n")
     [line] = predictions.read_final(path)
     assert line.output == text
     assert Tokens.of(line.usage) == Tokens.of(usage)

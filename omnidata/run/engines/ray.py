@@ -89,21 +89,55 @@ def connected(cluster: Cluster) -> Iterator[Any]:
 
     Raises:
         PlatformError: Ray is not installed.
-        UsageError: nothing answers at the address.
+        UsageError: nothing answers at the address, or a limit on memory leaves no room for Ray.
+        KeyboardInterrupt: on SIGTERM, where nothing else handles it.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would tell others of runs
+    with _terminable() as handle_again:
+        try:
+            import ray
+        except ImportError as error:
+            raise PlatformError(
+                f"Ray cannot be loaded: {error}",
+                where="--engine ray",
+                expected="the extra `ray`",
+                remedy="pip install 'omnidata[ray]'",
+            ) from None
+        if ray.is_initialized():
+            yield ray
+            return
+        _start(ray, cluster)
+        handle_again()  # Ray puts up a handler of its own, which ends the process with a dump
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _terminable() -> Iterator[Callable[[], None]]:
+    """Take SIGTERM, which batch systems send, for Ctrl-C in the block; gives what does so again."""
+    before = signal.getsignal(signal.SIGTERM) or signal.SIG_DFL  # None: one that C put up
+    in_main = threading.current_thread() is threading.main_thread()
+
+    def handle() -> None:
+        if in_main:
+            signal.signal(signal.SIGTERM, _interrupt if before is signal.SIG_DFL else before)
+
+    handle()
     try:
-        import ray
-    except ImportError as error:
-        raise PlatformError(
-            f"Ray cannot be loaded: {error}",
-            where="--engine ray",
-            expected="the extra `ray`",
-            remedy="pip install 'omnidata[ray]'",
-        ) from None
-    if ray.is_initialized():
-        yield ray
-        return
+        yield handle
+    finally:
+        if in_main:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _start(ray: Any, cluster: Cluster) -> None:
+    """Start a cluster on this machine, or connect to one."""
     settings: dict[str, Any] = {"address": cluster.address}
     if cluster.address == "local":
         # Ray's own tasks need no core, but a worker without one would wait for ever.
@@ -112,13 +146,14 @@ def connected(cluster: Cluster) -> Iterator[Any]:
         settings |= _within_memory()
     else:
         _check_address(cluster.address)
-    in_main = threading.current_thread() is threading.main_thread()
-    handler = signal.getsignal(signal.SIGTERM)
-    told = threading.Timer(_SLOW_S, _log.warning, [_SLOW, _SLOW_S])
-    told.daemon = True
-    told.start()
+    slow = threading.Timer(_SLOW_S, _log.warning, [_SLOW, _SLOW_S])
+    slow.daemon = True
+    slow.start()
     try:
         ray.init(**settings, log_to_driver=False, logging_level=logging.ERROR)
+    except SystemExit:  # Ray's own handler of SIGTERM
+        ray.shutdown()
+        raise KeyboardInterrupt from None
     except Exception as error:
         raise UsageError(
             f"the cluster cannot be reached: {str(error).strip().splitlines()[0]}",
@@ -127,16 +162,7 @@ def connected(cluster: Cluster) -> Iterator[Any]:
             remedy="`ray status` on this machine tells more; docs/cluster.md has an example",
         ) from None
     finally:
-        told.cancel()
-    if in_main:  # Ray puts up one of its own, which ends the process with a dump, and leaves it
-        ends = handler is signal.SIG_DFL
-        signal.signal(signal.SIGTERM, _interrupt if ends else handler)
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
-        if in_main:
-            signal.signal(signal.SIGTERM, handler)
+        slow.cancel()
 
 
 def _within_memory() -> dict[str, int]:
@@ -158,11 +184,6 @@ def _within_memory() -> dict[str, int]:
             remedy="raise the limit (ulimit -v unlimited), or leave --engine out",
         )
     return {"object_store_memory": limit // 32}
-
-
-def _interrupt(*_: object) -> None:
-    """What a batch system asks for is no other than Ctrl-C."""
-    raise KeyboardInterrupt
 
 
 def _check_address(address: str) -> None:
