@@ -317,7 +317,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     with serving() as store:
         monkeypatch.setenv("HF_ENDPOINT", store.url)
         monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-        store.fails = lambda key: bool(seen.append(key)) or True
+
+        def fail(key: str) -> bool:
+            seen.append(key)
+            return True
+
+        store.fails = fail
         yield seen
 
 
@@ -326,6 +331,16 @@ def test_what_is_neither_file_nor_folder_is_not_read_as_data(made: Path, tmp_pat
     code, said = verb("report", run, "--html", tmp_path / "page.html")
     assert code == 2
     assert "no file and no folder" in said
+
+
+def test_data_that_no_fingerprint_is_of_are_named_by_the_user(made: Path, tmp_path: Path) -> None:
+    for name in ("page", "compare", "report of elements"):
+        run = changed(made / "plain", tmp_path / name, dataset_fingerprint=None)
+        shutil.copytree(made / "worded", run.parent / "worded", dirs_exist_ok=True)
+        code, said = verb(*VERBS[name](run, made, tmp_path))
+        if name != "compare":  # the other run says it
+            assert code == 2, said
+            assert "does not say which data it is of" in said
 
 
 def test_a_file_that_is_no_data_of_the_run_is_not_quoted(made: Path, tmp_path: Path) -> None:
