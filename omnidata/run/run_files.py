@@ -512,7 +512,7 @@ def recorded_data(info: Mapping[str, Any], run: Path, data: Path | None = None) 
         )
     if is_url(place):
         raise UsageError(
-            "the data lie at an address, which is opened for nobody but the user",
+            "the run folder alone names an address of the data, which is not asked then",
             where=f"{run / INFO}: {place}",
             expected="the address named on the command line, if it is yours",
             remedy=f"--data {place}",

@@ -35,8 +35,8 @@ def judge_beginning(judge: Method) -> Method:
             found = judge(self, step, text, receipt)
             return found
         found = judge(self, step, text[:LONGEST], receipt)
-        told = f"only the first {LONGEST:,} of {len(text):,} characters were read"
-        return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, told))))
+        note = f"only the first {LONGEST:,} of {len(text):,} characters were read"
+        return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, note))))
 
     return cast("Method", call)
 
