@@ -255,10 +255,13 @@ def test_the_users_own_run_resumes_with_and_without_a_recorded_text(
 
 
 def test_parts_with_a_recorded_text_are_merged(made: Path, tmp_path: Path) -> None:
-    code, said = verb("merge", made / "half", made / "other", "--out", tmp_path / "whole")
-    assert code == 0, said
-    info = json.loads((tmp_path / "whole" / "run.json").read_text())
-    assert info["prompt_texts"] == {"system": WORDS}
+    old = changed(made / "other", tmp_path / "old", prompt_texts=...)
+    for number, other in enumerate((made / "other", old)):
+        whole = tmp_path / f"whole-{number}"
+        code, said = verb("merge", made / "half", other, "--out", whole)
+        assert code == 0, said
+        info = json.loads((whole / "run.json").read_text())
+        assert info["prompt_texts"] == {"system": WORDS}
 
 
 def test_a_published_run_has_neither_the_text_nor_the_path_of_a_file(
