@@ -11,6 +11,7 @@ import random
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 from omnidata.cli import main
 from omnidata.dialects import UnreadError, dialects
@@ -22,7 +23,7 @@ _KEYS = (
     *("pixels", "x", "y", "path", "direction", "url", "app_name", "duration", "scroll_x"),
     *("scroll_y", "magnitude", "start_box", "end_box", "content", "key", "ref", "amount"),
 )
-_VALUES = (1, "a", None, [1, 2], [1], {}, True, "up", 1e400, -5, "success", "Back")
+_VALUES: tuple[Any, ...] = (1, "a", None, [1, 2], [1], {}, True, "up", 1e400, -5, "success", "Back")
 _ACTIONS = (
     *("click", "swipe", "left_click", "drag", "scroll", "wait", "key", "type", "terminate"),
     *("answer", "open", "double_click", "long_press", "system_button", "left_click_drag"),

@@ -31,7 +31,15 @@ def report(
             "Also a table by this, e.g. app, language or element-size (repeatable).", metavar="AXIS"
         ),
     ],
-    task_options: args.TaskOptions,
+    task_options: Annotated[
+        list[str],
+        repeatable(
+            "With --html: a file or folder that an option of the run named, e.g. voice=FOLDER "
+            "(repeatable); no other is opened.",
+            "-T",
+            metavar="KEY=VALUE",
+        ),
+    ],
     hub_datasets: Annotated[
         list[str],
         repeatable(

@@ -32,6 +32,8 @@ from omnidata.storage import atomic_write, open_own
 from omnidata.types import LoadedDataset, Step, Task
 
 Info = dict[str, Any]
+_APART = ("shard", "prompt_texts")
+"""Settings in which parts may differ: earlier versions have the hash of texts alone."""
 
 
 def merge(
@@ -149,8 +151,8 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
     """Refuse two parts that were not cut from the same run."""
 
     def settings(said: Info) -> Info:
-        named = {key: value for key, value in said.items() if key not in (*FACTS, "shard")}
-        return {**named, "number of parts": said["shard"][1]}
+        own = {key: value for key, value in said.items() if key not in (*FACTS, *_APART)}
+        return {**own, "number of parts": said["shard"][1]}
 
     found = changes(settings(first), settings(info))
     if found:

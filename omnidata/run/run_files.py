@@ -544,7 +544,7 @@ def recorded_data(info: Mapping[str, Any], run: Path, data: Path | None = None) 
 
     Raises:
         UsageError: nobody says it, or `run.json` alone names an address, or what is neither a file
-            nor a folder.
+            nor a folder, or does not say which data they are.
     """
     if data is not None:
         return data
@@ -556,9 +556,16 @@ def recorded_data(info: Mapping[str, Any], run: Path, data: Path | None = None) 
             expected="the dataset that the answers are to",
             remedy="name it with --data, or repeat the command of a run that is unfinished",
         )
+    if not info.get("dataset_fingerprint"):
+        raise UsageError(
+            "the run does not say which data it is of",
+            where=f"{run / INFO}: {place}",
+            expected="dataset_fingerprint, by which the data are known",
+            remedy=f"name them, if they are yours: --data {place}",
+        )
     if is_url(place):
         raise UsageError(
-            "the data lie at an address, which is opened for nobody but the user",
+            "the run folder alone names an address of the data, which is not asked then",
             where=f"{run / INFO}: {place}",
             expected="the address named on the command line, if it is yours",
             remedy=f"--data {place}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -18,11 +18,10 @@ LONGEST: Final = 1 << 20
 """Characters of an answer that are read: 131,072 tokens, above the most that models write (128,000
 of OpenAI's and Anthropic's in 2026), of eight characters each, twice those of English prose."""
 
-Judging = Callable[[Any, Step, str, Mapping[str, Any] | None], Verdict]
-Reading = Callable[[Any, str, Mapping[str, Any] | None], Any]
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def judge_beginning(judge: Judging) -> Judging:
+def judge_beginning(judge: Method) -> Method:
     """A profile's method `judge` that reads no more than the beginning of an answer, and says so.
 
     Args:
@@ -31,16 +30,18 @@ def judge_beginning(judge: Judging) -> Judging:
 
     @wraps(judge)
     def call(self: Any, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        found: Verdict
         if len(text) <= LONGEST:
-            return judge(self, step, text, receipt)
+            found = judge(self, step, text, receipt)
+            return found
         found = judge(self, step, text[:LONGEST], receipt)
-        told = f"only the first {LONGEST:,} of {len(text):,} characters were read"
-        return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, told))))
+        note = f"only the first {LONGEST:,} of {len(text):,} characters were read"
+        return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, note))))
 
-    return call
+    return cast("Method", call)
 
 
-def read_beginning(read: Reading) -> Reading:
+def read_beginning(read: Method) -> Method:
     """A benchmark's method `read` that reads no more than the beginning of an answer.
 
     Args:
@@ -51,4 +52,4 @@ def read_beginning(read: Reading) -> Reading:
     def call(self: Any, text: str, receipt: Mapping[str, Any] | None = None) -> Any:
         return read(self, text[:LONGEST], receipt)
 
-    return call
+    return cast("Method", call)

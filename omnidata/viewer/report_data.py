@@ -24,7 +24,6 @@ from omnidata.run.run_files import (
     recorded_steps,
 )
 from omnidata.tasks import get_task
-from omnidata.tasks.common_options import names_file
 from omnidata.types import (
     Diagnosis,
     Explanation,
@@ -215,7 +214,7 @@ def _asked(run: Run, data: Path, files: Mapping[str, str]) -> tuple[Task, Loaded
         asked = recorded_options(run.settings, run.path, files)
         try:
             task = get_task(run.task, asked.values, texts=asked.texts)
-            return task, task.load(data, check_media=False), _differing(run, task, asked)
+            return task, task.load(data, check_media=False), _differing(run, task, asked, files)
         except OmnidataError as error:
             if files:
                 raise
@@ -223,7 +222,7 @@ def _asked(run: Run, data: Path, files: Mapping[str, str]) -> tuple[Task, Loaded
     return run.benchmark, run.benchmark.load(data, check_media=False), note
 
 
-def _differing(run: Run, task: Task, asked: RecordedOptions) -> str:
+def _differing(run: Run, task: Task, asked: RecordedOptions, files: Mapping[str, str]) -> str:
     """Why prompts are not those that were sent, as far as files of options are concerned."""
     if asked.unopened:
         named = " ".join(f"-T {name}={value}" for name, value in asked.unopened.items())
@@ -231,8 +230,7 @@ def _differing(run: Run, task: Task, asked: RecordedOptions) -> str:
             "The prompts lack what files hold that the run was made with, as a run folder opens "
             f"none: name them on the command line, {named}"
         )
-    used = any(value and names_file(name, task.allowed) for name, value in asked.values.items())
-    if used and run.settings.get("prompt_hash") not in (None, task.prompt_hash):
+    if (asked.texts or files) and run.settings.get("prompt_hash") not in (None, task.prompt_hash):
         return "The prompts are not those that were sent: their hash in run.json is another"
     return ""
 

@@ -255,10 +255,13 @@ def test_the_users_own_run_resumes_with_and_without_a_recorded_text(
 
 
 def test_parts_with_a_recorded_text_are_merged(made: Path, tmp_path: Path) -> None:
-    code, said = verb("merge", made / "half", made / "other", "--out", tmp_path / "whole")
-    assert code == 0, said
-    info = json.loads((tmp_path / "whole" / "run.json").read_text())
-    assert info["prompt_texts"] == {"system": WORDS}
+    old = changed(made / "other", tmp_path / "old", prompt_texts=...)
+    for number, other in enumerate((made / "other", old)):
+        whole = tmp_path / f"whole-{number}"
+        code, said = verb("merge", made / "half", other, "--out", whole)
+        assert code == 0, said
+        info = json.loads((whole / "run.json").read_text())
+        assert info["prompt_texts"] == {"system": WORDS}
 
 
 def test_a_published_run_has_neither_the_text_nor_the_path_of_a_file(
@@ -317,7 +320,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     with serving() as store:
         monkeypatch.setenv("HF_ENDPOINT", store.url)
         monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-        store.fails = lambda key: bool(seen.append(key)) or True
+
+        def fail(key: str) -> bool:
+            seen.append(key)
+            return True
+
+        store.fails = fail
         yield seen
 
 
@@ -326,6 +334,16 @@ def test_what_is_neither_file_nor_folder_is_not_read_as_data(made: Path, tmp_pat
     code, said = verb("report", run, "--html", tmp_path / "page.html")
     assert code == 2
     assert "no file and no folder" in said
+
+
+def test_data_that_no_fingerprint_is_of_are_named_by_the_user(made: Path, tmp_path: Path) -> None:
+    for name in ("page", "compare", "report of elements"):
+        run = changed(made / "plain", tmp_path / name, dataset_fingerprint=None)
+        shutil.copytree(made / "worded", run.parent / "worded", dirs_exist_ok=True)
+        code, said = verb(*VERBS[name](run, made, tmp_path))
+        if name != "compare":  # the other run says it
+            assert code == 2, said
+            assert "does not say which data it is of" in said
 
 
 def test_a_file_that_is_no_data_of_the_run_is_not_quoted(made: Path, tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ import pytest
 
 from omnidata.actions import Space
 from omnidata.errors import UsageError
+from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.tasks.androidcontrol.forest import labelled_bounds
 from omnidata.tasks.phones.task import SPACES
-from omnidata.types import LoadedDataset, Step, Task
+from omnidata.types import Completion, LoadedDataset, Step, Task
 from tests.loaders.phones import (
     CLICK,
     SCREEN,
@@ -28,6 +29,7 @@ from tests.loaders.phones import (
     zoo,
     zoo_episode,
 )
+from tests.run.scripted import Scripted
 
 ALL = [
     CLICK, SCROLL, {"action_type": "long_press", "x": 9, "y": 20},
@@ -226,6 +228,17 @@ def test_predictions_make_a_history(tmp_path: Path) -> None:
     assert enter
     assert enter.words == "ENTER"
     assert wild_task.read('{"ACTION": "scroll", "ARGS": {}}') is None
+
+
+def test_a_prompt_tells_where_the_model_tapped_in_a_resized_picture(tmp_path: Path) -> None:
+    """The screen has 90 x 200 pixels; 45 x 100 were shown, and the model named their middle."""
+    source = control(tmp_path, CLICK, CLICK)
+    task = get_task("androidcontrol", {"coordinates": "px", "history": "predicted"})
+    line = {"role": "screenshot", "width": 45, "height": 100, "original": list(SCREEN)}
+    text = '{"action_type": "click", "coordinate": [22.5, 50]}'
+    model = Scripted(lambda *_: Completion(text=text, receipt={"parts": [line]}))
+    evaluate(task, source, model, tmp_path / "run")
+    assert "[500, 500]" in str(model.prompts[source.steps[1].sample_id])
 
 
 def test_every_option_changes_the_hash_of_the_prompt() -> None:
