@@ -383,7 +383,7 @@ def _read_cell(ref: MediaRef, cell: ParquetLocation, budget: Budget) -> bytes:
         with _reading:
             file, starts = _open(shard, *stamp)
             group = bisect_right(starts, cell.row) - 1
-            chunk = _chunk(file, group, cell.column)
+            chunk = _chunk(file, group, _leaf(file, cell.column))
         if mirror.is_mirrored(shard):  # several threads may wait for a store at once
             fetch_chunk(shard, chunk)
         with _reading:
@@ -409,11 +409,17 @@ def _open(shard: Path, size: int, time: int) -> tuple[pq.ParquetFile, list[int]]
     return file, [0, *accumulate(rows)]
 
 
-def _chunk(file: pq.ParquetFile, group: int, column: str) -> pq.ColumnChunkMetaData:
-    """A column's part of a row group: of its bytes, where it is no leaf of the schema itself."""
+def _chunk(file: pq.ParquetFile, group: int, leaf: str) -> pq.ColumnChunkMetaData:
     about = file.metadata.row_group(group)
     chunks = map(about.column, range(about.num_columns))
-    return next(each for each in chunks if each.path_in_schema in (column, f"{column}.bytes"))
+    return next(chunk for chunk in chunks if chunk.path_in_schema == leaf)
+
+
+def _leaf(file: pq.ParquetFile, column: str) -> str:
+    """Where the schema has the bytes of a column: in its field `bytes`, or in the column itself."""
+    columns = map(file.schema.column, range(len(file.schema)))
+    bare = {each.path for each in columns if each.physical_type == "BYTE_ARRAY"}
+    return column if column in bare and "." not in column else f"{column}.bytes"
 
 
 def _value(row: pa.Array, item: int | None) -> bytes | None:
