@@ -76,7 +76,7 @@ class _Scorer(OutcomeScorer):
             if one:
                 yield one
         for path in sorted(repeated):
-            note(_repeated(path))
+            note(_table_finding(path))
 
 
 class AndroidWorld(Outcomes):
@@ -158,27 +158,27 @@ class _Agents:
         folder = entry.path.parent
         if name := as_name(entry.row.get("agent_name")):
             shared = entry.kind == "checkpoint" and len(self._folders[name]) > 1
-            return f"{name}/{self._named(folder)}" if shared else name
+            return f"{name}/{self._folder_name(folder)}" if shared else name
         if entry.is_table and len(beside := self._beside[folder]) == 1:
             return next(iter(beside))
         if entry.kind == "droidrun":  # a file for each task
             in_task = entry.path.name == RESULT
-            return self._named(outermost(folder, self._tasks).parent if in_task else folder)
+            return self._folder_name(outermost(folder, self._tasks).parent if in_task else folder)
         below = self._below(folder)
         if below == "." and entry.kind != "checkpoint":
             return entry.path.stem
-        return self._named(folder)
+        return self._folder_name(folder)
 
     def _below(self, folder: Path) -> str:
         is_below = folder.is_relative_to(self._root)
         return folder.relative_to(self._root).as_posix() if is_below else "."
 
-    def _named(self, folder: Path) -> str:
+    def _folder_name(self, folder: Path) -> str:
         below = self._below(folder)
         return below if below != "." else folder.resolve().name or "agent"
 
 
-def _repeated(path: Path) -> Finding:
+def _table_finding(path: Path) -> Finding:
     return Finding(
         "table-repeated",
         "warning",
