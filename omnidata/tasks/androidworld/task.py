@@ -25,7 +25,7 @@ from omnidata.tasks.androidworld.rows import (
     is_pickle,
     kind_of,
 )
-from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout, outermost
+from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout, outer_first, outermost
 from omnidata.types import Publication
 
 _METADATA: Final = "task_metadata.json"
@@ -58,7 +58,8 @@ class _Scorer(OutcomeScorer):
             findings.append(finding)
             note(finding)
 
-        found = [entry for path in _by_depth(paths) for entry in _read(path, keep)]
+        folders = {path.parent for path in paths if path.name == RESULT}
+        found = [entry for path in outer_first(paths, folders) for entry in _read(path, keep)]
         if not found:
             raise _nothing(data, findings)
         agents = _Agents(data, found)
@@ -100,11 +101,6 @@ class AndroidWorld(Outcomes):
         ),
     )
     score_files = _Scorer()
-
-
-def _by_depth(paths: Iterable[Path]) -> list[Path]:
-    """The files above others first: what lies in a task's folder repeats that task."""
-    return sorted(paths, key=lambda path: (len(path.parts), path))
 
 
 def _read(path: Path, note: Note) -> Iterator[Entry]:
