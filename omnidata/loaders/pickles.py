@@ -83,7 +83,7 @@ def read_pickle(path: Path, *, records: Collection[str] = ()) -> Any:
         ValueError: it is broken, larger than `MOST_BYTES`, or names anything else; says the name.
         OSError: the file cannot be read.
     """
-    with _unpacked(path) as file:
+    with _open_unpacked(path) as file:
         try:
             return _Machine(records).run(pickletools.genops(_Bounded(file)))  # type: ignore[arg-type]
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -98,7 +98,7 @@ def pickle_head(path: Path, size: int) -> bytes:
     Raises:
         OSError: the file cannot be read.
     """
-    with _unpacked(path) as file:
+    with _open_unpacked(path) as file:
         try:
             return file.read(size)
         except (EOFError, zlib.error, gzip.BadGzipFile):
@@ -106,7 +106,7 @@ def pickle_head(path: Path, size: int) -> bytes:
 
 
 @contextmanager
-def _unpacked(path: Path) -> Iterator[IO[bytes]]:
+def _open_unpacked(path: Path) -> Iterator[IO[bytes]]:
     with open_file(path, ANY) as file:
         if file.peek(2)[:2] != _GZIP:
             yield file
@@ -290,7 +290,7 @@ class _Machine:
         path = name.path if isinstance(name, _Name) else type(name).__name__
         if not isinstance(given, tuple):
             raise TypeError
-        self._stack.append(_made(path, given))
+        self._stack.append(_make_value(path, given))
 
     def create(self, _: Any) -> None:
         """An object of a class that is read."""
@@ -309,7 +309,7 @@ class _Machine:
             held.order = state[1] if state[1] in ("<", ">", "|", "=") else "|"
         elif isinstance(held, Passed):
             _, shape, dtype, _, content = state
-            held.size = _checked(content, dtype, shape).size
+            held.size = _check_array(content, dtype, shape).size
         else:
             raise ValueError(f"it sets the state of a {type(held).__name__}")
 
@@ -373,7 +373,7 @@ def _entries(items: list[Any]) -> dict[str, Any]:
     return {key: value for key, value in pairs if isinstance(key, str)}
 
 
-def _made(path: str, given: tuple[Any, ...]) -> Any:
+def _make_value(path: str, given: tuple[Any, ...]) -> Any:
     """What one of the known names makes; nothing of theirs is called."""
     if path == _DATE and len(given) == 1:
         return datetime(*given)  # type: ignore[call-arg]  # noqa: DTZ001  # ten bytes
@@ -388,7 +388,7 @@ def _made(path: str, given: tuple[Any, ...]) -> Any:
     if known == "_reconstruct" and given and given[0] == _Name(_ARRAY):
         return Passed(0)  # its content comes with its state
     if known == "_frombuffer" and len(given) == 4:
-        return _checked(*given[:3])
+        return _check_array(*given[:3])
     raise ValueError(f"it calls {path:.200} with {len(given)} arguments, which is no data")
 
 
@@ -413,7 +413,7 @@ def _number(dtype: Any, content: Any) -> Any:
     return np.frombuffer(content, kind)[0].item() if content else ""
 
 
-def _checked(content: Any, dtype: Any, shape: Any) -> Passed:
+def _check_array(content: Any, dtype: Any, shape: Any) -> Passed:
     """The size of an array's content, which is as its shape says."""
     size = content.size if isinstance(content, Passed) else len(content)
     if not isinstance(dtype, _DType) or not isinstance(shape, tuple) or len(shape) > _DEEPEST:

@@ -291,6 +291,14 @@ def outermost(folder: Path, folders: Collection[Path]) -> Path:
     return next(above, folder)
 
 
+def outer_first(paths: Iterable[Path], folders: Collection[Path]) -> list[Path]:
+    """The files in their order, but those in folders of rollouts within others last.
+
+    What lies in the folder of another rollout repeats it, if it is of the same task.
+    """
+    return sorted(paths, key=lambda path: sum(one in folders for one in path.parent.parents))
+
+
 _PEEKED: Final = 500
 
 

@@ -163,6 +163,15 @@ def test_an_older_checkpoint_is_a_pair_with_the_names_of_what_is_done(tmp_path: 
     assert scores(tmp_path)[tmp_path.name]["overall"]["SR_finished"] == 0.5
 
 
+def test_what_a_checkpoint_holds_beside_episodes_is_found(tmp_path: Path) -> None:
+    checkpoint(tmp_path, episode("A", np.array(1.0)), episode("B", [1]), episode("C", 1.0))
+    (tmp_path / "other.pkl").write_bytes(pickle.dumps({"weights": [1.0]}))
+    (tmp_path / "list.pkl").write_bytes(pickle.dumps([1, "a"]))
+    source = get_task("androidworld").load(tmp_path)
+    assert codes(source) == {"score-unusable": 2, "episode-unusable": 2, "task-missing": 1}
+    assert [step.group for step in source.steps] == ["C"]
+
+
 def test_runs_of_one_agent_in_several_folders_are_not_pooled(tmp_path: Path) -> None:
     for run, success in (("run_1", 1.0), ("run_2", 0.0)):
         checkpoint(tmp_path / run, episode("A", success))

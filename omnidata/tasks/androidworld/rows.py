@@ -142,6 +142,8 @@ def _checkpoint(path: Path, note: Note) -> Iterator[Entry]:
             RowContext(where, note).refuse("episode-unusable", "it is no episode", EXPECTED)
             continue
         row = {name: plain for name, value in episode.items() if (plain := _plain(value)) != ()}
+        if (said := episode.get("is_successful")) is not None:
+            row.setdefault("is_successful", f"a {type(said).__name__}")  # which is no number
         yield Entry(path, where, "checkpoint", row, row)
 
 

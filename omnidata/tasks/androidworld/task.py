@@ -25,7 +25,7 @@ from omnidata.tasks.androidworld.rows import (
     is_pickle,
     kind_of,
 )
-from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout, outermost
+from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout, outer_first, outermost
 from omnidata.types import Publication
 
 _METADATA: Final = "task_metadata.json"
@@ -58,7 +58,8 @@ class _Scorer(OutcomeScorer):
             findings.append(finding)
             note(finding)
 
-        found = [entry for path in _by_depth(paths) for entry in _read(path, keep)]
+        folders = {path.parent for path in paths if path.name == RESULT}
+        found = [entry for path in outer_first(paths, folders) for entry in _read(path, keep)]
         if not found:
             raise _nothing(data, findings)
         agents = _Agents(data, found)
@@ -76,7 +77,7 @@ class _Scorer(OutcomeScorer):
             if one:
                 yield one
         for path in sorted(repeated):
-            note(_repeated(path))
+            note(_table_finding(path))
 
 
 class AndroidWorld(Outcomes):
@@ -100,11 +101,6 @@ class AndroidWorld(Outcomes):
         ),
     )
     score_files = _Scorer()
-
-
-def _by_depth(paths: Iterable[Path]) -> list[Path]:
-    """The files above others first: what lies in a task's folder repeats that task."""
-    return sorted(paths, key=lambda path: (len(path.parts), path))
 
 
 def _read(path: Path, note: Note) -> Iterator[Entry]:
@@ -158,27 +154,27 @@ class _Agents:
         folder = entry.path.parent
         if name := as_name(entry.row.get("agent_name")):
             shared = entry.kind == "checkpoint" and len(self._folders[name]) > 1
-            return f"{name}/{self._named(folder)}" if shared else name
+            return f"{name}/{self._folder_name(folder)}" if shared else name
         if entry.is_table and len(beside := self._beside[folder]) == 1:
             return next(iter(beside))
         if entry.kind == "droidrun":  # a file for each task
             in_task = entry.path.name == RESULT
-            return self._named(outermost(folder, self._tasks).parent if in_task else folder)
+            return self._folder_name(outermost(folder, self._tasks).parent if in_task else folder)
         below = self._below(folder)
         if below == "." and entry.kind != "checkpoint":
             return entry.path.stem
-        return self._named(folder)
+        return self._folder_name(folder)
 
     def _below(self, folder: Path) -> str:
         is_below = folder.is_relative_to(self._root)
         return folder.relative_to(self._root).as_posix() if is_below else "."
 
-    def _named(self, folder: Path) -> str:
+    def _folder_name(self, folder: Path) -> str:
         below = self._below(folder)
         return below if below != "." else folder.resolve().name or "agent"
 
 
-def _repeated(path: Path) -> Finding:
+def _table_finding(path: Path) -> Finding:
     return Finding(
         "table-repeated",
         "warning",

@@ -20,7 +20,7 @@ from omnidata.loaders.load import Note, RowContext, short
 from omnidata.loaders.row_files import head_of, read_rows
 from omnidata.media import unsafe
 from omnidata.metrics.rollouts import RATES
-from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout, outermost
+from omnidata.tasks.outcomes import Outcomes, OutcomeScorer, Rollout, outer_first, outermost
 from omnidata.types import MediaRef, Publication, Remote
 
 _EXPECTED: Final = (
@@ -90,8 +90,7 @@ class _Scorer(OutcomeScorer):
         tasks: dict[str, Mapping[str, Any]] = {}
         paths = [path for path in walk(data) if self.knows(path) or _is_tasks(path)]
         folders = {path.parent for path in paths if path.name == _RESULT}
-        # What lies in the folder of a rollout is of the same agent, and repeats what lies above.
-        for path in sorted(paths, key=lambda path: (len(path.parts), path)):
+        for path in outer_first(paths, folders):
             own_folder = outermost(path.parent, folders)
             folder = own_folder.parent if own_folder in folders else path.parent
             agent = _agent(folder, path, root)

@@ -81,7 +81,7 @@ class TaskFiles:
         """What the examples say of a task; empty where they say nothing."""
         return example_row(self.examples, *task)
 
-    def listed(self) -> frozenset[Task] | None:
+    def tasks_of_list(self) -> frozenset[Task] | None:
         """The tasks of the list; None where there is none.
 
         Raises:
@@ -102,7 +102,7 @@ class TaskFiles:
             raise _no_list(self.listing, "the list has no task")
         return tasks
 
-    def shown(self) -> frozenset[Task]:
+    def tasks_of_examples(self) -> frozenset[Task]:
         """The tasks that the folder of examples has; empty where there is none."""
         if self.examples is None:
             return frozenset()
@@ -128,7 +128,9 @@ class TaskFiles:
         Raises:
             DataError: the list is none.
         """
-        return frozenset(domain for domain, _ in (self.listed() or frozenset()) | self.shown())
+        return frozenset(
+            domain for domain, _ in (self.tasks_of_list() or frozenset()) | self.tasks_of_examples()
+        )
 
 
 def _folder(path: Path) -> Path | None:
@@ -260,10 +262,10 @@ def suite_of(profile: str, tried: Iterable[Task], files: TaskFiles) -> Suite:
         DataError: the list is none.
     """
     found = frozenset(tried)
-    listed = files.listed()
+    listed = files.tasks_of_list()
     if listed is not None:
         return Suite(_sizes(listed), listed, "list", files)
-    shown = files.shown()
+    shown = files.tasks_of_examples()
     if files.is_named and shown:
         return Suite(_sizes(shown), shown, "examples", files)
     if {domain for domain, _ in found} <= group_of().keys():

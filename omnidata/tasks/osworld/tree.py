@@ -229,7 +229,7 @@ def _inside(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollo
     """
     above = _above_examples(found, namer) & set(found)
     for parts in sorted(above):
-        note(_above("/".join((*parts, RESULT))))
+        note(_above_finding("/".join((*parts, RESULT))))
     every = set(found) - above
     owners = {parts: _outermost(parts, every) for parts in found if parts in every}
     tried = set()
@@ -257,7 +257,7 @@ def _inside(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollo
                 attempt=attempt,
             )
         else:
-            note(_copied("/".join(parts), "/".join(owner) or "."))
+            note(_copy_finding("/".join(parts), "/".join(owner) or "."))
 
 
 def _outermost(parts: Parts, every: Collection[Parts]) -> Parts | None:
@@ -280,7 +280,7 @@ def _above_examples(found: Sequence[Parts], namer: _Namer) -> set[Parts]:
     }
 
 
-def _above(path: str) -> Finding:
+def _above_finding(path: str) -> Finding:
     return Finding(
         "result-outside",
         "warning",
@@ -291,7 +291,7 @@ def _above(path: str) -> Finding:
     )
 
 
-def _copied(path: str, owner: str) -> Finding:
+def _copy_finding(path: str, owner: str) -> Finding:
     return Finding(
         "rollout-inside",
         "warning",
