@@ -213,7 +213,7 @@ def _by_chance(task: Task, profile: Profile, steps: Sequence[Step]) -> dict[str,
     count = min(TRIED, len(steps))
     chosen = [steps[place * len(steps) // count] for place in range(count)]
     try:
-        right = [(step, found.text) for step in chosen if (found := task.target(step))]
+        right = [(step, own.text) for step in chosen if (own := task.target(step))]
         found = Counter(
             cause
             for shift in _SHIFTS

@@ -190,8 +190,8 @@ def score(
     }
     if causes:
         results["causes"] = _causes(judge, results["by"])
-        if places := misplaced(task, profile, steps, judge):
-            results["places"] = places
+        if missed := misplaced(task, profile, steps, judge):
+            results["places"] = missed
         if reasons := [*columns.reasons(task, profile, source, results)]:
             results["headline"] = [reason.as_dict() for reason in reasons]
     if rollouts:

@@ -15,6 +15,7 @@ from omnidata.errors import UsageError
 from omnidata.loaders.instructions import voice_file
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
+from omnidata.types import Modality
 from tests import plugs
 from tests.ablate import senses
 from tests.cli.running import omnidata
@@ -225,7 +226,8 @@ def test_unless_told_otherwise_the_controls_are_those_of_what_is_shown() -> None
     ],
 )
 def test_the_grid_begins_with_what_the_model_accepts(accepts: Any, names: list[str]) -> None:
-    task, kinds = get_task("omnigui"), {"image", "audio", "video"}
+    task = get_task("omnigui")
+    kinds: set[Modality] = {"image", "audio", "video"}
     found = settings(task, None, None, None, {"voice": "V"}, kinds=kinds, accepts=accepts)
     assert [each.name for each in found if each.instruction == "text"] == names
     heard = accepts is None or "audio" in accepts
