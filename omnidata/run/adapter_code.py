@@ -123,6 +123,8 @@ def _files(package: str) -> Iterator[tuple[str, Path]]:
         for folder, inner, names in os.walk(root):
             inner[:] = sorted(name for name in inner if name.isidentifier())
             for path in (Path(folder, name) for name in sorted(names) if name.endswith(_MODULES)):
+                if not path.is_file():  # an editor's lock is a link that leads nowhere
+                    continue
                 yield f"{package}/{path.relative_to(root).as_posix()}", path
 
 

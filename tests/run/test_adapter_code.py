@@ -304,6 +304,7 @@ def test_a_file_that_is_no_python_is_taken_as_it_is(
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "template.py").write_bytes(b"{{ name }} = '\xff")
+    (package / ".#template.py").symlink_to("user@host.4711")
     (package / ".venv").mkdir()
     (package / ".venv" / "other.py").write_text("")
     kind = type("Odd", (Scripted,), {"__module__": "odd_package.model"})
