@@ -517,9 +517,11 @@ class OfflineScorer(ABC):
             None where tasks are done in parts.
         ranked_by: the total by which agents are ranked, which must be over the same tasks for all
             of them; None for the first of the profile's.
+        options: the task options that it heeds.
     """
 
     profiles: ClassVar[Mapping[str, Columns]]
+    options: ClassVar[Sequence[str]] = ()
     needs_answers: ClassVar[bool] = True
     right: ClassVar[str | None] = None
     ranked_by: ClassVar[str | None] = None
