@@ -409,7 +409,7 @@ def _array(path: Path) -> Iterator[Row]:
                 line.fault or "the JSON is not an array of objects",
                 where=line.where,
                 expected="a JSON array of steps, or a step a line",
-                remedy="mend the file there" if line.fault else _METADATA,
+                remedy="correct the file there, or download it again" if line.fault else _METADATA,
             )
         yield line.row
 
