@@ -157,6 +157,7 @@ def evaluate(
     changed_media: bool = False,
     cluster: Cluster | None = None,
     count: Count | None = None,
+    must_judge: bool = True,
 ) -> dict[str, Any]:
     """Ask a model about every step and score its answers.
 
@@ -180,6 +181,8 @@ def evaluate(
         cluster: the machines that ask; None for this one. Either resumes what the other began.
         count: called with how many steps this call has asked the model about, and how many answers
             it has used that were there before: in the folder, or in the cache.
+        must_judge: refuse to ask about steps none of which can be judged; False where the answers
+            are wanted for themselves, as labels are.
 
     Returns:
         The content of `results.json`; `stopped` in it says why a run ended before its end.
@@ -198,7 +201,7 @@ def evaluate(
     chosen = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     steps = take_shard(chosen, *shard) if shard else chosen
     made = Recipe(model, model_options) if isinstance(model, str) else model
-    if not (isinstance(made, Recipe) and asks_nobody(made.spec)):
+    if must_judge and not (isinstance(made, Recipe) and asks_nobody(made.spec)):
         check_judgeable(judge, steps, source, out)
     asker: _Asker = (
         _on_cluster(task, source, made, params, limits, out, cluster)

@@ -38,7 +38,7 @@ from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import Chunks, Job, Judge, judged
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
-from omnidata.tasks.explaining import deciding, standing
+from omnidata.tasks.explaining import standing
 from omnidata.tasks.profiles import Scored
 from omnidata.types import (
     CAUSES,
@@ -48,6 +48,7 @@ from omnidata.types import (
     Profile,
     Step,
     Task,
+    Verdict,
     VerdictColumns,
 )
 
@@ -334,17 +335,17 @@ class _Columns:
         results: Mapping[str, Any],
     ) -> Iterator[Reason]:
         """Why most of the score is lost or wrong."""
-        known = [
-            deciding(dict(zip(profile.values, values, strict=True))) is not None
-            for _, values in self.judge.kinds
-        ]
-        judged = np.array(known, np.bool_)[self.column]
+        kinds = [standing(profile, Verdict(*kind)) for kind in self.judge.kinds]
+        found = np.array(kinds)[self.column]
+        judged, right = found != "unjudged", found == "right"
         yield from lost_steps(source, self.steps, judged)
         places, wrong = results.get("places", {}), sum(results["causes"]["overall"].values())
         many = {"wrong": wrong, "judged": int(judged.sum())}
-        found = other_unit(task, profile, places, self.kept, **many)
-        if found := found or other_dialect(task, profile, results["outcomes"], self.kept):
-            yield found
+        if unit := other_unit(task, profile, places, self.kept, **many):
+            yield unit
+        elif 2 * right.sum() < judged.sum():
+            form = other_dialect(task, profile, results["outcomes"], self.kept)
+            yield from [form] if form else []
 
     def rows(self, whole: npt.NDArray[np.bool_]) -> VerdictColumns:
         """The columns for `Profile.total`."""

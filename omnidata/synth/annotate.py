@@ -505,6 +505,7 @@ def annotate(
             cluster=asking.cluster,
             progress=asking.progress,
             count=asking.count,
+            must_judge=False,
         )
         path = run / "predictions.jsonl"
         lines = predictions.read(path, of_run=True) if path.exists() else ()
