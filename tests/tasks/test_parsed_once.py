@@ -1,6 +1,7 @@
 """A model's text is read once when it is scored, by every profile of every task.
 
-What was read of a wrong answer is read once more, to say why it is wrong.
+What was read of a wrong answer is read once more, to say why it is wrong. Where most answers are
+wrong, some of them are read in other forms too.
 """
 
 from __future__ import annotations
@@ -103,6 +104,9 @@ def test_score_reads_every_answer_once(name: str, tmp_path: Path) -> None:
     for profile in task.profiles:
         score = partial(call, "score", name, data, lines, "--profile", profile, "--json")
         read, printed = calls(READERS[name], score)
-        wrong = sum(json.loads(printed)["causes"]["overall"].values())
-        assert len(rows) <= read <= len(rows) + wrong, profile
+        results = json.loads(printed.removeprefix("exit 1\n"))
+        wrong = sum(results["causes"]["overall"].values())
+        assert len(rows) <= read, profile
+        if 2 * wrong <= len(rows):
+            assert read <= len(rows) + wrong, profile
         assert rows, profile
