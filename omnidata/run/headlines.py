@@ -236,9 +236,9 @@ def _cause(task: Task, profile: Profile, heard: Heard) -> Cause | None:
         return None
     try:
         told = task.explain(heard.step, verdict, profile=profile.name, receipt=heard.receipt)
+        return told.diagnosis.cause if told.diagnosis else None
     except PluginError:  # scoring warns of it
         return None
-    return told.diagnosis.cause if told.diagnosis else None
 
 
 def _is_right(task: Task, profile: Profile, heard: Heard) -> bool:

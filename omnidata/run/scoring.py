@@ -38,7 +38,7 @@ from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import Chunks, Job, Judge, judged
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
-from omnidata.tasks.explaining import standing
+from omnidata.tasks.explaining import is_judged, standing
 from omnidata.tasks.profiles import Scored
 from omnidata.types import (
     CAUSES,
@@ -96,7 +96,7 @@ def get_profile(task: Task, name: str | None) -> Profile:
 
 def has_usable_target(profile: Profile, steps: Iterable[Step]) -> bool:
     """Whether there is a step on which the profile passes a verdict, whatever the answer is."""
-    return any(standing(profile, profile.failed(step, "missing")) != "unjudged" for step in steps)
+    return any(is_judged(profile, profile.failed(step, "missing")) for step in steps)
 
 
 def score(
@@ -335,9 +335,9 @@ class _Columns:
         results: Mapping[str, Any],
     ) -> Iterator[Reason]:
         """Why most of the score is lost or wrong."""
-        kinds = [standing(profile, Verdict(*kind)) for kind in self.judge.kinds]
-        found = np.array(kinds)[self.column]
-        judged, right = found != "unjudged", found == "right"
+        kinds = [Verdict(*kind) for kind in self.judge.kinds]
+        judged = np.array([is_judged(profile, kind) for kind in kinds])[self.column]
+        right = np.array([standing(profile, kind) == "right" for kind in kinds])[self.column]
         yield from lost_steps(source, self.steps, judged)
         places, wrong = results.get("places", {}), sum(results["causes"]["overall"].values())
         many = {"wrong": wrong, "judged": int(judged.sum())}

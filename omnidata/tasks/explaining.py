@@ -106,6 +106,12 @@ def standing(profile: Profile, verdict: Verdict) -> Standing:
     return "right" if value > _RIGHT else "partly" if value > 0 else "wrong"
 
 
+def is_judged(profile: Profile, verdict: Verdict) -> bool:
+    """Whether a verdict says anything of an answer, were it of its type alone."""
+    values = dict(zip(profile.values, verdict.values, strict=True))
+    return deciding(values) is not None or values.get("type_match") is not None
+
+
 _UNANSWERED: Final[Mapping[Outcome, str]] = {
     "truncated": "no verdict on a text that was cut off before its end counts as right",
     "refused": "the model refused to answer",
