@@ -12,7 +12,8 @@ from omnidata.loaders.load import Note, RowContext, about
 
 Row = Mapping[str, Any]
 
-_SIZES: Final = (("width", "height"), ("image_width", "image_height"), ("orig_w", "orig_h"))
+_SIZES: Final = (("orig_w", "orig_h"), ("width", "height"), ("image_width", "image_height"))
+"""In order: beside `orig_w` others may be of the picture as it was fed."""
 _NEAR_WHOLE: Final = 0.02
 _FARTHEST: Final = 100_000
 
