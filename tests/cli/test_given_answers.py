@@ -236,6 +236,7 @@ GUI_R1 = ("--dialect", "gui-r1", "--profile", "os-atlas-ac", "--json")
         ({"scale": [0.7583, 0.7628], "original_size": [1440, 3120]}, 1.0),
         ({"scale": [0.7583, 0.7628], "orig_w": 1440, "orig_h": 3120}, 1.0),
         ({"image_size": [1440, 3120], "scale": 1}, 0.0),
+        ({"image_size": [1092, 2380], "scale": []}, 1.0),  # as where nothing was resized
         ({}, 0.0),  # what the dialect's own resize makes of the screenshot
     ],
 )
