@@ -38,7 +38,7 @@ from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import Chunks, Job, Judge, judged
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
-from omnidata.tasks.explaining import deciding, standing
+from omnidata.tasks.explaining import deciding
 from omnidata.tasks.profiles import Scored
 from omnidata.types import (
     CAUSES,
@@ -95,7 +95,8 @@ def get_profile(task: Task, name: str | None) -> Profile:
 
 def has_usable_target(profile: Profile, steps: Iterable[Step]) -> bool:
     """Whether there is a step on which the profile passes a verdict, whatever the answer is."""
-    return any(standing(profile, profile.failed(step, "missing")) != "unjudged" for step in steps)
+    verdicts = (profile.failed(step, "missing") for step in steps)
+    return any(value is not None for verdict in verdicts for value in verdict.values)
 
 
 def score(
@@ -339,7 +340,9 @@ class _Columns:
             for _, values in self.judge.kinds
         ]
         judged = np.array(known, np.bool_)[self.column]
-        yield from lost_steps(source, self.steps, judged)
+        # A profile whose deciding value is of some actions alone has others for the rest.
+        parts = [any(value is not None for value in values) for _, values in self.judge.kinds]
+        yield from lost_steps(source, self.steps, np.array(parts, np.bool_)[self.column])
         places, wrong = results.get("places", {}), sum(results["causes"]["overall"].values())
         many = {"wrong": wrong, "judged": int(judged.sum())}
         found = other_unit(task, profile, places, self.kept, **many)

@@ -324,3 +324,13 @@ def test_rows_with_answers_are_found_in_data_of_another_order(tmp_path: Path) ->
     both = write_lines(tmp_path / "both.jsonl", [{**said[1], "prediction": "?"}])
     told = omnidata("score", "androidcontrol", both, both, code=2).stderr
     assert "several columns of answers: pred, prediction" in told
+
+
+def test_steps_without_what_decides_are_judged_by_the_other_parts(
+    data: Path, answers: list[Line], tmp_path: Path
+) -> None:
+    path = write_lines(tmp_path / "answers.jsonl", answers)
+    done = omnidata("score", "androidcontrol", data, path, "--profile", "gui-r1")
+    assert "NOT A RESULT" not in done.stdout
+    model = ("--model", "baseline:majority", "--profile", "gui-r1", "--out", tmp_path / "run")
+    assert "NOT A RESULT" not in omnidata("evaluate", "androidcontrol", data, *model).stdout

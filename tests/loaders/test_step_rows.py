@@ -86,7 +86,7 @@ def test_a_button_alone_does_not_outweigh_the_name_of_a_file(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "actions", "whose"),
     [
-        ("rows.jsonl", ["SCROLL [UP]", "COMPLETE"], "gui-odyssey"),
+        ("rows.jsonl", ["SCROLL [UP]", "PRESS_HOME", "COMPLETE"], "gui-odyssey"),
         ("rows.jsonl", ["SCROLL [UP]", "PRESS_RECENT"], "gui-odyssey"),
         ("gui_odyssey_test.jsonl", ["SCROLL [UP]", "CLICK [[5, 5]]"], "gui-odyssey"),
         ("rows.jsonl", ["SCROLL [UP]", "OPEN_APP [Clock]"], "androidcontrol"),

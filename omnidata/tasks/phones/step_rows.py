@@ -610,11 +610,14 @@ def is_of_odyssey(path: Path, head: bytes) -> bool:
     names = _names_of(path, head)
     if not names or names & _OF_APPS:
         return False
-    if names & _OF_EPISODES:
+    # Some end AndroidControl's episodes in words: COMPLETE alone is no sign there.
+    in_words = not is_graded(head)
+    signs = names & _OF_EPISODES
+    if signs and not (in_words and signs == {"complete"} and "press_home" not in names):
         return True
     if _APPS_NAME.search(path.stem):
         return False
-    return "press_home" in names or "odyssey" in path.stem.lower()
+    return ("press_home" in names and not in_words) or "odyssey" in path.stem.lower()
 
 
 def is_elsewhere(path: Path, head: bytes) -> bool:
