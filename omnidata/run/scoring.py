@@ -38,7 +38,7 @@ from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import Chunks, Job, Judge, judged
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
-from omnidata.tasks.explaining import deciding
+from omnidata.tasks.explaining import deciding, is_judged
 from omnidata.tasks.profiles import Scored
 from omnidata.types import (
     CAUSES,
@@ -96,7 +96,8 @@ def get_profile(task: Task, name: str | None) -> Profile:
 def has_usable_target(profile: Profile, steps: Iterable[Step]) -> bool:
     """Whether there is a step on which the profile passes a verdict, whatever the answer is."""
     verdicts = (profile.failed(step, "missing") for step in steps)
-    return any(value is not None for verdict in verdicts for value in verdict.values)
+    named = (dict(zip(profile.values, verdict.values, strict=True)) for verdict in verdicts)
+    return any(map(is_judged, named))
 
 
 def score(
@@ -335,14 +336,10 @@ class _Columns:
         results: Mapping[str, Any],
     ) -> Iterator[Reason]:
         """Why most of the score is lost or wrong."""
-        known = [
-            deciding(dict(zip(profile.values, values, strict=True))) is not None
-            for _, values in self.judge.kinds
-        ]
-        judged = np.array(known, np.bool_)[self.column]
-        # A profile whose deciding value is of some actions alone has others for the rest.
-        parts = [any(value is not None for value in values) for _, values in self.judge.kinds]
-        yield from lost_steps(source, self.steps, np.array(parts, np.bool_)[self.column])
+        named = [dict(zip(profile.values, values, strict=True)) for _, values in self.judge.kinds]
+        judged = np.array([deciding(values) is not None for values in named], np.bool_)[self.column]
+        partly = np.array([is_judged(values) for values in named], np.bool_)[self.column]
+        yield from lost_steps(source, self.steps, partly)
         places, wrong = results.get("places", {}), sum(results["causes"]["overall"].values())
         many = {"wrong": wrong, "judged": int(judged.sum())}
         found = other_unit(task, profile, places, self.kept, **many)

@@ -93,6 +93,19 @@ def deciding(values: Mapping[str, Any]) -> Any:
     return values[names[0]] if names else None
 
 
+def is_judged(values: Mapping[str, Any]) -> bool:
+    """Whether a verdict judges its step: some rules judge of some actions the type alone.
+
+    Args:
+        values: the profile's values by name.
+
+    Examples:
+        >>> is_judged({"type_match": True, "exact_match": None}), is_judged({"score": None})
+        (True, False)
+    """
+    return deciding(values) is not None or values.get("type_match") is not None
+
+
 Standing = Literal["right", "wrong", "partly", "unjudged"]
 _RIGHT: Final = 1 - 1e-9
 """Of a score that is a mean of shares, which may lack a last digit."""
