@@ -222,6 +222,17 @@ def test_os_atlass_boxes_are_shares_of_the_picture(tmp_path: Path) -> None:
     assert right("screenspot", source, "(0.3, 0.75)", "screenspot")
 
 
+@pytest.mark.parametrize("box", [[0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0], [0, 0.0, 1, 1]])
+def test_a_whole_picture_is_a_box_of_os_atlas_too(box: list[float], tmp_path: Path) -> None:
+    rows = [
+        {"img_filename": "a.png", "bbox": each, "instruction": "it"} for each in ([0.5] * 4, box)
+    ]
+    write_lines(tmp_path / "amex_raw.json", rows)
+    step = load("screenspot", tmp_path).steps[1]
+    assert step.action
+    assert step.action.start == (Box(0, 0, 1, 1, "rel"),)
+
+
 def spoken(image: str, task: str, action: str, custom: str) -> dict[str, Any]:
     """A row of OS-Atlas's test files."""
     asked = (

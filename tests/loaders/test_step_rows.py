@@ -362,6 +362,26 @@ def test_no_row_is_too_odd(rows: list[Any]) -> None:
         assert (truth is None) >= (step.action is None)
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        graded("click", place=[10**400, 1]),
+        graded("click", place=[10**400, 1, 1, 10**400]),
+        {**graded("click", place=[9, 9]), "orig_w": None, "image_size": FED, "scale": [1e-300] * 2},
+        {"instruction": "x", "action": {"action": "click", "coordinate": [10**400, 1]}},
+        {"instruction": "x", "action": {"action": "click", "coordinate": [9, 9]},
+         "candidate_bbox": [[0, 0, 10**400, 9]], "width": 72, "height": 160},
+    ],
+)  # fmt: skip
+def test_no_number_is_too_large(row: Any, tmp_path: Path) -> None:
+    data = lines(tmp_path / "rows.jsonl", graded("wait"), {"image": "", **row})
+    task = get_task("androidcontrol")
+    steps = load(data).steps
+    assert len(steps) == 2
+    for profile in task.profiles.values():
+        profile.judge(steps[1], '{"action_type": "click", "coordinate": [1, 1]}')
+
+
 # What is kept outside.
 
 

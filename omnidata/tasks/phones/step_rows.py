@@ -61,6 +61,8 @@ IMAGE_KEYS: Final = (
 ACTION_KEYS: Final = ("action", "gt", "gt_action")
 _GOAL: Final = ("goal", "instruction", "task", "question")
 _DETAIL: Final = ("step_instruction", "low_instruction", "low_level_instruction")
+_FARTHEST: Final = 1e9
+"""Pixels that no place is away."""
 _FOLDERS: Final = ("", "images", "screenshots", "screenshot")
 _PLACE: Final = re.compile(r"\[\s*+\[?\s*+(-?+[\d.]{1,30})\s*+,\s*+(-?+[\d.]{1,30})\s*+\]")
 _WORD: Final = re.compile(r"([A-Z_]{4,30})\s*+(?:\[(.*)\]|(\S.*+)|)\s*+", re.DOTALL)
@@ -201,17 +203,21 @@ def _pair(value: object) -> tuple[float, float]:
 
 
 def _numbers(value: object) -> list[float]:
-    if not isinstance(value, list) or not all(is_number(side) for side in value):
-        raise ValueError(f"{short(value)} are no numbers")
+    if not isinstance(value, list) or not all(map(_is_side, value)):
+        raise ValueError(f"{short(value)} are no numbers of pixels")
     return value
+
+
+def _is_side(value: object) -> bool:
+    return is_number(value) and abs(value) <= _FARTHEST  # False for NaN too
 
 
 def boxes_of(value: object) -> list[Box]:
     """Those of a list that are boxes, or the list itself; of others nobody knows what they mean."""
-    if isinstance(value, list) and len(value) == 4 and all(is_number(side) for side in value):
+    if isinstance(value, list) and len(value) == 4 and all(map(_is_side, value)):
         return [value]
     found = (box for box in value if isinstance(box, list)) if isinstance(value, list) else ()
-    return [box for box in found if len(box) == 4 and all(is_number(side) for side in box)]
+    return [box for box in found if len(box) == 4 and all(map(_is_side, box))]
 
 
 _ENDS: Final[Mapping[str, Action]] = {
