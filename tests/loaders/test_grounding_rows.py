@@ -273,6 +273,18 @@ def test_os_atlass_conversations_are_steps_of_episodes(tmp_path: Path) -> None:
     assert low.source["step_instructions"] == ["open the app."]
 
 
+def test_turns_may_have_roles_and_a_system(tmp_path: Path) -> None:
+    row = spoken("9187_0.png", "Post it.", "actions:\nSCROLL [UP]", "IMPOSSIBLE")
+    names = {"human": "user", "gpt": "assistant"}
+    turns = [{"role": names[one["from"]], "content": one["value"]} for one in row["conversations"]]
+    row["conversations"] = [{"role": "system", "content": "You are helpful."}, *turns]
+    write_lines(tmp_path / "rows.jsonl", [row])
+    (step,) = load("gui-odyssey", tmp_path).steps
+    assert (step.sample_id, step.instruction) == ("9187/0", "Post it.")
+    assert step.action
+    assert step.action.label == "SWIPE_UP"
+
+
 def test_os_atlass_rows_of_gui_odyssey_are_gui_odysseys(tmp_path: Path) -> None:
     rows = [spoken("9187_0.png", "Post it.", "actions:\nSCROLL [UP]", "IMPOSSIBLE")]
     write_lines(tmp_path / "gui_odyssey_test.jsonl", rows)
