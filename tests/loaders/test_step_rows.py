@@ -107,9 +107,9 @@ def test_actions_in_words_say_whose_rows_they_are(
 def test_a_folder_of_several_preparations_is_read_as_each_of_its_own(tmp_path: Path) -> None:
     lines(tmp_path / "guiodyssey_test.json", *scrolls("up", group="web"), graded("complete"))
     lines(tmp_path / "androidcontrol_high_test.json", *scrolls("down"), graded("wait"))
-    web = {"group": "web", "place": (9, 9)}
+    web: Any = {"group": "web", "place": (9, 9)}
     lines(tmp_path / "guiact_web_test.json", graded("click", **web), graded("select", "a", **web))
-    elements = {"group": "mobile", "ui_type": "icon"}
+    elements: Any = {"group": "mobile", "ui_type": "icon"}
     lines(tmp_path / "screenspot_test.json", graded("click", place=(1, 2, 30, 40), **elements))
     assert labels(load(tmp_path)) == ["SWIPE_UP", "WAIT"]
     assert labels(load(tmp_path, "gui-odyssey")) == ["SWIPE_UP", "TASK_COMPLETE"]
