@@ -128,6 +128,13 @@ def test_rows_of_odyssey_are_no_androidcontrol(tmp_path: Path) -> None:
     assert "1 scroll in words, said of the finger" in omnidata("info", data).stdout
 
 
+@pytest.mark.parametrize("action", ["wait", "open_app"])
+def test_rows_of_androidcontrol_are_no_odyssey(action: str, tmp_path: Path) -> None:
+    data = lines(tmp_path / "test.jsonl", *scrolls("down"), graded(action, "Clock"))
+    with pytest.raises(DataError, match="these are rows of androidcontrol: name that task"):
+        load(data, "gui-odyssey")
+
+
 def test_what_odyssey_lacks_is_a_finding(tmp_path: Path) -> None:
     rows = graded("complete"), graded("open_app", "Clock"), graded("press_recent")
     source = load(lines(tmp_path / "guiodyssey.jsonl", *rows), "gui-odyssey")

@@ -64,8 +64,13 @@ LABELS: Final[WordSense] = "finger"
 
 def _look(path: Path) -> Look:
     head = head_of(path)
-    rows = is_graded(head) or _ACTS.search(head) or is_conversation(head, "episodes")
-    return "known" if _is_annotation(head) or rows else "other"
+    if _is_annotation(head) or is_conversation(head, "episodes"):
+        return "known"
+    if not (is_graded(head) or _ACTS.search(head)):
+        return "other"
+    # Their directions would be read the wrong way round.
+    named = "odyssey" in path.stem.lower()
+    return "other" if is_elsewhere(path, head) and not named else "known"
 
 
 def _is_annotation(head: bytes) -> bool:
