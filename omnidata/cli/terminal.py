@@ -457,7 +457,7 @@ def _by_kind(findings: Sequence[Finding]) -> list[list[Finding]]:
     codes: dict[tuple[str, str], dict[str, list[Finding]]] = {}
     for finding in findings:
         wordings = codes.setdefault((finding.severity, finding.code), {})
-        wording = _VARYING.sub("#", finding.what)
+        wording = _VARYING.sub("#", f"{finding.what}\n{finding.remedy}")
         wordings.setdefault(wording if len(wordings) < _WORDINGS else "", []).append(finding)
     return [kind for wordings in codes.values() for kind in wordings.values()]
 

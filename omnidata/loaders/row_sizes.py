@@ -12,7 +12,8 @@ from omnidata.loaders.load import Note, RowContext, about
 
 Row = Mapping[str, Any]
 
-_SIZES: Final = (("width", "height"), ("image_width", "image_height"), ("orig_w", "orig_h"))
+_SIZES: Final = (("orig_w", "orig_h"), ("width", "height"), ("image_width", "image_height"))
+"""In order: beside `orig_w` others may be of the picture as it was fed."""
 _NEAR_WHOLE: Final = 0.02
 _FARTHEST: Final = 100_000
 
@@ -65,7 +66,8 @@ def size_before_feeding(row: Row) -> Screen | None:
         for factors in (scale, (1 / scale[0], 1 / scale[1])):
             sides = fed[0] / factors[0], fed[1] / factors[1]
             whole = round(sides[0]), round(sides[1])
-            if max(abs(sides[0] - whole[0]), abs(sides[1] - whole[1])) <= _NEAR_WHOLE:
+            apart = max(abs(sides[0] - whole[0]), abs(sides[1] - whole[1]))
+            if apart <= _NEAR_WHOLE and 0 < min(whole) <= max(whole) < _FARTHEST:
                 return whole
     return None
 

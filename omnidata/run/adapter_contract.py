@@ -348,7 +348,6 @@ def checked_answers(completions: Sequence[Completion], count: int) -> Sequence[C
         # Bytes, sets and the like have no form in JSON, yet the next line takes them for text.
         json.dumps(msgspec.structs.asdict(completion))
         msgspec.convert(msgspec.to_builtins(completion), Completion)
-        check_written(completion)
         if not math.isfinite(completion.latency_s):
             raise ValueError(f"`generate` gave a `latency_s` of {completion.latency_s}")
         if texts := spelt_out(completion.usage):
@@ -356,6 +355,7 @@ def checked_answers(completions: Sequence[Completion], count: int) -> Sequence[C
                 f"`generate` gave a `usage` of texts, not of numbers: {reprlib.repr(texts)}"
             )
         check_reasons(completion.receipt)
+        check_written(completion)
     return completions
 
 

@@ -378,7 +378,7 @@ def fed_receipt(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     Args:
         row: may have `image_size`, `scale` (of the picture to the screenshot, one number or one
             for each axis), and of the screenshot `original_size` or what rows of data have (see
-            `omnidata.loaders.row_sizes`); all but the scale in pixels.
+            `omnidata.loaders.row_sizes`); all but the scale in pixels. An empty list says nothing.
         where: file and line, for messages.
 
     Raises:
@@ -390,6 +390,7 @@ def fed_receipt(row: Mapping[str, Any], where: str) -> dict[str, Any]:
         >>> part["width"], part["height"], part["original"]
         (450, 1000, [720, 1600])
     """
+    row = {name: value for name, value in row.items() if value != []}
     if row.get(_SIZE) is None and row.get(_SCALE) in (None, 1):
         return {}
     original: Any = row.get(_ORIGINAL)

@@ -236,6 +236,7 @@ GUI_R1 = ("--dialect", "gui-r1", "--profile", "os-atlas-ac", "--json")
         ({"scale": [0.7583, 0.7628], "original_size": [1440, 3120]}, 1.0),
         ({"scale": [0.7583, 0.7628], "orig_w": 1440, "orig_h": 3120}, 1.0),
         ({"image_size": [1440, 3120], "scale": 1}, 0.0),
+        ({"image_size": [1092, 2380], "scale": []}, 1.0),  # as where nothing was resized
         ({}, 0.0),  # what the dialect's own resize makes of the screenshot
     ],
 )
@@ -323,3 +324,13 @@ def test_rows_with_answers_are_found_in_data_of_another_order(tmp_path: Path) ->
     both = write_lines(tmp_path / "both.jsonl", [{**said[1], "prediction": "?"}])
     told = omnidata("score", "androidcontrol", both, both, code=2).stderr
     assert "several columns of answers: pred, prediction" in told
+
+
+def test_steps_without_what_decides_are_judged_by_the_other_parts(
+    data: Path, answers: list[Line], tmp_path: Path
+) -> None:
+    path = write_lines(tmp_path / "answers.jsonl", answers)
+    done = omnidata("score", "androidcontrol", data, path, "--profile", "gui-r1")
+    assert "NOT A RESULT" not in done.stdout
+    model = ("--model", "baseline:majority", "--profile", "gui-r1", "--out", tmp_path / "run")
+    assert "NOT A RESULT" not in omnidata("evaluate", "androidcontrol", data, *model).stdout

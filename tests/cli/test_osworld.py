@@ -343,7 +343,7 @@ def test_a_rollout_inside_anothers_folder_is_no_second_agent(tmp_path: Path) -> 
     assert found["agent"] == RUN
     assert (found["counts"]["tasks"], found["counts"]["finished"]) == (5, 5)
     assert found["overall"]["SR_finished"] == pytest.approx((1 + 0.5 + 1 + 1 + 0) / 5)
-    assert done.stderr.count("warning [rollout-inside]") == 2
+    assert "warning [rollout-inside] 2 times" in done.stderr
 
 
 def test_a_result_above_the_examples_is_none_of_them(tmp_path: Path) -> None:

@@ -222,6 +222,17 @@ def test_os_atlass_boxes_are_shares_of_the_picture(tmp_path: Path) -> None:
     assert right("screenspot", source, "(0.3, 0.75)", "screenspot")
 
 
+@pytest.mark.parametrize("box", [[0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0], [0, 0.0, 1, 1]])
+def test_a_whole_picture_is_a_box_of_os_atlas_too(box: list[float], tmp_path: Path) -> None:
+    rows = [
+        {"img_filename": "a.png", "bbox": each, "instruction": "it"} for each in ([0.5] * 4, box)
+    ]
+    write_lines(tmp_path / "amex_raw.json", rows)
+    step = load("screenspot", tmp_path).steps[1]
+    assert step.action
+    assert step.action.start == (Box(0, 0, 1, 1, "rel"),)
+
+
 def spoken(image: str, task: str, action: str, custom: str) -> dict[str, Any]:
     """A row of OS-Atlas's test files."""
     asked = (
@@ -260,6 +271,18 @@ def test_os_atlass_conversations_are_steps_of_episodes(tmp_path: Path) -> None:
     assert second.history == (first.action,)
     low = get_task("androidcontrol", {"level": "low"}).load(tmp_path, check_media=False).steps[0]
     assert low.source["step_instructions"] == ["open the app."]
+
+
+def test_turns_may_have_roles_and_a_system(tmp_path: Path) -> None:
+    row = spoken("9187_0.png", "Post it.", "actions:\nSCROLL [UP]", "IMPOSSIBLE")
+    names = {"human": "user", "gpt": "assistant"}
+    turns = [{"role": names[one["from"]], "content": one["value"]} for one in row["conversations"]]
+    row["conversations"] = [{"role": "system", "content": "You are helpful."}, *turns]
+    write_lines(tmp_path / "rows.jsonl", [row])
+    (step,) = load("gui-odyssey", tmp_path).steps
+    assert (step.sample_id, step.instruction) == ("9187/0", "Post it.")
+    assert step.action
+    assert step.action.label == "SWIPE_UP"
 
 
 def test_os_atlass_rows_of_gui_odyssey_are_gui_odysseys(tmp_path: Path) -> None:

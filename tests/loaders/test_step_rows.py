@@ -69,6 +69,54 @@ def test_rows_that_could_be_of_either_are_those_that_their_file_or_the_user_says
     assert labels(load(data)) == ["SWIPE_DOWN", "SWIPE_RIGHT"]
 
 
+def test_an_action_far_down_a_file_says_whose_rows_they_are(tmp_path: Path) -> None:
+    taps = [graded("click", place=(9, 9)) for _ in range(30)]
+    rows = [*scrolls("up"), *taps, graded("complete")]
+    assert recognised(table(tmp_path / "table.parquet", *rows)) == ["gui-odyssey"]
+    long = [{**row, "history": "x" * 40_000} for row in rows]
+    assert recognised(lines(tmp_path / "long" / "rows.jsonl", *long)) == ["gui-odyssey"]
+
+
+def test_a_button_alone_does_not_outweigh_the_name_of_a_file(tmp_path: Path) -> None:
+    data = lines(tmp_path / "androidcontrol_low_test.json", *scrolls("down"), graded("press_home"))
+    assert recognised(data) == ["androidcontrol"]
+    assert labels(load(data)) == ["SWIPE_UP", "HOME"]
+
+
+@pytest.mark.parametrize(
+    ("name", "actions", "whose"),
+    [
+        ("rows.jsonl", ["SCROLL [UP]", "PRESS_HOME", "COMPLETE"], "gui-odyssey"),
+        ("rows.jsonl", ["SCROLL [UP]", "PRESS_RECENT"], "gui-odyssey"),
+        ("gui_odyssey_test.jsonl", ["SCROLL [UP]", "CLICK [[5, 5]]"], "gui-odyssey"),
+        ("rows.jsonl", ["SCROLL [UP]", "OPEN_APP [Clock]"], "androidcontrol"),
+        ("rows.jsonl", ["SCROLL [UP]", "CLICK [[5, 5]]"], "androidcontrol"),
+    ],
+)
+def test_actions_in_words_say_whose_rows_they_are(
+    name: str, actions: list[str], whose: str, tmp_path: Path
+) -> None:
+    told = {"image": "0.png", "instruction": "More", "width": 72, "height": 160}
+    data = lines(tmp_path / name, *({**told, "action": action} for action in actions))
+    assert recognised(data) == [whose]
+    way = "SWIPE_UP" if whose == "gui-odyssey" else "SWIPE_DOWN"
+    assert labels(load(data, whose))[0] == way
+    assert not codes(load(data, whose))["action-unusable"]
+
+
+def test_a_folder_of_several_preparations_is_read_as_each_of_its_own(tmp_path: Path) -> None:
+    lines(tmp_path / "guiodyssey_test.json", *scrolls("up", group="web"), graded("complete"))
+    lines(tmp_path / "androidcontrol_high_test.json", *scrolls("down"), graded("wait"))
+    web: Any = {"group": "web", "place": (9, 9)}
+    lines(tmp_path / "guiact_web_test.json", graded("click", **web), graded("select", "a", **web))
+    elements: Any = {"group": "mobile", "ui_type": "icon"}
+    lines(tmp_path / "screenspot_test.json", graded("click", place=(1, 2, 30, 40), **elements))
+    assert labels(load(tmp_path)) == ["SWIPE_UP", "WAIT"]
+    assert labels(load(tmp_path, "gui-odyssey")) == ["SWIPE_UP", "TASK_COMPLETE"]
+    assert recognised(tmp_path / "guiact_web_test.json") == []
+    assert recognised(tmp_path / "screenspot_test.json") == ["screenspot"]
+
+
 def test_rows_of_odyssey_are_no_androidcontrol(tmp_path: Path) -> None:
     data = lines(tmp_path / "test.jsonl", *scrolls("up"), graded("complete"))
     with pytest.raises(DataError, match="these are rows of gui-odyssey: name that task"):
@@ -78,6 +126,13 @@ def test_rows_of_odyssey_are_no_androidcontrol(tmp_path: Path) -> None:
     assert source.steps[0].source["row"]["gt_input_text"] == "UP"
     assert source.steps[0].source["scroll"] == "finger"
     assert "1 scroll in words, said of the finger" in omnidata("info", data).stdout
+
+
+@pytest.mark.parametrize("action", ["wait", "open_app"])
+def test_rows_of_androidcontrol_are_no_odyssey(action: str, tmp_path: Path) -> None:
+    data = lines(tmp_path / "test.jsonl", *scrolls("down"), graded(action, "Clock"))
+    with pytest.raises(DataError, match="these are rows of androidcontrol: name that task"):
+        load(data, "gui-odyssey")
 
 
 def test_what_odyssey_lacks_is_a_finding(tmp_path: Path) -> None:
@@ -187,7 +242,7 @@ def test_a_few_labels_that_scroll_back_are_no_finding(tmp_path: Path) -> None:
     "sizes",
     [
         {"orig_w": 72, "orig_h": 160},
-        {"width": 72, "height": 160, "orig_w": 9, "orig_h": 9},
+        {"width": 56, "height": 140, "image_size": FED, "orig_w": 72, "orig_h": 160},
         {"image_width": 72, "image_height": 160},
         {"orig_w": 72.0, "orig_h": 160.0},
         {"image_size": FED, "scale": [56 / 72, 140 / 160]},
@@ -312,6 +367,26 @@ def test_no_row_is_too_odd(rows: list[Any]) -> None:
     for step in source.steps:
         truth = task.profiles["gui-r1"].judge(step, "COMPLETE").values[0]
         assert (truth is None) >= (step.action is None)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        graded("click", place=[10**400, 1]),
+        graded("click", place=[10**400, 1, 1, 10**400]),
+        {**graded("click", place=[9, 9]), "orig_w": None, "image_size": FED, "scale": [1e-300] * 2},
+        {"instruction": "x", "action": {"action": "click", "coordinate": [10**400, 1]}},
+        {"instruction": "x", "action": {"action": "click", "coordinate": [9, 9]},
+         "candidate_bbox": [[0, 0, 10**400, 9]], "width": 72, "height": 160},
+    ],
+)  # fmt: skip
+def test_no_number_is_too_large(row: Any, tmp_path: Path) -> None:
+    data = lines(tmp_path / "rows.jsonl", graded("wait"), {"image": "", **row})
+    task = get_task("androidcontrol")
+    steps = load(data).steps
+    assert len(steps) == 2
+    for profile in task.profiles.values():
+        profile.judge(steps[1], '{"action_type": "click", "coordinate": [1, 1]}')
 
 
 # What is kept outside.

@@ -42,7 +42,7 @@ def printed(table: str) -> dict[str, dict[str, float]]:
 TABLE_5, TABLE_13 = printed("main"), printed("domain")
 
 
-@pytest.mark.parametrize("row", TABLE_5)
+@pytest.mark.parametrize("row", TABLE_13)
 def test_table_5_follows_from_the_domains_of_table_13(row: str) -> None:
     """Each of its cells is the mean over the examples of all its domains."""
     rates = TABLE_13[row]
@@ -54,8 +54,9 @@ def test_table_5_follows_from_the_domains_of_table_13(row: str) -> None:
 
 
 def test_the_published_tables_have_every_row() -> None:
-    assert len(TABLE_5) == 27
-    assert TABLE_5.keys() == TABLE_13.keys()
+    assert len(TABLE_5) == 31
+    assert len(TABLE_13) == 27
+    assert TABLE_13.keys() < TABLE_5.keys()  # Table 12 has no domains
     assert sum(SIZES.values()) == 369
     assert {name: sum(SIZES.get(one, 0) for one in found) for name, found in groups().items()} == {
         "OS": 24, "Office": 117, "Daily": 78, "Professional": 49, "Workflow": 101,

@@ -36,5 +36,6 @@ def test_every_flag_is_documented() -> None:
     parameters = inspect.signature(evaluate).parameters
     pages = "".join(path.read_text("utf-8") for path in PAGE.parent.glob("*.md"))
     named = {"task_options": "-T", "model_options": "-M", "as_json": "--json"}
+    named["each_finding"] = "--all"
     for name in parameters.keys() - {"task", "data"}:
         assert named.get(name, f"--{name.replace('_', '-')}") in pages

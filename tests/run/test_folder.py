@@ -182,12 +182,12 @@ def test_a_run_does_not_go_on_with_other_pictures(sample: Path, tmp_path: Path) 
     assert not model.asked
     score = ("score", "omnigui", data, run)
     assert "--changed-media" in omnidata(*score, code=2).stderr
-    assert "2 media have changed" in omnidata(*score, "--changed-media").stderr
+    assert "2 media have changed" in omnidata(*score, "--changed-media", code=1).stderr
     moved = shutil.copy(run / "predictions.jsonl", tmp_path / "answers.jsonl")
     for lines in (run / "predictions.jsonl", moved):  # they say themselves what was shown
         alone = ("score", "omnigui", data, lines)
         assert "--changed-media" in omnidata(*alone, code=2).stderr
-        assert "2 media have changed" in omnidata(*alone, "--changed-media").stderr
+        assert "2 media have changed" in omnidata(*alone, "--changed-media", code=1).stderr
     evaluate(TASK, TASK.load(data), model, run, limit=10, changed_media=True)
     assert len(model.asked) == 4
     assert json.loads((run / "run.json").read_text())["changed_media"] == 2

@@ -110,11 +110,12 @@ def test_what_judge_gives_is_checked_before_it_is_counted(
     site: Path, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     value: str, parsed: str, more: str, said: str,
 ) -> None:  # fmt: skip
-    code = PLUGIN + JUDGED.format(value=value, parsed=parsed, more=more)
-    (site / "words_plugin.py").write_text(code, encoding="utf-8")
+    plugin = PLUGIN + JUDGED.format(value=value, parsed=parsed, more=more)
+    (site / "words_plugin.py").write_text(plugin, encoding="utf-8")
     plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
     run = ("--model", "baseline:oracle", "--out", tmp_path / "run")
-    found = " ".join(told(capsys, "evaluate", "words", rows, *run, code=2 if said else 0).split())
+    code = 2 if said else int(value == "None")  # what judges no step gives no score
+    found = " ".join(told(capsys, "evaluate", "words", rows, *run, code=code).split())
     if said:
         by = "words/0: omnidata-words 1.2 (words_plugin:Words) fails: `judge` of words-exact gives"
         assert f"PluginError: {by}" in found

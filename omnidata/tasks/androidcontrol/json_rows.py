@@ -33,6 +33,7 @@ from omnidata.tasks.phones.step_rows import (
     boxes_of,
     is_graded,
     is_of_odyssey,
+    is_off_phones,
     single,
 )
 
@@ -55,11 +56,12 @@ def _look(path: Path) -> Look:
     if b'"step_check_pams"' in head or (b'"screenshot_widths"' in head and b'"actions"' in head):
         return "known"
     if is_graded(head):
-        return "other" if is_of_odyssey(path, head) else "known"
+        return "other" if is_off_phones(head) or is_of_odyssey(path, head) else "known"
     if is_conversation(head, "apps") or all(sign in head for sign in _SAMPLED):
         return "known"
     pictures = any(b'"%s"' % key.encode() in head for key in IMAGE_KEYS[:3])
-    return "known" if pictures and _OWN.search(head) else "other"
+    own = pictures and _OWN.search(head)
+    return "known" if own and not is_of_odyssey(path, head) else "other"
 
 
 FILES: Final = RowFiles(

@@ -26,7 +26,13 @@ from omnidata.media import image_size, unsafe
 from omnidata.tasks.phones import step_rows
 from omnidata.tasks.phones.actions import BACK, COMPLETE, HOME, IMPOSSIBLE, RECENTS, Rect
 from omnidata.tasks.phones.conversations import is_conversation
-from omnidata.tasks.phones.step_rows import WordSense, is_graded, is_of_odyssey, read_any
+from omnidata.tasks.phones.step_rows import (
+    WordSense,
+    is_elsewhere,
+    is_graded,
+    is_of_odyssey,
+    read_any,
+)
 from omnidata.types import MediaRef, Modality, Step
 
 Row = Mapping[str, Any]
@@ -52,13 +58,19 @@ _ACTS: Final = re.compile(
     rb'"action"\s*+:\s*+"(?:(?:CLICK|LONG_PRESS) [<\[]|(?:SCROLL|TYPE) \[|PRESS_'
     rb'|COMPLETE"|IMPOSSIBLE")'
 )
+_PICTURED: Final = tuple(b'"%s"' % key.encode() for key in step_rows.IMAGE_KEYS[:3])
 LABELS: Final[WordSense] = "finger"
 
 
 def _look(path: Path) -> Look:
     head = head_of(path)
-    rows = is_graded(head) or _ACTS.search(head) or is_conversation(head, "episodes")
-    return "known" if _is_annotation(head) or rows else "other"
+    if _is_annotation(head) or is_conversation(head, "episodes"):
+        return "known"
+    if not (is_graded(head) or _ACTS.search(head)):
+        return "other"
+    # Their directions would be read the wrong way round.
+    named = "odyssey" in path.stem.lower()
+    return "other" if is_elsewhere(path, head) and not named else "known"
 
 
 def _is_annotation(head: bytes) -> bool:
@@ -76,12 +88,17 @@ FILES: Final = RowFiles(
 def find(data: Path) -> list[Path]:
     """The annotations, sorted; where there are none, the files of rows.
 
+    Of several, those are left out whose actions say that they are of another benchmark, unless all
+    are.
+
     Raises:
         DataError: there are neither.
         OSError: a file cannot be read.
     """
     paths = FILES.find(data)
-    return [path for path in paths if _is_annotation(head_of(path))] or paths
+    heads = {path: head_of(path) for path in paths} if len(paths) > 1 else {}
+    whole = [path for path, head in heads.items() if _is_annotation(head)]
+    return whole or [path for path in heads if not is_elsewhere(path, heads[path])] or paths
 
 
 def recognises(data: Path) -> bool:
@@ -95,8 +112,10 @@ def recognises(data: Path) -> bool:
 
 def _look_alone(path: Path) -> Look:
     head = head_of(path)
-    rows = is_of_odyssey(path, head) or is_conversation(head, "episodes")
-    return "known" if _is_annotation(head) or rows else "other"
+    rows = is_graded(head) or (_ACTS.search(head) and any(key in head for key in _PICTURED))
+    rows = rows and is_of_odyssey(path, head)
+    alone = rows or is_conversation(head, "episodes")
+    return "known" if _is_annotation(head) or alone else "other"
 
 
 def action_of(row: Row) -> Action:

@@ -18,6 +18,7 @@ _STEP: Final = " You need to: "
 _ACTION: Final = re.compile(r"(?:\A|\n)actions:\s*+(\S[^\n]*+)", re.IGNORECASE)
 _NAME: Final = re.compile(r"(?:episode_)?(\d{1,20})_(?:screenshot_)?(\d{1,6})\.\w{1,5}")
 _ASKED: Final = ("human", "user")
+_SETTING: Final = "system"
 _SIGNS: Final = (b'"conversations"', b"actions:\\n", b"Task: ")
 
 
@@ -47,11 +48,12 @@ def as_row(row: Row) -> Row:
     turns = row.get("conversations")
     if not isinstance(turns, list):
         return row
-    texts = [
-        (turn.get("from"), turn["value"])
+    spoken = [
+        (turn.get("from", turn.get("role")), turn.get("value", turn.get("content")))
         for turn in turns
-        if isinstance(turn, dict) and isinstance(turn.get("value"), str)
+        if isinstance(turn, dict)
     ]
+    texts = [(role, text) for role, text in spoken if isinstance(text, str) and role != _SETTING]
     asked = next((text for role, text in texts if role in _ASKED), "")
     told = next((text for role, text in texts if role not in _ASKED), "")
     task, action = _TASK.search(asked), _ACTION.search(told)

@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -26,7 +27,7 @@ from omnidata.actions import OPPOSITE, Action, Direction, Screen, centre, conver
 from omnidata.errors import DataError, MediaError, UsageError, counted
 from omnidata.jsontext import BROKEN, as_name, compact, decode, is_number
 from omnidata.loaders.load import Note, RowContext, about, short, stated_size
-from omnidata.loaders.row_files import Line
+from omnidata.loaders.row_files import Line, read_rows
 from omnidata.loaders.row_sizes import (
     fed_size,
     size_before_feeding,
@@ -60,6 +61,8 @@ IMAGE_KEYS: Final = (
 ACTION_KEYS: Final = ("action", "gt", "gt_action")
 _GOAL: Final = ("goal", "instruction", "task", "question")
 _DETAIL: Final = ("step_instruction", "low_instruction", "low_level_instruction")
+_FARTHEST: Final = 1e9
+"""Pixels that no place is away."""
 _FOLDERS: Final = ("", "images", "screenshots", "screenshot")
 _PLACE: Final = re.compile(r"\[\s*+\[?\s*+(-?+[\d.]{1,30})\s*+,\s*+(-?+[\d.]{1,30})\s*+\]")
 _WORD: Final = re.compile(r"([A-Z_]{4,30})\s*+(?:\[(.*)\]|(\S.*+)|)\s*+", re.DOTALL)
@@ -200,17 +203,21 @@ def _pair(value: object) -> tuple[float, float]:
 
 
 def _numbers(value: object) -> list[float]:
-    if not isinstance(value, list) or not all(is_number(side) for side in value):
-        raise ValueError(f"{short(value)} are no numbers")
+    if not isinstance(value, list) or not all(map(_is_side, value)):
+        raise ValueError(f"{short(value)} are no numbers of pixels")
     return value
+
+
+def _is_side(value: object) -> bool:
+    return is_number(value) and abs(value) <= _FARTHEST  # False for NaN too
 
 
 def boxes_of(value: object) -> list[Box]:
     """Those of a list that are boxes, or the list itself; of others nobody knows what they mean."""
-    if isinstance(value, list) and len(value) == 4 and all(is_number(side) for side in value):
+    if isinstance(value, list) and len(value) == 4 and all(map(_is_side, value)):
         return [value]
     found = (box for box in value if isinstance(box, list)) if isinstance(value, list) else ()
-    return [box for box in found if len(box) == 4 and all(is_number(side) for side in box)]
+    return [box for box in found if len(box) == 4 and all(map(_is_side, box))]
 
 
 _ENDS: Final[Mapping[str, Action]] = {
@@ -559,9 +566,19 @@ def check_sense(source: LoadedDataset, said: WordSense | None) -> LoadedDataset:
 
 # Which benchmark's rows these are.
 
-_GRADED: Final = re.compile(rb'"gt_action"\s*+:\s*+"([a-zA-Z_]{1,30})"')
-_OF_EPISODES: Final = frozenset((b"complete", b"impossible", b"press_home", b"press_recent"))
-_OF_APPS: Final = frozenset((b"open_app", b"wait"))
+_NAMED: Final = re.compile(
+    r'"(?:gt_action"\s*+:\s*+"(?=[a-zA-Z_])|action"\s*+:\s*+"(?=[A-Z_]{4}))([a-zA-Z_]{4,30})["\s]'
+)
+_GROUNDED: Final = re.compile(rb'"ui_type"\s*+:\s*+"(?:text|icon)"')
+_GROUP: Final = re.compile(rb'"group"\s*+:\s*+"([^"\\]{1,30})"')
+_OF_EPISODES: Final = frozenset(("complete", "impossible", "press_recent"))
+_OF_APPS: Final = frozenset(("open_app", "wait"))
+_OF_POINTERS: Final = frozenset(("select", "hotkey", "moveto", "doubleclick", "rightclick"))
+_NO_PHONE: Final = frozenset((b"web", b"desktop", b"windows", b"mac", b"macos", b"linux"))
+_APPS_NAME: Final = re.compile(r"android[-_ ]?control", re.IGNORECASE)
+_LONGEST_NAME: Final = 30
+_MOST_NAMES: Final = 1000
+"""Names above which a column holds texts and no names of actions."""
 
 
 def is_graded(head: bytes) -> bool:
@@ -573,15 +590,72 @@ def is_graded(head: bytes) -> bool:
     return b'"gt_action"' in head and b'"gt_bbox"' in head
 
 
+def is_off_phones(head: bytes) -> bool:
+    """Whether rows in GUI-R1's columns say that they are of computers, of the web or of elements.
+
+    Those of GUI-Odyssey say "web" too, and those of AndroidControl never.
+
+    Args:
+        head: the beginning of a file.
+    """
+    groups = {group.lower() for group in _GROUP.findall(head)}
+    return bool((groups and groups <= _NO_PHONE) or _GROUNDED.search(head))
+
+
 def is_of_odyssey(path: Path, head: bytes) -> bool:
-    """Whether rows in GUI-R1's columns are GUI-Odyssey's and not AndroidControl's.
+    """Whether rows of single steps are GUI-Odyssey's and not AndroidControl's.
 
     AndroidControl has no action that ends an episode, and GUI-Odyssey none that waits or opens an
-    app. Where the rows have neither, the name of the file tells.
+    app. Where the beginning of the file has neither, the rest is read; then the name of the file
+    tells, and then whether a button leads home.
+
+    Args:
+        path: of the file.
+        head: its beginning.
     """
-    if not is_graded(head):
+    names = _names_of(path, head)
+    if not names or names & _OF_APPS:
         return False
-    names = {name.lower() for name in _GRADED.findall(head)}
-    if names & _OF_APPS:
+    # Some end AndroidControl's episodes in words: COMPLETE alone is no sign there.
+    in_words = not is_graded(head)
+    signs = names & _OF_EPISODES
+    if signs and not (in_words and signs == {"complete"} and "press_home" not in names):
+        return True
+    if _APPS_NAME.search(path.stem):
         return False
-    return bool(names & _OF_EPISODES) or "odyssey" in path.stem.lower()
+    return ("press_home" in names and not in_words) or "odyssey" in path.stem.lower()
+
+
+def is_elsewhere(path: Path, head: bytes) -> bool:
+    """Whether rows of single steps say that they are none of GUI-Odyssey's.
+
+    Args:
+        path: of the file.
+        head: its beginning.
+    """
+    names = _names_of(path, head)
+    if is_graded(head) and _GROUNDED.search(head):
+        return True
+    return bool(names & (_OF_APPS | _OF_POINTERS)) and not names & _OF_EPISODES
+
+
+def _names_of(path: Path, head: bytes) -> frozenset[str]:
+    """What the actions of rows are called, in lower case, as far as it takes to tell whose."""
+    found = frozenset(name.lower() for name in _NAMED.findall(head.decode("utf-8", "replace")))
+    if not found or found & (_OF_APPS | _OF_EPISODES):
+        return found
+    about = path.stat()
+    return found | _all_names(path, about.st_size, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _all_names(path: Path, size: int, modified: int) -> frozenset[str]:
+    found: set[str] = set()
+    for line in read_rows(path):
+        row = line.row if isinstance(line.row, dict) else {}
+        action = row.get("gt_action", row.get("action"))
+        if isinstance(action, str) and (word := action.strip().partition(" ")[0].lower()):
+            found.add(word[:_LONGEST_NAME])
+        if found & _OF_APPS or len(found) > _MOST_NAMES:
+            break
+    return frozenset(found)

@@ -79,12 +79,12 @@ def boxes_of(row: Row) -> Boxes | None:
 def is_of_atlas(row: Row) -> bool:
     """Whether a row is of OS-Atlas's grounding data: corners from 0 to 1, and no `data_source`.
 
-    ScreenSpot's boxes are whole numbers of pixels, so that a fraction of one is none of them.
+    ScreenSpot's boxes are whole numbers of pixels, and none is as small as that.
     """
     box = row.get("bbox")
     if "data_source" in row or not isinstance(box, list) or not all(map(_is_number, box)):
         return False
-    return all(0 <= side <= 1 for side in box) and any(side % 1 for side in box)
+    return any(box) and all(0 <= side <= 1 for side in box)
 
 
 def is_described(row: Row) -> bool:
