@@ -38,7 +38,7 @@ from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import Chunks, Job, Judge, judged
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
-from omnidata.tasks.explaining import deciding, standing
+from omnidata.tasks.explaining import deciding
 from omnidata.tasks.profiles import Scored
 from omnidata.types import (
     CAUSES,
@@ -95,7 +95,16 @@ def get_profile(task: Task, name: str | None) -> Profile:
 
 def has_usable_target(profile: Profile, steps: Iterable[Step]) -> bool:
     """Whether there is a step on which the profile passes a verdict, whatever the answer is."""
-    return any(standing(profile, profile.failed(step, "missing")) != "unjudged" for step in steps)
+    return any(_is_judged(profile, profile.failed(step, "missing").values) for step in steps)
+
+
+def _is_judged(profile: Profile, values: Sequence[Any]) -> bool:
+    """Whether a verdict is one: of a profile of several figures, by any of them."""
+    named = dict(zip(profile.values, values, strict=True))
+    figures: Sequence[str] = getattr(profile, "figures", ())
+    if figures:
+        return any(named[name] is not None for name in figures)
+    return deciding(named) is not None
 
 
 def score(
@@ -275,7 +284,7 @@ class _Columns:
     ) -> Iterator[tuple[int, Prediction | None]]:
         """The number of each step with its answer, in their order; then of those without one."""
         unknown: list[str] = []
-        answered = False
+        answered, nulls = False, 0
         for answer in answers:
             number = self.places.get(answer.sample_id)
             if number is None:
@@ -289,13 +298,15 @@ class _Columns:
                 continue
             self.verdicts[number] = _SENT
             self.kept.add(number, answer)
-            answered = answered or answer.delivery not in TRANSIENT
+            is_null = answer.delivery == "ok" and answer.output is None
+            nulls += is_null
+            answered = answered or not (is_null or answer.delivery in TRANSIENT)
             yield number, answer
         if unknown:
             self.bad.add(self._unknown(), len(unknown), [*map(self._place, unknown[:_TOLD])])
         self.bad.check()
         if not answered:
-            raise self._unanswered()
+            raise self._unanswered(nulls)
         for missing in np.flatnonzero(self.column == _NONE).tolist():
             yield missing, None
 
@@ -306,9 +317,11 @@ class _Columns:
             remedy="score against the data that the predictions were made on",
         )
 
-    def _unanswered(self) -> UnansweredError:
-        failed = len(self.verdicts) - int((self.column == _NONE).sum())
-        why = f"{counted(failed, 'request')} failed" if failed else "there is no answer"
+    def _unanswered(self, nulls: int) -> UnansweredError:
+        failed = len(self.verdicts) - int((self.column == _NONE).sum()) - nulls
+        found = [f"{counted(failed, 'request')} failed"] * (failed > 0)
+        found += [f"{counted(nulls, 'output')} {'is' if nulls == 1 else 'are'} null"] * (nulls > 0)
+        why = " and ".join(found) or "there is no answer"
         return UnansweredError(
             f"none of {counted(len(self.steps), 'step')} was answered: {why}",
             where=str(self.origin or self.judge.profile.name),
@@ -334,10 +347,7 @@ class _Columns:
         results: Mapping[str, Any],
     ) -> Iterator[Reason]:
         """Why most of the score is lost or wrong."""
-        known = [
-            deciding(dict(zip(profile.values, values, strict=True))) is not None
-            for _, values in self.judge.kinds
-        ]
+        known = [_is_judged(profile, values) for _, values in self.judge.kinds]
         judged = np.array(known, np.bool_)[self.column]
         yield from lost_steps(source, self.steps, judged)
         places, wrong = results.get("places", {}), sum(results["causes"]["overall"].values())
