@@ -341,7 +341,7 @@ class _Form:
 
     Attributes:
         way: the option for it.
-        acts: how many act.
+        acts: how many act, or end or wait as the released parser of the dialect reads it.
         exact: how many of these the released parser of the dialect reads.
         right: how many of these are right.
     """
@@ -354,11 +354,14 @@ class _Form:
     @classmethod
     def of(cls, way: str, task: Task, profile: Profile, tried: Sequence[Heard]) -> _Form:
         acting = [one for one in tried if _acts(task, profile, one)]
-        right = sum(_is_right(task, profile, one) for one in acting)
         if not isinstance(task, InDialect):
-            return cls(way, len(acting), 0, right)
-        exact = sum(task.is_read(one.step, one.text, one.receipt, "strict") for one in acting)
-        return cls(way, len(acting), exact, right)
+            return cls(way, len(acting), 0, sum(_is_right(task, profile, one) for one in acting))
+        exact = [one for one in tried if task.is_read(one.step, one.text, one.receipt, "strict")]
+        # Ends and waits are said in the form too, where enough of the others act in it.
+        said = [one for one in exact if one not in acting]
+        acting += said if _MOST * len(said) <= 2 * len(acting) else []
+        right = sum(_is_right(task, profile, one) for one in acting)
+        return cls(way, len(acting), sum(one in acting for one in exact), right)
 
 
 def _acts(task: Task, profile: Profile, heard: Heard) -> bool:

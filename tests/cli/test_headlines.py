@@ -233,3 +233,22 @@ def test_steps_that_one_figure_of_several_judges_are_judged(
     assert "headline" not in found
     assert found["overall"]["TM"] == 1
     assert found["overall"]["EM"] is None
+
+
+@pytest.mark.parametrize(
+    ("spoken", "end"),
+    [
+        ("ui-tars-1.5", "Thought: That is all.\nAction: finished(content='done')"),
+        ("gui-r1", "<think>x</think><answer>[{'action': 'complete', 'point': [-100, -100], "
+                   "'input_text': 'no input text'}]</answer>"),
+    ],
+)  # fmt: skip
+def test_ends_in_the_form_of_a_dialect_are_answers_in_it(
+    control: LoadedDataset, spoken: str, end: str
+) -> None:
+    said = [*right(control, spoken)[:4], *[end] * (len(control.steps) - 4)]
+    (reason,) = headlines(control, "", said)
+    assert reason["kind"] == "dialect"
+    assert spoken in reason["fix"]
+    prose = ["The task is complete."] * (len(control.steps) - 4)
+    assert not headlines(control, "", [*right(control, spoken)[:4], *prose])
