@@ -34,6 +34,8 @@ _SURE: Final = 0.9
 """Of the answers that an option is to make right."""
 _ALIKE: Final = 0.8
 """Of the right answers in the best form: others that have so many are named beside it."""
+_ENDS: Final = 4
+"""For each other action: so many ends and waits are answers in a dialect."""
 _SHIFTS: Final = (1, 2, 3, 5, 8)
 _CHANCE: Final = 0.05
 """What chance gives, where the data cannot tell: all targets are alike."""
@@ -359,7 +361,7 @@ class _Form:
         exact = [one for one in tried if task.is_read(one.step, one.text, one.receipt, "strict")]
         # Ends and waits are said in the form too, where enough of the others act in it.
         said = [one for one in exact if one not in acting]
-        acting += said if _MOST * len(said) <= 2 * len(acting) else []
+        acting += said if len(said) <= _ENDS * len(acting) else []
         right = sum(_is_right(task, profile, one) for one in acting)
         return cls(way, len(acting), sum(one in acting for one in exact), right)
 
