@@ -34,6 +34,7 @@ _SURE: Final = 0.9
 """Of the answers that an option is to make right."""
 _ALIKE: Final = 0.8
 """Of the right answers in the best form: others that have so many are named beside it."""
+_REPEATED: Final = "step-repeated"
 _ENDS: Final = 4
 """For each other action: so many ends and waits are answers in a dialect."""
 _SHIFTS: Final = (1, 2, 3, 5, 8)
@@ -138,11 +139,13 @@ def lost_steps(
         steps: that were asked about.
         judged: bool (N,), aligned with the steps.
     """
-    if source is not None and source.skipped and source.skipped >= len(source.steps):
-        rows = source.skipped + len(source.steps)
-        why = _commonest([one for one in source.findings if one.severity == "error"])
-        what = f"{source.skipped:,} of {counted(rows, 'row')} of the data became no step"
-        yield Reason("skipped", source.skipped, rows, what + _because(why), _remedy(why))
+    errors = [one for one in source.findings if one.severity == "error"] if source else []
+    other = [one for one in errors if one.code != _REPEATED]  # of a repeated row one is a step
+    skipped = source.skipped - (len(errors) - len(other)) if source else 0
+    if source is not None and skipped > 0 and skipped >= len(source.steps):
+        rows, why = skipped + len(source.steps), _commonest(other)
+        what = f"{skipped:,} of {counted(rows, 'row')} of the data became no step"
+        yield Reason("skipped", skipped, rows, what + _because(why), _remedy(why))
     lost = int((~judged).sum())
     if lost < max(1, _MOST * len(steps)):
         return

@@ -228,7 +228,8 @@ def test_steps_that_one_figure_of_several_judges_are_judged(
         for n in range(3)
     ]  # fmt: skip
     data, run = write_lines(tmp_path / "rows.jsonl", rows), tmp_path / "run"
-    command = ("evaluate", "androidcontrol", data, "--profile", "gui-r1", *more, "--json")
+    rules: tuple[str, ...] = ("--profile", "gui-r1", *more, "--json")
+    command: tuple[str | Path, ...] = ("evaluate", "androidcontrol", data, *rules)
     found = as_json(omnidata(*command, "--model", "baseline:oracle", "--out", run))
     assert "headline" not in found
     assert found["overall"]["TM"] == 1
