@@ -88,6 +88,8 @@ def print_results(results: Mapping[str, Any], task: Task, as_json: bool) -> None
     """The results, as a table or as JSON."""
     if as_json:
         terminal.print_headline(results, to=terminal.note)
+        if lacks := headline(results):
+            terminal.note(lacks)
         terminal.print_json(results)
     else:
         profile = task.profiles[results["profile"]]

@@ -283,12 +283,14 @@ def score(
                 for line in bad.summary():
                     terminal.note(line)
     if every:
-        known = {**answers.settings.get("options", {}), **given}
-        runs.print_profiles(found, benchmark, as_json, known)
+        options = {**answers.settings.get("options", {}), **given}
+        runs.print_profiles(found, benchmark, as_json, options)
     else:
         runs.print_results(found[rules[0].name], benchmark, as_json)
-    first = found[rules[0].name]["outcomes"]
-    if first.get("unparsed") and not first.get("ok") and not benchmark.options.get("dialect"):
+    first = found[rules[0].name]
+    unread = first["outcomes"].get("unparsed") and not first["outcomes"].get("ok")
+    known = any(reason["kind"] == "dialect" for reason in first.get("headline", ()))
+    if unread and not known and not benchmark.options.get("dialect"):
         terminal.note(
             "no answer could be read; if the model answered in words of its own, name them: "
             "--dialect NAME (omnidata info dialects lists them)"

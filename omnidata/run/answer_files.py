@@ -297,6 +297,7 @@ _FORMS: Final = (
     ({"predict", "label"}, "it looks like LLaMA-Factory's: --from llamafactory --rows EXPORT"),
     ({"response", "labels"}, "it looks like ms-swift's: --from swift --rows EXPORT"),
     ({"input", "output", "gts"}, "it looks like verl's: --from verl --rows EXPORT"),
+    ({"completion", "advantage"}, "it looks like TRL's: --from trl --rows EXPORT"),
     ({"filtered_resps"}, "it looks like lmms-eval's: --from lmms-eval"),
     ({"resps"}, "it looks like lmms-eval's: --from lmms-eval"),
     ({"pred", "gt_action"}, "it looks like GUI-R1's, with the answer in `pred`: --from gui-r1"),
@@ -304,6 +305,11 @@ _FORMS: Final = (
     ({"question", "prediction", "index"}, "it looks like VLMEvalKit's: --from vlmevalkit"),
 )
 """Columns by which files of other programs are known, and what to do with them."""
+
+
+def form_of(row: Mapping[str, Any]) -> str:
+    """Which program a row looks to be of, with the option that reads it; empty if of none."""
+    return next((told for keys, told in _FORMS if keys <= row.keys()), "")
 
 
 def _prediction(line: Line) -> Prediction:
@@ -332,7 +338,7 @@ def _prediction(line: Line) -> Prediction:
 def _check_columns(row: Mapping[str, Any], where: str) -> None:
     for name in ("sample_id", "output"):
         if name not in row:
-            remedy = next((told for keys, told in _FORMS if keys <= row.keys()), _CORRECT)
+            remedy = form_of(row) or _CORRECT
             what = f"there is no {name}"
         elif isinstance(row[name], str) or (name == "output" and row[name] is None):
             continue

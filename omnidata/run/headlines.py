@@ -34,6 +34,9 @@ _SURE: Final = 0.9
 """Of the answers that an option is to make right."""
 _ALIKE: Final = 0.8
 """Of the right answers in the best form: others that have so many are named beside it."""
+_REPEATED: Final = "step-repeated"
+_ENDS: Final = 4
+"""For each other action: so many ends and waits are answers in a dialect."""
 _SHIFTS: Final = (1, 2, 3, 5, 8)
 _CHANCE: Final = 0.05
 """What chance gives, where the data cannot tell: all targets are alike."""
@@ -136,11 +139,13 @@ def lost_steps(
         steps: that were asked about.
         judged: bool (N,), aligned with the steps.
     """
-    if source is not None and source.skipped > len(source.steps):
-        rows = source.skipped + len(source.steps)
-        why = _commonest([one for one in source.findings if one.severity == "error"])
-        what = f"{source.skipped:,} of {counted(rows, 'row')} of the data became no step"
-        yield Reason("skipped", source.skipped, rows, what + _because(why), _remedy(why))
+    errors = [one for one in source.findings if one.severity == "error"] if source else []
+    other = [one for one in errors if one.code != _REPEATED]  # of a repeated row one is a step
+    skipped = source.skipped - (len(errors) - len(other)) if source else 0
+    if source is not None and skipped > len(source.steps):
+        rows, why = skipped + len(source.steps), _commonest(other)
+        what = f"{skipped:,} of {counted(rows, 'row')} of the data became no step"
+        yield Reason("skipped", skipped, rows, what + _because(why), _remedy(why))
     lost = int((~judged).sum())
     if lost <= _MOST * len(steps):
         return
@@ -344,7 +349,7 @@ class _Form:
 
     Attributes:
         way: the option for it.
-        acts: how many act.
+        acts: how many act, or end or wait as the released parser of the dialect reads it.
         exact: how many of these the released parser of the dialect reads.
         right: how many of these are right.
     """
@@ -357,11 +362,14 @@ class _Form:
     @classmethod
     def of(cls, way: str, task: Task, profile: Profile, tried: Sequence[Heard]) -> _Form:
         acting = [one for one in tried if _acts(task, profile, one)]
-        right = sum(_is_right(task, profile, one) for one in acting)
         if not isinstance(task, InDialect):
-            return cls(way, len(acting), 0, right)
-        exact = sum(task.is_read(one.step, one.text, one.receipt, "strict") for one in acting)
-        return cls(way, len(acting), exact, right)
+            return cls(way, len(acting), 0, sum(_is_right(task, profile, one) for one in acting))
+        exact = [one for one in tried if task.is_read(one.step, one.text, one.receipt, "strict")]
+        # Ends and waits are said in the form too, where enough of the others act in it.
+        said = [one for one in exact if one not in acting]
+        acting += said if len(said) <= _ENDS * len(acting) else []
+        right = sum(_is_right(task, profile, one) for one in acting)
+        return cls(way, len(acting), sum(one in acting for one in exact), right)
 
 
 def _acts(task: Task, profile: Profile, heard: Heard) -> bool:

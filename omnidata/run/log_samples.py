@@ -230,6 +230,7 @@ def answer_column(row: Mapping[str, Any], where: str) -> str:
         PredictionError: there is none, or there are several.
     """
     named = [name for name in ANSWERS if row.get(name) is not None]
+    named = [name for name in named if row[name] != ""] or named[:1]
     if len(named) == 1:
         return named[0]
     several = f"the row has several columns of answers: {', '.join(named)}"

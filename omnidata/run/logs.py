@@ -50,6 +50,7 @@ HARNESSES: Final = tuple(_SAMPLES)
 
 _SEVERAL: Final = 500
 """From so many alike on, rows are not looked at one by one."""
+_DEEPEST: Final = 8  # level of a row in which an answer is looked for
 _TOLD: Final = 5  # of the steps that a sample may be
 _PARTS: Final = 2_000  # of a prompt that may be an instruction
 
@@ -99,21 +100,35 @@ def own_answers(steps: Sequence[Step], bad: BadLines, *, fed: bool) -> Iterator[
     """
     found = False
     for step in steps:
-        row = {name: values[0] for name, values in leaves(step.source).items()}
+        row: dict[str, Any] = {name: values[0] for name, values in leaves(step.source).items()}
+        row |= _stated(step.source)
         try:
             named = answer_column(row, step.sample_id)
             receipt = row_receipt(row, step.sample_id) if fed else {}
         except PredictionError as error:
             if any(row.get(name) is not None for name in ANSWERS):
                 bad.add(error)
-            elif not found:
-                missing = error
             continue
         found = True
         text = text_of(row[named])
         yield Prediction(sample_id=step.sample_id, output=text, receipt=dict(receipt))
     if not found and not bad.count:
-        raise missing
+        raise PredictionError(
+            "no row of the data has an answer",
+            expected=f"one of the columns {', '.join(ANSWERS)}",
+            remedy="call the column of the model's text so, or write lines of sample_id and output",
+        )
+
+
+def _stated(row: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
+    """The answers of a row, which may be empty texts and objects, as leaves never are."""
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        if name in ANSWERS:
+            found |= {} if value is None else {name: value}
+        elif isinstance(value, Mapping) and depth < _DEEPEST:
+            found = _stated(value, depth + 1) | found
+    return found
 
 
 def log_settings(harness: str, path: Path, task: str, options: Mapping[str, str]) -> dict[str, Any]:

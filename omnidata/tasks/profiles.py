@@ -462,6 +462,11 @@ class RowProfile(ABC):
 class PartsProfile(RowProfile):
     """A `RowProfile` whose columns are over other rows each: those that have a value for it."""
 
+    @property
+    def figures(self) -> Sequence[str]:
+        """Its values, of which a row that can be judged has one at least."""
+        return self.values
+
     def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
         found: dict[str, Any] = {"ci95": {}}
         methods: dict[str, str] = {}

@@ -24,7 +24,7 @@ from omnidata.loaders.row_files import Line
 from omnidata.loaders.stored_steps import Positions, taken
 from omnidata.media import image_size
 from omnidata.predictions import Prediction
-from omnidata.run.answer_files import BadLines, answer_rows, kind_of, row_of, sift
+from omnidata.run.answer_files import BadLines, answer_rows, form_of, kind_of, row_of, sift
 from omnidata.run.selection import SPLITS
 from omnidata.training.export import REPORT
 from omnidata.training.formats import read
@@ -38,18 +38,18 @@ class _Columns:
 
     Attributes:
         answer: the column of the model's text.
-        label: that of the right answer, as the row of the export has it.
+        label: those of the right answer, as the row of the export has it, by version.
         sample_id: that of the row's id; empty where rows are paired by place.
     """
 
     answer: str
-    label: str = ""
+    label: tuple[str, ...] = ()
     sample_id: str = ""
 
 
 _COLUMNS: Final[Mapping[str, _Columns]] = {
-    "llamafactory": _Columns("predict", label="label"),
-    "swift": _Columns("response", label="labels"),
+    "llamafactory": _Columns("predict", label=("label",)),
+    "swift": _Columns("response", label=("labels", "label")),
     "verl": _Columns("output", sample_id="gts"),
     "trl": _Columns("completion", sample_id="sample_id"),
 }
@@ -266,16 +266,16 @@ class TrainerLog:
                 where=f"{self._path} and {rows}",
                 expected="a prediction for each row, in the order of the rows",
                 remedy="predict on all rows of the file without max_samples, or name the file that "
-                "the trainer predicted on",
+                "the trainer predicted on; after max_samples a file beside it of its first rows",
             )
 
     def _check_label(self, line: Line, row: _Row) -> None:
-        label = line.row.get(self._columns.label)
+        name = next((one for one in self._columns.label if line.row.get(one) is not None), "")
+        label = line.row.get(name)
         if row.label is None or label is None or _is_label(label, row.label):
             return
         raise PredictionError(
-            f"{self._columns.label} is {label!s:.100}, and the answer of the row is "
-            f"{row.label:.100}",
+            f"{name} is {str(label).strip():.100}, and the answer of the row is {row.label:.100}",
             where=f"{line.where} and {row.where}",
             expected="predictions in the order of the rows",
             remedy="name the file that the trainer predicted on; predict without shuffling, and "
@@ -309,8 +309,8 @@ class TrainerLog:
         expected = f"{self._columns.answer}: the model's text"
         row = row_of(line, expected)
         if self._columns.answer not in row:
-            what = f"there is no {self._columns.answer}"
-            raise PredictionError(what, where=line.where, expected=expected)
+            what, remedy = f"there is no {self._columns.answer}", form_of(row)
+            raise PredictionError(what, where=line.where, expected=expected, remedy=remedy)
         text = _spoken(row[self._columns.answer])
         if not isinstance(text, str | None):
             what = f"{self._columns.answer} is {kind_of(text)}, not a text"
@@ -420,7 +420,7 @@ def _media(row: Mapping[str, Any]) -> list[str]:
 
 def _said(row: Mapping[str, Any]) -> tuple[str | None, Sequence[str] | None]:
     """The prompt of a prediction without blanks, and its media; None where it does not say."""
-    prompt = row.get("prompt")
+    prompt = row.get("prompt", row.get("query"))
     if isinstance(row.get("messages"), list) and row["messages"]:
         prompt = "".join(text for _, text in _turns({"messages": row["messages"]}))
     media = _media(row) if any(row.get(name) for name in _LISTS) else None

@@ -97,6 +97,16 @@ def test_failures_alone_have_no_score(data: Path, answers: list[Line], tmp_path:
     assert "none of 6 steps was answered: 6 requests failed" in told
 
 
+def test_nulls_alone_have_no_score(data: Path, answers: list[Line], tmp_path: Path) -> None:
+    nulls = [{**line, "output": None} for line in answers]
+    path = write_lines(tmp_path / "answers.jsonl", nulls)
+    told = omnidata("score", "androidcontrol", data, path, code=1).stderr
+    assert "none of 6 steps was answered: 6 outputs are null" in told
+    write_lines(path, [answers[0], *nulls[1:]])
+    found = as_json(omnidata("score", "androidcontrol", data, path, "--json"))
+    assert found["outcomes"] == {"ok": 1, "unparsed": 5}
+
+
 def test_missing_steps_stand_in_the_headline_and_end_with_1(
     data: Path, answers: list[Line], tmp_path: Path
 ) -> None:
@@ -105,6 +115,7 @@ def test_missing_steps_stand_in_the_headline_and_end_with_1(
     head = "4 of 6 steps have no full answer (4 missing) and count as wrong"
     for more in ((), ("--profile", "all")):
         assert head in " ".join(omnidata(*command, *more, code=1).stdout.split())
+    assert head in omnidata(*command, "--json", code=1).stderr
     failed = {**answers[2], "delivery": "api_error"}
     write_lines(path, [*answers[:2], failed])
     told = " ".join(omnidata(*command, code=1).stdout.split())
@@ -320,7 +331,7 @@ def test_rows_with_answers_are_found_in_data_of_another_order(tmp_path: Path) ->
     told = omnidata("score", "androidcontrol", data, path, code=2).stderr
     assert "--from gui-r1" in told
     told = omnidata("score", "androidcontrol", data, data, code=2).stderr
-    assert "the row has no answer" in told
+    assert "no row of the data has an answer" in told
     both = write_lines(tmp_path / "both.jsonl", [{**said[1], "prediction": "?"}])
     told = omnidata("score", "androidcontrol", both, both, code=2).stderr
     assert "several columns of answers: pred, prediction" in told
@@ -334,3 +345,25 @@ def test_steps_without_what_decides_are_judged_by_the_other_parts(
     assert "NOT A RESULT" not in done.stdout
     model = ("--model", "baseline:majority", "--profile", "gui-r1", "--out", tmp_path / "run")
     assert "NOT A RESULT" not in omnidata("evaluate", "androidcontrol", data, *model).stdout
+
+
+def test_empty_texts_and_objects_in_rows_are_answers(tmp_path: Path) -> None:
+    click = {"action": "click", "point": [410, 1526], "input_text": "no input text"}
+    said: list[object] = [SAID, "", click, [click]]
+    rows = [{**ROW, "image_size": [1092, 2380], "pred": answer} for answer in said]
+    data = write_lines(tmp_path / "rows.jsonl", rows)
+    command = ("score", "androidcontrol", data, data, "--from", "gui-r1", "--json")
+    found = as_json(omnidata(*command))
+    assert found["outcomes"] == {"ok": 3, "unparsed": 1}
+    assert found["overall"]["EM"] == pytest.approx(3 / 4)
+
+
+def test_the_dialect_is_named_once(tmp_path: Path) -> None:
+    data = write_lines(tmp_path / "rows.jsonl", [{**ROW, "pred": SAID}] * 2)
+    command = ("score", "androidcontrol", data, data)
+    done = omnidata(*command, code=1)
+    assert "--dialect gui-r1" in done.stdout
+    assert "no answer could be read" not in done.stderr
+    prose = write_lines(tmp_path / "prose.jsonl", [{**ROW, "pred": "Tap it."}] * 2)
+    told = omnidata("score", "androidcontrol", prose, prose).stderr
+    assert "no answer could be read" in told

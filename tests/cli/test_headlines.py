@@ -215,3 +215,41 @@ def test_a_score_over_no_step_says_so(tmp_path: Path) -> None:
     assert "[action-unusable]" in done.stdout
     shown = omnidata("report", tmp_path / "out", code=1)
     assert "no step can be judged" in shown.stderr
+
+
+@pytest.mark.parametrize("more", [(), ("-T", "dialect=gui-r1")])
+def test_steps_that_one_figure_of_several_judges_are_judged(
+    tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    """GUI-R1's rule has a type of each step, and a place or text of some."""
+    rows = [
+        {"image_path": "a.png", "goal": "Go back", "episode_id": n, "step_id": 0,
+         "width": 108, "height": 240, "action": {"action_type": "navigate_back"}}
+        for n in range(3)
+    ]  # fmt: skip
+    data, run = write_lines(tmp_path / "rows.jsonl", rows), tmp_path / "run"
+    rules: tuple[str, ...] = ("--profile", "gui-r1", *more, "--json")
+    command: tuple[str | Path, ...] = ("evaluate", "androidcontrol", data, *rules)
+    found = as_json(omnidata(*command, "--model", "baseline:oracle", "--out", run))
+    assert "headline" not in found
+    assert found["overall"]["TM"] == 1
+    assert found["overall"]["EM"] is None
+
+
+@pytest.mark.parametrize(
+    ("spoken", "end"),
+    [
+        ("ui-tars-1.5", "Thought: That is all.\nAction: finished(content='done')"),
+        ("gui-r1", "<think>x</think><answer>[{'action': 'complete', 'point': [-100, -100], "
+                   "'input_text': 'no input text'}]</answer>"),
+    ],
+)  # fmt: skip
+def test_ends_in_the_form_of_a_dialect_are_answers_in_it(
+    control: LoadedDataset, spoken: str, end: str
+) -> None:
+    said = [*right(control, spoken)[:4], *[end] * (len(control.steps) - 4)]
+    (reason,) = headlines(control, "", said)
+    assert reason["kind"] == "dialect"
+    assert spoken in reason["fix"]
+    prose = ["The task is complete."] * (len(control.steps) - 4)
+    assert not headlines(control, "", [*right(control, spoken)[:4], *prose])

@@ -268,3 +268,40 @@ def test_trls_table_is_found_by_the_ids_that_the_reward_adds(data: Path, tmp_pat
     assert "there is no sample_id" in omnidata(*command, code=2).stderr
     pq.write_table(pa.table({**table, "sample_id": ids}), path)
     assert as_json(omnidata(*command, "--json"))["overall"]["EM"] == 0.5
+
+
+def test_lines_of_an_older_swift_are_held_against_the_rows_too(data: Path, tmp_path: Path) -> None:
+    out = export(data, tmp_path / "export", "swift")
+    lines = [
+        {"query": row["messages"][-2]["content"], "response": row["messages"][-1]["content"],
+         "label": row["messages"][-1]["content"]}
+        for row in read_lines(out / "train.jsonl")
+    ]  # fmt: skip
+    path = write_lines(tmp_path / "said.jsonl", lines)
+    command = ("score", "androidcontrol", data, path, "--from", "swift", "--rows", out)
+    assert as_json(omnidata(*command, "--json"))["overall"]["EM"] == 1
+    write_lines(path, [lines[1], lines[0], *lines[2:]])
+    assert "label is" in omnidata(*command, code=2).stderr
+    for line in lines:
+        del line["label"]
+    write_lines(path, [lines[2], lines[1], lines[0], *lines[3:]])
+    assert (
+        "the prompt of the prediction is that of another row" in omnidata(*command, code=2).stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "option"),
+    [
+        (("prompt", "predict", "label"), "--from llamafactory"),
+        (("response", "labels", "messages"), "--from swift"),
+        (("input", "output", "gts", "score"), "--from verl"),
+        (("prompt", "completion", "advantage", "sample_id"), "--from trl"),
+    ],
+)
+def test_the_option_for_a_trainers_file_is_named(
+    data: Path, tmp_path: Path, columns: tuple[str, ...], option: str
+) -> None:
+    path = write_lines(tmp_path / "said.jsonl", [dict.fromkeys(columns, "x")])
+    told = omnidata("score", "androidcontrol", data, path, code=2).stderr
+    assert f"{option} --rows EXPORT" in told
