@@ -328,6 +328,34 @@ def test_examples_say_what_another_suites_tasks_are(tmp_path: Path) -> None:
     assert named["overall"]["SR_all"] == 1 / 2
 
 
+def test_examples_with_a_folder_for_each_task_are_read(tmp_path: Path) -> None:
+    """Spider2-V has the files of a task beside it: examples/<domain>/<id>/<id>.json."""
+    tree = results(tmp_path / "tree", RUN, {"dbt": ["1.0"], "airbyte": ["0.0"]})
+    for domain, own in (("dbt", "dbt-0"), ("airbyte", "airbyte-0"), ("airbyte", "airbyte-1")):
+        example(tree, f"{domain}/{own}", own, related_apps=[domain, "chromium"])
+        example(tree, f"{domain}/{own}", "connection")  # which is no task
+    found = scored(tree)
+    assert found["overall"]["SR_all"] == 1 / 3
+    assert found["by"]["apps"]["2"]["tasks"] == 3
+    before = load.fingerprint(tree)
+    example(tree, "dbt/dbt-0", "dbt-0", instruction="Stop")
+    assert load.fingerprint(tree) != before
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_text_of_another_encoding_is_read(tmp_path: Path, encoding: str) -> None:
+    """As PowerShell's `>` writes it."""
+    tree = results(tmp_path / "tree", RUN, {"notepad": ["1.0", "0.0"], "clock": ["1.0"]})
+    tasks = {"notepad": ["notepad-0", "notepad-1", "notepad-2"], "clock": ["clock-0"]}
+    place = listed(tree, tasks)
+    example(tree, "clock", "clock-0", evaluator={"func": "infeasible"})
+    for path in (place, *tree.rglob("result.txt"), *tree.rglob("clock-0.json")):
+        path.write_text(path.read_text(), encoding=encoding, newline="\r\n")
+    found = scored(tree)
+    assert found["overall"] == {"SR_finished": 2 / 3, "SR_all": 2 / 4}
+    assert found["by"]["feasibility"]["infeasible"]["tasks"] == 1
+
+
 def test_a_rollout_inside_anothers_folder_is_no_second_agent(tmp_path: Path) -> None:
     results(tmp_path, RUN, {"os": ["1.0", "0.0"], "notes": ["1.0"]})
     for place, text in (
@@ -343,7 +371,7 @@ def test_a_rollout_inside_anothers_folder_is_no_second_agent(tmp_path: Path) -> 
     assert found["agent"] == RUN
     assert (found["counts"]["tasks"], found["counts"]["finished"]) == (5, 5)
     assert found["overall"]["SR_finished"] == pytest.approx((1 + 0.5 + 1 + 1 + 0) / 5)
-    assert done.stderr.count("warning [rollout-inside]") == 2
+    assert "2 rollout-inside" in done.stderr
 
 
 def test_a_result_above_the_examples_is_none_of_them(tmp_path: Path) -> None:
