@@ -136,13 +136,13 @@ def lost_steps(
         steps: that were asked about.
         judged: bool (N,), aligned with the steps.
     """
-    if source is not None and source.skipped and source.skipped >= len(source.steps):
+    if source is not None and source.skipped > len(source.steps):
         rows = source.skipped + len(source.steps)
         why = _commonest([one for one in source.findings if one.severity == "error"])
         what = f"{source.skipped:,} of {counted(rows, 'row')} of the data became no step"
         yield Reason("skipped", source.skipped, rows, what + _because(why), _remedy(why))
     lost = int((~judged).sum())
-    if lost < max(1, _MOST * len(steps)):
+    if lost <= _MOST * len(steps):
         return
     numbers = np.flatnonzero(~judged).tolist()
     what = f"{lost:,} of {counted(len(steps), 'step')} cannot be judged"
