@@ -390,6 +390,12 @@ def test_a_folder_beside_a_rollouts_is_one_that_was_begun(tmp_path: Path) -> Non
     assert found["overall"] == {"SR_finished": 1.0, "SR_all": 2 / 3}
 
 
+def test_published_rates_beside_ours_say_over_how_many_tasks_each_is(tmp_path: Path) -> None:
+    omnidata("score", "osworld", suite(tmp_path / "tree"), "--out", tmp_path / "out")
+    told = omnidata("report", tmp_path / "out", "--published").stdout
+    assert "Published on 369 tasks; the runs here on 21." in told
+
+
 def test_more_examples_than_the_set_has_are_a_finding(tmp_path: Path) -> None:
     data = results(tmp_path, RUN, {"thunderbird": ["0.0"] * 16})
     assert "examples-many" in omnidata("score", "osworld", data).stderr
