@@ -267,6 +267,14 @@ def test_a_list_in_the_tree_says_the_tasks(tmp_path: Path, place: str) -> None:
     assert "domain-unknown" not in done.stderr
 
 
+def test_ids_may_be_numbers(tmp_path: Path) -> None:
+    for number in (1, 2):
+        rollout(tmp_path, line(), place=f"{RUN}/notepad/{number}", result=str(number - 1))
+    tasks: Any = {"notepad": [1, 2, 3, 4]}
+    listed(tmp_path, tasks)
+    assert scored(tmp_path)["overall"] == {"SR_finished": 0.5, "SR_all": 0.25}
+
+
 def test_a_broken_list_in_the_tree_is_refused_where_rates_are_made(tmp_path: Path) -> None:
     tree = suite(tmp_path)
     (listed(tree, {})).write_text("[]")
@@ -295,6 +303,7 @@ def test_a_list_that_the_user_names_says_the_tasks(tmp_path: Path) -> None:
         (tmp_path / "none", "no such file"),
         (listed(tmp_path / "other", {"os": ["x"]}), "one of the listed"),
         (listed(tmp_path / "odd", {"os": "x"}), "no list of tasks"),
+        (listed(tmp_path / "null", {"os": ["x", None]}), "no list of tasks"),
         (listed(tmp_path / "empty", {}), "has no task"),
     ):
         told = omnidata("score", "osworld", tree, "-T", f"examples={value}", code=2).stderr

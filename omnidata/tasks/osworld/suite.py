@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from omnidata.errors import DataError, MediaError
 from omnidata.files import bounds, inside, real
-from omnidata.jsontext import is_number, json_file
+from omnidata.jsontext import as_name, is_number, json_file
 from omnidata.media import Budget, resolve
 from omnidata.tasks.osworld.tree import EVALUATION, example_row, group_of, groups, infeasible, sets
 from omnidata.types import MediaRef
@@ -101,9 +101,12 @@ class TaskFiles:
         except (MediaError, OSError) as error:
             what = error.what if isinstance(error, MediaError) else error.strerror
             raise _no_list(self.listing, f"the list of tasks cannot be read: {what}") from None
-        if not isinstance(found, dict) or not all(map(_is_ids, found.values())):
+        if not isinstance(found, dict) or not all(isinstance(ids, list) for ids in found.values()):
             raise _no_list(self.listing, "it is no list of tasks")
-        tasks = frozenset((domain, own) for domain, ids in found.items() for own in ids)
+        named = [(domain, as_name(own)) for domain, ids in found.items() for own in ids]
+        tasks = frozenset((domain, own) for domain, own in named if own)
+        if any(own is None for _, own in named):
+            raise _no_list(self.listing, "it is no list of tasks")
         if not tasks:
             raise _no_list(self.listing, "the list has no task")
         return tasks
@@ -142,10 +145,6 @@ class TaskFiles:
 
 def _folder(path: Path) -> Path | None:
     return path if path.is_dir() else None
-
-
-def _is_ids(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) and one for one in value)
 
 
 def _no_list(path: Path, what: str) -> DataError:
