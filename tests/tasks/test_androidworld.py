@@ -259,6 +259,12 @@ def test_the_printed_table_is_read_its_last_one(tmp_path: Path, place: str) -> N
     assert not codes(get_task("androidworld").load(tmp_path / "data"))
 
 
+def test_results_without_a_score_say_why(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([episode("A", 2.0), episode("B", 3.0)]))
+    with pytest.raises(DataError, match=r"a\.json, item 0: the success is 2\.0"):
+        scores(tmp_path)
+
+
 def test_the_table_in_markdown_is_read(tmp_path: Path) -> None:
     (tmp_path / "m3a.md").write_text(
         "| task_num | task | num_complete_trials | mean_success_rate |\n"
