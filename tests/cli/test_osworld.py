@@ -351,6 +351,15 @@ def test_examples_with_a_folder_for_each_task_are_read(tmp_path: Path) -> None:
     assert load.fingerprint(tree) != before
 
 
+def test_examples_that_lie_elsewhere_through_a_link_are_no_tasks(tmp_path: Path) -> None:
+    tree = results(tmp_path / "tree", RUN, {"notepad": ["1.0"]})
+    example(tmp_path, "keys", "mine")
+    folder = tree / "evaluation_examples" / "examples"
+    folder.mkdir(parents=True)
+    (folder / "notepad").symlink_to(tmp_path / "evaluation_examples" / "examples" / "keys")
+    assert scored(tree)["counts"]["tasks"] == 1
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
 def test_text_of_another_encoding_is_read(tmp_path: Path, encoding: str) -> None:
     """As PowerShell's `>` writes it."""

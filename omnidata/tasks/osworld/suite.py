@@ -115,11 +115,12 @@ class TaskFiles:
         """The tasks that the folder of examples has; empty where there is none."""
         if self.examples is None:
             return frozenset()
+        within = bounds() or (real(self.examples),)
         try:
             found = [
                 (folder.name, path.stem)
                 for folder in self.examples.iterdir()
-                if folder.is_dir()
+                if folder.is_dir() and inside(real(folder), within)
                 for path in chain(folder.glob("*.json"), folder.glob("*/*.json"))
                 if path.stem == path.parent.name or path.parent == folder
             ]
