@@ -123,7 +123,7 @@ CONTENT: Mapping[str, Sequence[str]] = {
     "info omnigui OMNIGUI --format latex": (r"Chirp & en & 3 & 10",),
     "info omnigui OMNIGUI --plot": (r"out.svg",),
     "info omnigui OMNIGUI groundui": (r"Datasets, as in Table 1", r"OmniGUI", r"GroundUI"),
-    "info osworld OSWORLD$": (r"rollouts ended", r"domain: "),
+    "info osworld OSWORLD$": (r"^Tasks, and how their rollouts ended", r"domain: "),
     "info osworld OSWORLD omnigui": (r"out.svg",),
     "report RUN-ANDROIDCONTROL --figures": (r"out/androidcontrol-bars-split.svg",),
     "report RUN-CRITICBENCH --published": (

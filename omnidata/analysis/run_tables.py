@@ -222,7 +222,7 @@ def of_published(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> tuple[str
     own = {size(run) for run in runs}
     if steps and own != steps:
         here = ", ".join(f"{number:,}" for number in sorted(own))
-        told.append(f"Published on {max(steps):,} steps; the runs here on {here}.")
+        told.append(f"Published on {max(steps):,} {size_unit(runs[0])}; the runs here on {here}.")
     shown = {metric for row in rows for _, metric in row.values}
     notes = runs[0].benchmark.published.notes.get(runs[0].profile, {})
     told += [note for metric, note in notes.items() if metric in shown]
@@ -231,8 +231,13 @@ def of_published(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> tuple[str
 
 def size(run: Run) -> int:
     """How many steps, tasks or rows were judged."""
+    return int(run.results["counts"].get(size_unit(run), 0))
+
+
+def size_unit(run: Run) -> str:
+    """What its size counts."""
     counts = run.results["counts"]
-    return int(next((counts[name] for name in ("steps", "tasks", "rows") if name in counts), 0))
+    return next((name for name in ("steps", "tasks", "rows") if name in counts), "steps")
 
 
 def overall(runs: Sequence[Run]) -> Table:

@@ -458,7 +458,9 @@ def _by_kind(findings: Sequence[Finding]) -> list[list[Finding]]:
     for finding in findings:
         wordings = codes.setdefault((finding.severity, finding.code), {})
         wording = _VARYING.sub("#", f"{finding.what}\n{finding.remedy}")
-        wordings.setdefault(wording if len(wordings) < _WORDINGS else "", []).append(finding)
+        if wording not in wordings and len(wordings) >= _WORDINGS:
+            wording = ""
+        wordings.setdefault(wording, []).append(finding)
     return [kind for wordings in codes.values() for kind in wordings.values()]
 
 

@@ -33,6 +33,7 @@ MOST_TEXT: Final = 64 * 1024**2
 MOST_OPERATIONS: Final = 4_000_000
 _KEPT: Final = 4096
 """Longer bytes are passed over: they are pixels."""
+_MOST_BITS: Final = 4096  # of a whole number: Python writes none of many more in digits
 _STEP: Final = 1024**2
 _DEEPEST: Final = 64  # dimensions, as NumPy's
 _GZIP: Final = b"\x1f\x8b"
@@ -193,7 +194,9 @@ class _Machine:
             elif (act := _ACTS.get(name)) is not None:
                 act(self, argument)
             else:
-                named = f" of {str(argument).replace(' ', '.')}" if argument is not None else ""
+                named = (
+                    f" of {str(argument).replace(' ', '.'):.200}" if argument is not None else ""
+                )
                 raise ValueError(f"it has {name}{named}, which is no data")
         raise ValueError("it is broken: it has no end")
 
@@ -202,6 +205,8 @@ class _Machine:
             if len(value) > _KEPT:
                 return Passed(len(value))
             value = bytes(value)
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            raise ValueError(f"it has a number of {value.bit_length():,} bits, which is no data")
         if isinstance(value, str | bytes | int):
             self._text += value.bit_length() // 8 if isinstance(value, int) else len(value)
             if self._text > MOST_TEXT:

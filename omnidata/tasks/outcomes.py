@@ -172,8 +172,10 @@ class OutcomeScorer(OfflineScorer):
         if not known:
             told = [f"--profile {name}, which {count} rollouts have a score of"
                     for name, count in others.items() if count and name != profile]  # fmt: skip
+            broken = next((one for one in findings if one.severity == "error"), None)
             raise DataError(
-                f"nothing there has a score of {profile}",
+                f"nothing there has a score of {profile}"
+                + (f": {broken.where}: {broken.what}" if broken else ""),
                 where=str(data),
                 expected=f"scores of one of {', '.join(self.profiles)}",
                 remedy=f"name {' or '.join(['the files with the scores too', *told])}",

@@ -67,3 +67,14 @@ def test_all_lists_each_finding_of_a_verb(data: Path, tmp_path: Path) -> None:
     answers = write_lines(tmp_path / "a.jsonl", [{"sample_id": "0/0", "output": "?"}])
     done = omnidata("score", "androidcontrol", data, answers, "--all", code=1)
     assert sum("[action-unusable]" in line for line in done.stderr.splitlines()) == COUNT
+
+
+def test_each_wording_of_a_code_is_counted_as_a_whole(tmp_path: Path) -> None:
+    """Four wordings that alternate; the fourth is none of the three that have a line."""
+    agents = ("Ann", "Bob", "Cid", "Dan")
+    rows = [{"task_id": f"t{n}", **{f"{one}_human_label": 9 for one in agents}} for n in range(5)]
+    rows.append({"task_id": "t5", "Ann_human_label": 1})
+    (tmp_path / "human_label.json").write_text(json.dumps(rows))
+    told = omnidata("info", "online-mind2web", tmp_path, code=1).stderr
+    lines = [line for line in told.splitlines() if "label-unknown" in line]
+    assert [line.partition("times:")[0] for line in lines] == 4 * ["error [label-unknown] 5 "]

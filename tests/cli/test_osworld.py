@@ -267,6 +267,14 @@ def test_a_list_in_the_tree_says_the_tasks(tmp_path: Path, place: str) -> None:
     assert "domain-unknown" not in done.stderr
 
 
+def test_ids_may_be_numbers(tmp_path: Path) -> None:
+    for number in (1, 2):
+        rollout(tmp_path, line(), place=f"{RUN}/notepad/{number}", result=str(number - 1))
+    tasks: Any = {"notepad": [1, 2, 3, 4]}
+    listed(tmp_path, tasks)
+    assert scored(tmp_path)["overall"] == {"SR_finished": 0.5, "SR_all": 0.25}
+
+
 def test_a_broken_list_in_the_tree_is_refused_where_rates_are_made(tmp_path: Path) -> None:
     tree = suite(tmp_path)
     (listed(tree, {})).write_text("[]")
@@ -295,6 +303,7 @@ def test_a_list_that_the_user_names_says_the_tasks(tmp_path: Path) -> None:
         (tmp_path / "none", "no such file"),
         (listed(tmp_path / "other", {"os": ["x"]}), "one of the listed"),
         (listed(tmp_path / "odd", {"os": "x"}), "no list of tasks"),
+        (listed(tmp_path / "null", {"os": ["x", None]}), "no list of tasks"),
         (listed(tmp_path / "empty", {}), "has no task"),
     ):
         told = omnidata("score", "osworld", tree, "-T", f"examples={value}", code=2).stderr
@@ -328,6 +337,43 @@ def test_examples_say_what_another_suites_tasks_are(tmp_path: Path) -> None:
     assert named["overall"]["SR_all"] == 1 / 2
 
 
+def test_examples_with_a_folder_for_each_task_are_read(tmp_path: Path) -> None:
+    """Spider2-V has the files of a task beside it: examples/<domain>/<id>/<id>.json."""
+    tree = results(tmp_path / "tree", RUN, {"dbt": ["1.0"], "airbyte": ["0.0"]})
+    for domain, own in (("dbt", "dbt-0"), ("airbyte", "airbyte-0"), ("airbyte", "airbyte-1")):
+        example(tree, f"{domain}/{own}", own, related_apps=[domain, "chromium"])
+        example(tree, f"{domain}/{own}", "connection")  # which is no task
+    found = scored(tree)
+    assert found["overall"]["SR_all"] == 1 / 3
+    assert found["by"]["apps"]["2"]["tasks"] == 3
+    before = load.fingerprint(tree)
+    example(tree, "dbt/dbt-0", "dbt-0", instruction="Stop")
+    assert load.fingerprint(tree) != before
+
+
+def test_examples_that_lie_elsewhere_through_a_link_are_no_tasks(tmp_path: Path) -> None:
+    tree = results(tmp_path / "tree", RUN, {"notepad": ["1.0"]})
+    example(tmp_path, "keys", "mine")
+    folder = tree / "evaluation_examples" / "examples"
+    folder.mkdir(parents=True)
+    (folder / "notepad").symlink_to(tmp_path / "evaluation_examples" / "examples" / "keys")
+    assert scored(tree)["counts"]["tasks"] == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_text_of_another_encoding_is_read(tmp_path: Path, encoding: str) -> None:
+    """As PowerShell's `>` writes it."""
+    tree = results(tmp_path / "tree", RUN, {"notepad": ["1.0", "0.0"], "clock": ["1.0"]})
+    tasks = {"notepad": ["notepad-0", "notepad-1", "notepad-2"], "clock": ["clock-0"]}
+    place = listed(tree, tasks)
+    example(tree, "clock", "clock-0", evaluator={"func": "infeasible"})
+    for path in (place, *tree.rglob("result.txt"), *tree.rglob("clock-0.json")):
+        path.write_text(path.read_text(), encoding=encoding, newline="\r\n")
+    found = scored(tree)
+    assert found["overall"] == {"SR_finished": 2 / 3, "SR_all": 2 / 4}
+    assert found["by"]["feasibility"]["infeasible"]["tasks"] == 1
+
+
 def test_a_rollout_inside_anothers_folder_is_no_second_agent(tmp_path: Path) -> None:
     results(tmp_path, RUN, {"os": ["1.0", "0.0"], "notes": ["1.0"]})
     for place, text in (
@@ -343,7 +389,7 @@ def test_a_rollout_inside_anothers_folder_is_no_second_agent(tmp_path: Path) -> 
     assert found["agent"] == RUN
     assert (found["counts"]["tasks"], found["counts"]["finished"]) == (5, 5)
     assert found["overall"]["SR_finished"] == pytest.approx((1 + 0.5 + 1 + 1 + 0) / 5)
-    assert "warning [rollout-inside] 2 times" in done.stderr
+    assert "2 rollout-inside" in done.stderr
 
 
 def test_a_result_above_the_examples_is_none_of_them(tmp_path: Path) -> None:
@@ -360,6 +406,12 @@ def test_a_folder_beside_a_rollouts_is_one_that_was_begun(tmp_path: Path) -> Non
     found = scored(results(tmp_path, RUN, {"notes": ["1.0", None], "clock": ["1.0"]}))
     assert (found["counts"]["tasks"], found["counts"]["unfinished"]) == (3, 1)
     assert found["overall"] == {"SR_finished": 1.0, "SR_all": 2 / 3}
+
+
+def test_published_rates_beside_ours_say_over_how_many_tasks_each_is(tmp_path: Path) -> None:
+    omnidata("score", "osworld", suite(tmp_path / "tree"), "--out", tmp_path / "out")
+    told = omnidata("report", tmp_path / "out", "--published").stdout
+    assert "Published on 369 tasks; the runs here on 21." in told
 
 
 def test_more_examples_than_the_set_has_are_a_finding(tmp_path: Path) -> None:

@@ -188,6 +188,14 @@ def test_what_is_broken_or_too_large_is_refused(content: bytes, said: str) -> No
     assert said in refusal(content)
 
 
+def test_a_number_that_python_writes_in_no_digits_is_refused() -> None:
+    assert "a number of 20,001 bits" in refusal(pickle.dumps({"instance_id": 1 << 20_000}))
+
+
+def test_what_a_refusal_repeats_is_short() -> None:
+    assert len(refusal(b"P" + b"x" * 100_000 + b"\n.")) < 300
+
+
 def test_there_is_an_end_to_how_much_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = gzip.compress(
         b"\x80\x04" + (b"\x8e" + (1 << 20).to_bytes(8, "little") + bytes(1 << 20)) * 9

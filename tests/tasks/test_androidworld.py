@@ -259,6 +259,30 @@ def test_the_printed_table_is_read_its_last_one(tmp_path: Path, place: str) -> N
     assert not codes(get_task("androidworld").load(tmp_path / "data"))
 
 
+def test_results_without_a_score_say_why(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([episode("A", 2.0), episode("B", 3.0)]))
+    with pytest.raises(DataError, match=r"a\.json, item 0: the success is 2\.0"):
+        scores(tmp_path)
+
+
+def test_the_table_in_markdown_is_read(tmp_path: Path) -> None:
+    (tmp_path / "m3a.md").write_text(
+        "| task_num | task | num_complete_trials | mean_success_rate |\n"
+        "|---:|:---|---:|---:|\n"
+        "| 0 | CameraTakePhoto | 2 | 0.5 |\n"
+        "| 1 | ClockStopWatchPaused | 1 | 1.0 |\n"
+        "| 2 | MarkorCreateNote | 0 | |\n"
+        "\nAs of January.\n",
+        encoding="utf-8",
+    )
+    found = scores(tmp_path)["m3a"]
+    assert found["overall"] == {"SR_finished": 0.75, "SR_all": pytest.approx(1.5 / 116)}
+    assert found["counts"]["unfinished"] == 1
+    source = get_task("androidworld").load(tmp_path)
+    assert not codes(source)
+    assert source.steps[0].sample_id == "m3a/CameraTakePhoto"
+
+
 def test_rows_of_a_printed_table_that_cannot_be_used_are_found(tmp_path: Path) -> None:
     cut = PRINTED.replace("ClockStopWatchPaused         1 ", "...                          1 ")
     (tmp_path / "m3a.log").write_text(cut.replace("           17.3             1.00", ""))

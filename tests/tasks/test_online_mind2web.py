@@ -154,6 +154,14 @@ def test_a_judgement_that_is_no_score_is_found(tmp_path: Path, score: Any) -> No
     assert scores(tmp_path, JUDGE)["X"]["counts"]["finished"] == 1
 
 
+def test_a_judgement_alone_is_a_rollouts(tmp_path: Path) -> None:
+    for own, score in (("a", 100), ("b", 0)):
+        (tmp_path / "X" / own).mkdir(parents=True)
+        row = {"task_id": own, "judge": {"score": score}}
+        (tmp_path / "X" / own / "result.json").write_text(json.dumps(row))
+    assert scores(tmp_path, JUDGE)["X"]["overall"]["SR_finished"] == 0.5
+
+
 def test_webjudges_label_holds_beside_an_agents_own_judge(tmp_path: Path) -> None:
     judged(tmp_path / "X", "a", 100)
     judged(tmp_path / "X", "b", 100)

@@ -93,7 +93,15 @@ def kind_of(path: Path) -> Kind | None:
 def _has_table(path: Path) -> bool:
     """Whether a text has the header of the table in a line."""
     lines = head_of(path).splitlines()
-    return any(_is_header(line.decode("utf-8", "replace").split()) for line in lines)
+    return any(_is_header(_cells(line)) for line in lines)
+
+
+def _cells(line: bytes) -> list[str]:
+    """The cells of a line, also of a table in Markdown."""
+    text = line.decode("utf-8", "replace").strip()
+    if text.startswith("|"):
+        return [cell.strip() for cell in text[1:].removesuffix("|").split("|")]
+    return text.split()
 
 
 def _is_header(words: Sequence[str]) -> bool:
@@ -219,21 +227,23 @@ def _printed(path: Path, note: Note) -> Iterator[Entry]:
         number = 0
         while line := file.readline(_LONGEST_LINE):
             number += 1
-            words = line.decode("utf-8", "replace").split()
+            words = _cells(line)
             if _is_header(words):
-                columns, lines, is_open = words, [], True
+                columns = words[1:] if line.lstrip().startswith(b"|") else words
+                lines, is_open = [], True
             elif is_open and words and not words[0].startswith("="):
                 lines.append((number, words))
             elif is_open and (lines or words):
                 is_open = False
     for number, (name, *values) in lines:
         where = f"{path}:{number}"
-        if not values:
-            continue  # the name of the column of tasks
+        if not values or not any(cell.strip(":-") for cell in (name, *values)):
+            continue  # the name of the column of tasks, or the line below the header
         if len(values) != len(columns) or not name.strip("."):
             _refuse_columns(where, ["the task", *columns], note)
         else:
-            row = {"task_template": name, **dict(zip(columns, values, strict=True))}
+            row = dict(zip(columns, values, strict=True))
+            row = {"task_template": row.get("task", name), **row}
             yield Entry(path, where, "printed", row, row)
 
 

@@ -29,7 +29,7 @@ _EXPECTED: Final = (
 )
 _LABEL: Final = "_human_label"
 _RESULT: Final = "result.json"
-_SIGNS: Final = (b'"action_history"', b'"final_result_response"')
+_SIGNS: Final = (b'"action_history"', b'"final_result_response"', b'"judge"')
 _LABELS: Final[Mapping[str, float | None]] = {"0": 0.0, "1": 1.0, "2": None}
 """Failure, success, and what an agent could not even begin."""
 LEVELS: Final[Mapping[str, int | None]] = {"easy": None, "medium": None, "hard": None}

@@ -36,6 +36,7 @@ from omnidata.tasks.osworld.tree import (
     Instructions,
     Result,
     Rollout,
+    example_names,
     find,
     group_of,
     read_result,
@@ -626,7 +627,8 @@ def fingerprint(data: Path) -> str:
         names = [rollout.name(file) for file in (TRAJECTORY, RESULT, INSTRUCTION, *trees)]
         if data.is_file():
             names = [data.name, *names]
-        told = [f"{place}/{rollout.domain}/{rollout.example_id}.json"] if place else []
+        listed = example_names(rollout.domain, rollout.example_id) if place else ()
+        told = [f"{place}/{name}" for name in listed]
         for name in (*names, *told):
             try:
                 path = resolve(MediaRef("image", rollout.root, name), budget=_BUDGET)

@@ -1,7 +1,8 @@
 """The tasks of a suite in OSWorld's layout: read from its own lists, or known by its domains.
 
-A suite has the folder `evaluation_examples` with `examples/<domain>/<id>.json`, and lists of tasks
-beside it: `test_all.json` has all of them, by domain.
+A suite has the folder `evaluation_examples` with `examples/<domain>/<id>.json`, or with a folder
+for each task, `examples/<domain>/<id>/<id>.json`, and lists of tasks beside it: `test_all.json` has
+all of them, by domain.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final, Literal
 
 from omnidata.errors import DataError, MediaError
 from omnidata.files import bounds, inside, real
-from omnidata.jsontext import decode_utf8, is_number
+from omnidata.jsontext import as_name, is_number, json_file
 from omnidata.media import Budget, resolve
 from omnidata.tasks.osworld.tree import EVALUATION, example_row, group_of, groups, infeasible, sets
 from omnidata.types import MediaRef
@@ -35,7 +36,8 @@ class TaskFiles:
     """Where a suite's tasks are said.
 
     Attributes:
-        examples: the folder with `<domain>/<id>.json`; None where there is none.
+        examples: the folder with `<domain>/<id>.json` or `<domain>/<id>/<id>.json`; None where
+            there is none.
         listing: the list of the tasks; None where there is none.
         is_named: whether the user named the place, so that its examples are the tasks.
     """
@@ -66,11 +68,15 @@ class TaskFiles:
             if place.is_dir() and inside(real(place), within)
         ]
         found = [replace(cls.at(place), is_named=False) for place in places]
-        listing = data / LIST
-        return max(
-            [*found, cls(None, listing if listing.is_file() else None)],
+        best = max(
+            found,
             key=lambda one: (one.listing is not None, one.examples is not None),
+            default=cls(),
         )
+        listing = data / LIST
+        if best.listing is None and listing.is_file():
+            return replace(best, listing=listing)
+        return best
 
     @property
     def places(self) -> list[Path]:
@@ -91,13 +97,16 @@ class TaskFiles:
             return None
         try:
             ref = MediaRef("image", self.listing.parent, self.listing.name)
-            found = decode_utf8(resolve(ref, budget=_BUDGET).read_bytes())
+            found = json_file(resolve(ref, budget=_BUDGET), _BUDGET.max_bytes)
         except (MediaError, OSError) as error:
             what = error.what if isinstance(error, MediaError) else error.strerror
             raise _no_list(self.listing, f"the list of tasks cannot be read: {what}") from None
-        if not isinstance(found, dict) or not all(map(_is_ids, found.values())):
+        if not isinstance(found, dict) or not all(isinstance(ids, list) for ids in found.values()):
             raise _no_list(self.listing, "it is no list of tasks")
-        tasks = frozenset((domain, own) for domain, ids in found.items() for own in ids)
+        named = [(domain, as_name(own)) for domain, ids in found.items() for own in ids]
+        tasks = frozenset((domain, own) for domain, own in named if own)
+        if any(own is None for _, own in named):
+            raise _no_list(self.listing, "it is no list of tasks")
         if not tasks:
             raise _no_list(self.listing, "the list has no task")
         return tasks
@@ -106,12 +115,14 @@ class TaskFiles:
         """The tasks that the folder of examples has; empty where there is none."""
         if self.examples is None:
             return frozenset()
+        within = bounds() or (real(self.examples),)
         try:
             found = [
                 (folder.name, path.stem)
                 for folder in self.examples.iterdir()
-                if folder.is_dir()
-                for path in folder.glob("*.json")
+                if folder.is_dir() and inside(real(folder), within)
+                for path in chain(folder.glob("*.json"), folder.glob("*/*.json"))
+                if path.stem == path.parent.name or path.parent == folder
             ]
         except OSError as error:
             raise DataError(
@@ -135,10 +146,6 @@ class TaskFiles:
 
 def _folder(path: Path) -> Path | None:
     return path if path.is_dir() else None
-
-
-def _is_ids(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) and one for one in value)
 
 
 def _no_list(path: Path, what: str) -> DataError:

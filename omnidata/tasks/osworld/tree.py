@@ -19,9 +19,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from omnidata import mirror
-from omnidata.errors import Finding, MediaError, MissingMediaError
-from omnidata.files import bounds, inside, real
-from omnidata.jsontext import decode_utf8, is_integer
+from omnidata.errors import Finding, MediaError, MissingMediaError, OmnidataError
+from omnidata.files import bounds, inside, read_text, real
+from omnidata.jsontext import is_integer, json_file
 from omnidata.loaders.files import check_depth, is_walked, refuse_far
 from omnidata.loaders.load import Note, RowContext, short
 from omnidata.loaders.row_files import read_rows
@@ -141,13 +141,15 @@ class Rollout:
         return file if self.path == "." else f"{self.path}/{file}"
 
     def text(self, file: str, *, budget: Budget = _SMALL) -> bytes:
-        """The content of a small file of the folder.
+        """The content of a small file of the folder, as UTF-8 without a mark.
 
         Raises:
             MediaError: it is missing, too large, or outside the folder of results.
+            FileError: it is no text in the encoding of its beginning.
             OSError: it cannot be read.
         """
-        return resolve(MediaRef("image", self.root, self.name(file)), budget=budget).read_bytes()
+        path = resolve(MediaRef("image", self.root, self.name(file)), budget=budget)
+        return read_text(path, budget.max_bytes)
 
 
 Parts = tuple[str, ...]
@@ -366,9 +368,9 @@ class _Namer:
         return {}
 
     def _read(self, name: str) -> Mapping[str, Any]:
+        ref = MediaRef("image", self._root, name)
         try:
-            path = resolve(MediaRef("image", self._root, name), budget=_SMALL)
-            found = decode_utf8(path.read_bytes())
+            found = json_file(resolve(ref, budget=_SMALL), _SMALL.max_bytes)
         except (MediaError, OSError):
             return {}
         return found if isinstance(found, dict) else {}
@@ -514,18 +516,32 @@ def example_row(examples: Path | None, domain: str, example_id: str) -> Mapping[
     """What a suite's examples say of a task; empty where they say nothing.
 
     Args:
-        examples: the folder with `<domain>/<id>.json`; None where there is none.
+        examples: the folder with `<domain>/<id>.json` or `<domain>/<id>/<id>.json`; None where
+            there is none.
         domain: of the task.
         example_id: its id.
     """
     if examples is None or not domain or not example_id:
         return {}
-    try:
-        ref = MediaRef("image", examples, f"{domain}/{example_id}.json")
-        found = decode_utf8(resolve(ref, budget=_SMALL).read_bytes())
-    except (MediaError, OSError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    for name in example_names(domain, example_id):
+        try:
+            path = resolve(MediaRef("image", examples, name), budget=_SMALL)
+            found = json_file(path, _SMALL.max_bytes)
+        except (MediaError, OSError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def example_names(domain: str, example_id: str) -> tuple[str, str]:
+    """Where a suite's examples may have a task: a file, or one in a folder with the task's files.
+
+    Examples:
+        >>> example_names("os", "a")
+        ('os/a.json', 'os/a/a.json')
+    """
+    return f"{domain}/{example_id}.json", f"{domain}/{example_id}/{example_id}.json"
 
 
 def _beside(rollout: Rollout) -> str:
@@ -599,7 +615,7 @@ def read_result(rollout: Rollout, note: Note) -> Result:
     except MissingMediaError:
         return Result()
     except (MediaError, OSError, UnicodeDecodeError) as error:
-        what = error.what if isinstance(error, MediaError) else "it cannot be read as text"
+        what = error.what if isinstance(error, OmnidataError) else "it cannot be read as text"
         _refuse(place, what)
         return Result()
     try:

@@ -78,6 +78,11 @@ class GuiR1Profile(PartsProfile):
 
     values = ("type_match", "exact_match", "grounding")
     columns: Mapping[str, Unit] = dict.fromkeys(("TM", "EM", "GR"), "share")
+    legend: Mapping[str, str] = {
+        "TM": "type match",
+        "EM": "exact match",
+        "GR": "grounding: right places, of the steps that have one",
+    }
     source = SOURCE
     leaves_out = LEAVES_OUT
 
