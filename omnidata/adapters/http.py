@@ -31,6 +31,7 @@ _BAD_KEY = ("API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key")
 _NO_CREDIT = ("insufficient_quota", "billing_not_active", "credit balance is too low")
 _DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d+)?)s"')
 _EXCERPT = 300
+_CUT = "Not enough data"  # how aiohttp begins what it says of a body that ends too early
 _ENDLESS = re.compile(r"\d{1000}")  # a whole number that Python refuses to convert
 _WHOLE = frozenset({200, 201, 203, 204})
 
@@ -170,7 +171,7 @@ def doubled(body: str) -> str:
     Examples:
         >>> doubled('{"choices": [{"finish_reason": "length", "finish_reason": "stop"}]}')
         'finish_reason'
-        >>> doubled('{"usage": {"n": 1, "n": 2}, "text": "a", "text": "a"}')
+        >>> doubled('{"usage": {"n": 1, "n": 2}, "usage": {}, "text": "a", "text": "a"}')
         ''
     """
     try:
@@ -187,7 +188,7 @@ def _told_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         inner = next((each.key for each in held if isinstance(each, _Doubled)), "")
         if inner and key not in _ACCOUNTING:
             break
-        if len(made) < len(pairs) and made[key] != value:
+        if len(made) < len(pairs) and made[key] != value and key not in _ACCOUNTING:
             inner = key
             break
     else:
@@ -291,9 +292,13 @@ class BoundedResponse(aiohttp.ClientResponse):
             body = await self._up_to(MAX_ANSWER_BYTES)
             if len(body) > MAX_ANSWER_BYTES:
                 raise too_long(address(self.url))
-            self._body = self.key.redact_bytes(body)
-            text_of(self._body, address(self.url))
+            text = text_of(self.key.redact_bytes(body), address(self.url))
+            self._body = text.encode()  # without a mark at its beginning
         return await super().read()
+
+    def get_encoding(self) -> str:
+        """UTF-8, whatever the head says: JSON has no other (RFC 8259, 8.1), and `read` looked."""
+        return "utf-8"
 
     async def begin(self) -> str:
         """The first `MAX_ERROR_BYTES` of the body as text; the rest is given up.
@@ -465,6 +470,13 @@ def broken(error: BaseException, where: str) -> CallError:
     for link in links:
         if isinstance(link, aiohttp.ClientResponseError | HttpProcessingError):
             said = " ".join(str(link.message).split())[:_EXCERPT]
+            if said.startswith(_CUT):
+                return CallError(
+                    f"the connection broke before the whole answer had come: {said}",
+                    where=where,
+                    expected="an answer of the length that its head says",
+                    remedy="check that the server, and any proxy before it, stays up",
+                )
             return CallError(
                 f"what the server sends is not HTTP: {said}",
                 where=where,

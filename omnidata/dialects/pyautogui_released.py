@@ -296,6 +296,8 @@ _POINTED: Final[dict[str, tuple[str, ...]]] = {
     "moveTo": ("x", "y", "duration", "tween", "pause"),
     "dragTo": ("x", "y", "duration", "button", "mouseDownUp", "pause"),
 }
+_ADDRESS: Final = re.compile(" object at 0x[0-9a-fA-F]+")
+"""What Python says of an object without a text of its own: where it lies in memory."""
 _FAILS: Final = (ValueError, TypeError, OverflowError, RecursionError, MemoryError)
 
 
@@ -337,7 +339,8 @@ def read_kimi(text: str, fed: Screen) -> tuple[Action, ...]:
     try:
         code = projected(block, fed) if min(fed) > 0 else block
     except _FAILS as error:
-        raise UnreadError(f"the released parser fails: {error}") from None
+        why = _ADDRESS.sub("", str(error))  # equal answers have equal reasons
+        raise UnreadError(f"the released parser fails: {why}") from None
     return _run(code, fed)
 
 

@@ -200,3 +200,35 @@ def test_what_is_no_http_is_called_so(spec: str, response: bytes) -> None:
         assert "held the key" not in said
         assert KEY not in said
         assert "what the server sends is not HTTP" in said or "payload is not completed" in said
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{}",
+    ],
+)
+@pytest.mark.parametrize("spec", SPECS)
+def test_an_answer_that_was_cut_is_no_fault_of_the_address(spec: str, response: bytes) -> None:
+    async def cut(writer: asyncio.StreamWriter, _: bytes) -> None:
+        await once(writer, response)
+        writer.close()
+
+    found, _ = asyncio.run(ask_each(spec, cut))
+    for said in found:
+        assert "the connection broke before the whole answer had come" in said
+        assert "not HTTP" not in said
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1", "utf-16", "none-such"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("spec", SPECS)
+def test_json_is_read_as_utf_8_whatever_its_head_says(spec: str, mark: bytes, charset: str) -> None:
+    async def recode(writer: asyncio.StreamWriter, response: bytes) -> None:
+        content = mark + response.partition(b"\r\n\r\n")[2].replace(b"question", "点击 Ü".encode())
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset={charset}\r\n"
+        await once(writer, f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
+
+    found, _ = asyncio.run(ask_each(spec, recode))
+    assert found == [f"点击 Ü {number}" for number in range(STEPS)]

@@ -242,6 +242,14 @@ def test_plug_ins_and_questions_are_read() -> None:
     assert (answer.status, answer.text) == ("success", "42")
 
 
+@pytest.mark.parametrize("call", ["pyautogui.click(x, 0.5)", "pyautogui.click(0.5, [y])"])
+def test_why_kimis_answer_is_unread_is_the_same_in_every_process(call: str) -> None:
+    text = f"## Action:\nTap.\n## Code:\n```python\n{call}\n```"
+    with pytest.raises(UnreadError, match="the released parser fails") as found:
+        read("kimi", text, rules="strict")
+    assert "0x" not in str(found.value)
+
+
 def test_the_last_block_of_kimis_counts() -> None:
     text = "```python\npyautogui.press('a')\n```\nor\n```python\npyautogui.click(0.1, 0.2)\n```"
     assert shown("kimi", text) == "TAP"
