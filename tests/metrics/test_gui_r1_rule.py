@@ -91,5 +91,5 @@ def test_each_figure_is_over_the_steps_that_it_is_about(tmp_path: Path) -> None:
     assert found["overall"] == {"TM": pytest.approx(3 / 6), "EM": pytest.approx(1 / 3), "GR": 0.5}
     # The script's totals leave out going back, of which no type is right, and texts without a hit.
     assert found["released"] == {"TM": pytest.approx(3 / 4), "EM": 0.5, "GR": 0.5}
-    told = ("--dialect", "gui-r1", "--profile", "all")
-    assert "GR: grounding" in omnidata("score", "androidcontrol", data, answers, *told).stderr
+    every = ("--dialect", "gui-r1", "--profile", "all")
+    assert "GR: grounding" in omnidata("score", "androidcontrol", data, answers, *every).stderr
