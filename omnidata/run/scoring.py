@@ -38,7 +38,7 @@ from omnidata.run.histories import PatchedRollouts, patches_of
 from omnidata.run.judging import Chunks, Job, Judge, judged
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
-from omnidata.tasks.explaining import deciding, standing
+from omnidata.tasks.explaining import deciding
 from omnidata.tasks.profiles import Scored
 from omnidata.types import (
     CAUSES,
@@ -95,7 +95,13 @@ def get_profile(task: Task, name: str | None) -> Profile:
 
 def has_usable_target(profile: Profile, steps: Iterable[Step]) -> bool:
     """Whether there is a step on which the profile passes a verdict, whatever the answer is."""
-    return any(standing(profile, profile.failed(step, "missing")) != "unjudged" for step in steps)
+    return any(_is_judged(profile, profile.failed(step, "missing").values) for step in steps)
+
+
+def _is_judged(profile: Profile, values: Sequence[bool | float | None]) -> bool:
+    """Whether a verdict counts: some profiles judge steps by their first value that no more has."""
+    named = dict(zip(profile.values, values, strict=True))
+    return values[0] is not None or deciding(named) is not None
 
 
 def score(
@@ -334,10 +340,7 @@ class _Columns:
         results: Mapping[str, Any],
     ) -> Iterator[Reason]:
         """Why most of the score is lost or wrong."""
-        known = [
-            deciding(dict(zip(profile.values, values, strict=True))) is not None
-            for _, values in self.judge.kinds
-        ]
+        known = [_is_judged(profile, values) for _, values in self.judge.kinds]
         judged = np.array(known, np.bool_)[self.column]
         yield from lost_steps(source, self.steps, judged)
         places, wrong = results.get("places", {}), sum(results["causes"]["overall"].values())
