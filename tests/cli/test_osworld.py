@@ -303,7 +303,7 @@ def test_a_list_that_the_user_names_says_the_tasks(tmp_path: Path) -> None:
         (tmp_path / "none", "no such file"),
         (listed(tmp_path / "other", {"os": ["x"]}), "one of the listed"),
         (listed(tmp_path / "odd", {"os": "x"}), "no list of tasks"),
-        (listed(tmp_path / "null", {"os": ["x", None]}), "no list of tasks"),
+        (listed(tmp_path / "null", {"os": ["x", ""]}), "no list of tasks"),
         (listed(tmp_path / "empty", {}), "has no task"),
     ):
         told = omnidata("score", "osworld", tree, "-T", f"examples={value}", code=2).stderr

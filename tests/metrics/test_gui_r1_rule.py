@@ -91,5 +91,18 @@ def test_each_figure_is_over_the_steps_that_it_is_about(tmp_path: Path) -> None:
     assert found["overall"] == {"TM": pytest.approx(3 / 6), "EM": pytest.approx(1 / 3), "GR": 0.5}
     # The script's totals leave out going back, of which no type is right, and texts without a hit.
     assert found["released"] == {"TM": pytest.approx(3 / 4), "EM": 0.5, "GR": 0.5}
-    told = ("--dialect", "gui-r1", "--profile", "all")
-    assert "GR: grounding" in omnidata("score", "androidcontrol", data, answers, *told).stderr
+    every = ("--dialect", "gui-r1", "--profile", "all")
+    assert "GR: grounding" in omnidata("score", "androidcontrol", data, answers, *every).stderr
+
+
+def test_steps_without_place_or_text_are_judged_by_their_type(tmp_path: Path) -> None:
+    data = lines(tmp_path / "rows.jsonl", graded("press_back"), graded("press_back"))
+    said = [answer("press_back"), answer("wait")]
+    rows = [{"sample_id": f"rows/{n}", "output": text} for n, text in enumerate(said)]
+    answers = write_lines(tmp_path / "answers.jsonl", rows)
+    told = ("--dialect", "gui-r1", "--profile", "gui-r1")
+    found = as_json(omnidata("score", "androidcontrol", data, answers, *told, "--json"))
+    assert found["overall"] == {"TM": 0.5, "EM": None, "GR": None}
+    assert "headline" not in found
+    asked = ("--model", "baseline:majority", "--profile", "gui-r1", "--out", tmp_path / "run")
+    omnidata("evaluate", "androidcontrol", data, *asked)

@@ -164,7 +164,8 @@ def test_an_older_checkpoint_is_a_pair_with_the_names_of_what_is_done(tmp_path: 
 
 
 def test_what_a_checkpoint_holds_beside_episodes_is_found(tmp_path: Path) -> None:
-    checkpoint(tmp_path, episode("A", np.array(1.0)), episode("B", [1]), episode("C", 1.0))
+    odd: list[Any] = [np.array(1.0), [1], 1.0]
+    checkpoint(tmp_path, *(episode(task, own) for task, own in zip("ABC", odd, strict=True)))
     (tmp_path / "other.pkl").write_bytes(pickle.dumps({"weights": [1.0]}))
     (tmp_path / "list.pkl").write_bytes(pickle.dumps([1, "a"]))
     source = get_task("androidworld").load(tmp_path)
