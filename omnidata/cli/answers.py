@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from omnidata.errors import RunError, UsageError
+from omnidata.errors import RunError, UnansweredError, UsageError, counted
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
@@ -200,8 +200,24 @@ def _run(task: str, data: Path, folder: Path) -> Answers:
 def read_counted(
     answers: Answers, source: LoadedDataset, task: Task, bad: BadLines
 ) -> Iterator[Prediction]:
-    """The answers that count: where bad lines are left out, none to a step that has several."""
+    """The answers that count: where bad lines are left out, none to a step that has several.
+
+    Raises:
+        UnansweredError: behind the last answer; each of them is null, as where a server died.
+    """
     from omnidata.run.answer_files import without_repeated
 
     read = partial(answers.read, source, task)
-    return without_repeated(read, bad, answers.lines) if bad.skip else read(bad)
+    count = nulls = 0
+    for answer in without_repeated(read, bad, answers.lines) if bad.skip else read(bad):
+        count += 1
+        nulls += answer.delivery == "ok" and answer.output is None
+        yield answer
+    if count and nulls == count:
+        verb = "is" if nulls == 1 else "are"
+        raise UnansweredError(
+            f"nothing was answered: {counted(nulls, 'output')} {verb} null",
+            where=str(answers.lines),
+            expected="an answer to one step at least: without any there is no score",
+            remedy="run the model again, or name the file that its answers are in",
+        )

@@ -276,7 +276,7 @@ class _Columns:
     ) -> Iterator[tuple[int, Prediction | None]]:
         """The number of each step with its answer, in their order; then of those without one."""
         unknown: list[str] = []
-        answered, nulls = False, 0
+        answered = False
         for answer in answers:
             number = self.places.get(answer.sample_id)
             if number is None:
@@ -290,15 +290,13 @@ class _Columns:
                 continue
             self.verdicts[number] = _SENT
             self.kept.add(number, answer)
-            is_null = answer.delivery == "ok" and answer.output is None
-            nulls += is_null
-            answered = answered or not (is_null or answer.delivery in TRANSIENT)
+            answered = answered or answer.delivery not in TRANSIENT
             yield number, answer
         if unknown:
             self.bad.add(self._unknown(), len(unknown), [*map(self._place, unknown[:_TOLD])])
         self.bad.check()
         if not answered:
-            raise self._unanswered(nulls)
+            raise self._unanswered()
         for missing in np.flatnonzero(self.column == _NONE).tolist():
             yield missing, None
 
@@ -309,11 +307,9 @@ class _Columns:
             remedy="score against the data that the predictions were made on",
         )
 
-    def _unanswered(self, nulls: int) -> UnansweredError:
-        failed = len(self.verdicts) - int((self.column == _NONE).sum()) - nulls
-        found = [f"{counted(failed, 'request')} failed"] * (failed > 0)
-        found += [f"{counted(nulls, 'output')} {'is' if nulls == 1 else 'are'} null"] * (nulls > 0)
-        why = " and ".join(found) or "there is no answer"
+    def _unanswered(self) -> UnansweredError:
+        failed = len(self.verdicts) - int((self.column == _NONE).sum())
+        why = f"{counted(failed, 'request')} failed" if failed else "there is no answer"
         return UnansweredError(
             f"none of {counted(len(self.steps), 'step')} was answered: {why}",
             where=str(self.origin or self.judge.profile.name),

@@ -101,7 +101,7 @@ def test_nulls_alone_have_no_score(data: Path, answers: list[Line], tmp_path: Pa
     nulls = [{**line, "output": None} for line in answers]
     path = write_lines(tmp_path / "answers.jsonl", nulls)
     told = omnidata("score", "androidcontrol", data, path, code=1).stderr
-    assert "none of 6 steps was answered: 6 outputs are null" in told
+    assert "nothing was answered: 6 outputs are null" in told
     write_lines(path, [answers[0], *nulls[1:]])
     found = as_json(omnidata("score", "androidcontrol", data, path, "--json"))
     assert found["outcomes"] == {"ok": 1, "unparsed": 5}
