@@ -213,7 +213,7 @@ class _Machine:
                 raise ValueError(f"it is too large: more than {MOST_TEXT:,} letters")
         return value
 
-    def _marked(self) -> list[Any]:
+    def _pop_mark(self) -> list[Any]:
         """What came since the last mark."""
         items, self._stack = self._stack, self._marks.pop()
         return items
@@ -226,24 +226,24 @@ class _Machine:
         if self._stack:
             self._stack.pop()
         else:
-            self._marked()
+            self._pop_mark()
 
     def pop_mark(self, _: Any) -> None:
-        self._marked()
+        self._pop_mark()
 
     def dup(self, _: Any) -> None:
         self._stack.append(self._stack[-1])
 
     def make_list(self, _: Any) -> None:
-        items = self._marked()
+        items = self._pop_mark()
         self._stack.append(items)
 
     def make_tuple(self, _: Any) -> None:
-        items = self._marked()
+        items = self._pop_mark()
         self._stack.append(tuple(items))
 
     def make_dict(self, _: Any) -> None:
-        items = self._marked()
+        items = self._pop_mark()
         self._stack.append(_entries(items))
 
     def append(self, _: Any) -> None:
@@ -251,7 +251,7 @@ class _Machine:
         self._extend([value])
 
     def appends(self, _: Any) -> None:
-        items = self._marked()
+        items = self._pop_mark()
         self._extend(items)
 
     def _extend(self, items: list[Any]) -> None:
@@ -265,7 +265,7 @@ class _Machine:
         self._update([key, value])
 
     def set_items(self, _: Any) -> None:
-        items = self._marked()
+        items = self._pop_mark()
         self._update(items)
 
     def _update(self, items: list[Any]) -> None:

@@ -90,7 +90,7 @@ def picture_info(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> PictureIn
     Raises:
         MediaError: the file is missing, is no image, has too many pixels, or is a PNG that was cut.
     """
-    with _opened(ref, budget) as picture:
+    with _open_stored(ref, budget) as picture:
         name = (picture.stored.format or "").lower()
         return PictureInfo(name, picture.size, picture.turn is not None)
 
@@ -101,7 +101,7 @@ def image_size(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Screen:
     Raises:
         MediaError: as `picture_info`.
     """
-    with _opened(ref, budget) as picture:
+    with _open_stored(ref, budget) as picture:
         return picture.size
 
 
@@ -119,7 +119,7 @@ def image(ref: MediaRef, *, size: Screen | None = None, budget: Budget = DEFAULT
     """
     import numpy as np
 
-    with _opened(ref, budget) as picture:
+    with _open_stored(ref, budget) as picture:
         screen = picture.size
         rgb = picture.decode()
         if size is None or size == screen:
@@ -145,6 +145,6 @@ def _padded(rgb: Image, size: Screen, placement: Placement) -> Image:
 
 
 @contextmanager
-def _opened(ref: MediaRef, budget: Budget) -> Iterator[OpenPicture]:
+def _open_stored(ref: MediaRef, budget: Budget) -> Iterator[OpenPicture]:
     with open_picture(stored(ref, budget=budget), ref, budget) as picture:
         yield picture

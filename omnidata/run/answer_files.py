@@ -108,11 +108,11 @@ class BadLines:
             head = "" if first.count == 1 else f"{counted(first.count, 'line')}: "
             what, where = head + first.what, self._places(first)
         else:
-            what, where = "\n    ".join(self._listed()), str(self._path)
+            what, where = "\n    ".join(self._list_reasons()), str(self._path)
         expected = first.error.expected
         raise PredictionError(what, where=where, expected=expected, remedy=remedy.lstrip("; "))
 
-    def _listed(self) -> list[str]:
+    def _list_reasons(self) -> list[str]:
         reasons = [*self._reasons.values()]
         lines = [f"{counted(self.count, 'line')} cannot be scored:"]
         lines += [f"{self._places(one, short=True)}: {one.what}" for one in reasons]
@@ -133,7 +133,7 @@ class BadLines:
 
     def summary(self) -> list[str]:
         """What was left out and why, a line for each reason; empty where nothing was."""
-        return self._listed() if self._reasons else []
+        return self._list_reasons() if self._reasons else []
 
 
 def answer_rows(path: Path, expected: str) -> Iterator[Line]:
@@ -404,7 +404,7 @@ def fed_receipt(row: Mapping[str, Any], where: str) -> dict[str, Any]:
         original = [*size_columns(row)]
     screen = None if original is None else _size(original, _ORIGINAL, where)
     scale = None if row.get(_SCALE) is None else _factors(row[_SCALE], where)
-    scaled = _scaled(screen, scale) if screen and scale else None
+    scaled = _scale_size(screen, scale) if screen and scale else None
     size = scaled if row.get(_SIZE) is None else _size(row[_SIZE], _SIZE, where)
     if size is None:
         raise _unsized("scale alone does not say how large the picture was", where)
@@ -412,7 +412,7 @@ def fed_receipt(row: Mapping[str, Any], where: str) -> dict[str, Any]:
         screen
         and scale
         and scaled
-        and not (_are_near(size, scaled) or _are_near(_scaled(size, scale), screen))
+        and not (_are_near(size, scaled) or _are_near(_scale_size(size, scale), screen))
     ):
         raise _unsized(f"image_size is {size}, and scale of original_size makes {scaled}", where)
     part = {"role": "screenshot", "kind": "image", "width": size[0], "height": size[1]}
@@ -434,7 +434,7 @@ def _factors(value: Any, where: str) -> Sequence[float]:
     return pair
 
 
-def _scaled(size: Sequence[int], scale: Sequence[float]) -> list[int]:
+def _scale_size(size: Sequence[int], scale: Sequence[float]) -> list[int]:
     return [max(1, round(side * factor)) for side, factor in zip(size, scale, strict=True)]
 
 

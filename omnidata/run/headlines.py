@@ -118,10 +118,10 @@ class Reason:
 
 def lines_of(results: Mapping[str, Any]) -> list[str]:
     """The reasons of results in sentences, each with its fix; none where the score stands."""
-    return [" ".join(filter(None, (f"{one['what']}.", one["fix"]))) for one in _held(results)]
+    return [" ".join(filter(None, (f"{one['what']}.", one["fix"]))) for one in _reasons_of(results)]
 
 
-def _held(results: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
+def _reasons_of(results: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
     found: Sequence[Mapping[str, str]] = results.get("headline", ())
     return found
 

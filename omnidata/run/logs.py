@@ -101,7 +101,7 @@ def own_answers(steps: Sequence[Step], bad: BadLines, *, fed: bool) -> Iterator[
     found = False
     for step in steps:
         row: dict[str, Any] = {name: values[0] for name, values in leaves(step.source).items()}
-        row |= _stated(step.source)
+        row |= _answers_of(step.source)
         try:
             named = answer_column(row, step.sample_id)
             receipt = row_receipt(row, step.sample_id) if fed else {}
@@ -120,14 +120,14 @@ def own_answers(steps: Sequence[Step], bad: BadLines, *, fed: bool) -> Iterator[
         )
 
 
-def _stated(row: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
+def _answers_of(row: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
     """The answers of a row, which may be empty texts and objects, as leaves never are."""
     found: dict[str, Any] = {}
     for name, value in row.items():
         if name in ANSWERS:
             found |= {} if value is None else {name: value}
         elif isinstance(value, Mapping) and depth < _DEEPEST:
-            found = _stated(value, depth + 1) | found
+            found = _answers_of(value, depth + 1) | found
     return found
 
 

@@ -389,7 +389,7 @@ class Benchmark:
         """
         return "content"
 
-    def fed(self, step: Step) -> Screen | None:
+    def fed_size(self, step: Step) -> Screen | None:
         """Width and height in pixels in which the row says that its picture was fed to a model.
 
         They count for an answer in pixels without a receipt. By default rows do not say it.

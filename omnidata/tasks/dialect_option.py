@@ -525,7 +525,7 @@ class InDialect:
         pixels = "px" in (self.dialect.frame.space, self._space or "px")
         if not pixels or min(step.screen) < 1 or shown(receipt, where=step.sample_id):
             return receipt
-        told, frame = cast("Benchmark", self.task).fed(step), self.dialect.frame
+        told, frame = cast("Benchmark", self.task).fed_size(step), self.dialect.frame
         resized = frame.factor > 1 and told is not None and not any(n % frame.factor for n in told)
         width, height = told if told and resized else self._fed(step.screen)
         line = {"role": "screenshot", "width": width, "height": height}

@@ -322,7 +322,7 @@ def export(
     if preferences:
         chosen = Choosing(task, source, preferences, options).choose(steps)
         steps = chosen.steps
-    whole, task = task, _told(task, options)
+    whole, task = task, _reword(task, options)
     needed, kinds = _needed(task, steps, options)
     frames = options.frames if options.video == "frames" else None
     settings = {
@@ -396,11 +396,11 @@ def export(
     return Exported(report, findings)
 
 
-def _told(task: Task, options: Options) -> Task:
-    """As `Options.told`, for a task with a run's histories too."""
+def _reword(task: Task, options: Options) -> Task:
+    """As `Options.reword`, for a task with a run's histories too."""
     if isinstance(task, WithHistories):
-        return cast("Task", replace(task, task=options.told(task.task)))
-    return options.told(task)
+        return cast("Task", replace(task, task=options.reword(task.task)))
+    return options.reword(task)
 
 
 def _needed(
@@ -546,7 +546,7 @@ def _deaf(
             continue
         if level == CRITICAL:
             critical.append(step.sample_id)
-        elif options.drop_audio and "audio" in _shown(whole, step):
+        elif options.drop_audio and "audio" in _modalities_of(whole, step):
             unlabelled += 1
         else:
             continue
@@ -579,10 +579,10 @@ def _lacks(task: Task, step: Step, options: Options) -> set[Modality]:
     if "modalities" not in task.options and not options.drop_audio:
         return set()  # what the prompts of other benchmarks leave out, they always do
     own = {ref.kind for ref in step.media.values() if ref} - {"image"}
-    return own - (_shown(task, step) & options.capabilities.accepts) if own else set()
+    return own - (_modalities_of(task, step) & options.capabilities.accepts) if own else set()
 
 
-def _shown(task: Task, step: Step) -> set[Modality]:
+def _modalities_of(task: Task, step: Step) -> set[Modality]:
     """The kinds of media in a prompt; none where it cannot be made, so that there is no row."""
     try:
         turns = task.prompt(step)

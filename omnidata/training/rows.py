@@ -105,7 +105,7 @@ class Options:
             degrade=self.drop_audio,
         )
 
-    def told(self, task: Task) -> Task:
+    def reword(self, task: Task) -> Task:
         """The task with prompts that speak of no sound where that is left out.
 
         Benchmarks whose prompts name the media have the option `modalities`; a task that is in no

@@ -122,7 +122,7 @@ class TrainerLog:
         folder = rows if rows.is_dir() else rows.parent
         report = json_file(folder / REPORT, WHOLE) if (folder / REPORT).is_file() else None
         self.report: Mapping[str, Any] = report if isinstance(report, dict) else {}
-        self.rows = self._chosen(rows)
+        self.rows = self._find_rows(rows)
         if path.exists() and self.rows.samefile(path):
             raise UsageError(
                 "these are the rows themselves, whose answers are the right ones",
@@ -171,7 +171,7 @@ class TrainerLog:
         if self._columns.sample_id:
             rows = self._read_rows(self.rows)
             receipts = {row.sample_id: _receipt_of(row.own) for row in rows}
-            for found in sift(self._lines(), self._named, bad):
+            for found in sift(self._lines(), self._answer_by_id, bad):
                 found.receipt = dict(receipts.get(found.sample_id, {}))
                 yield found
             return
@@ -188,7 +188,7 @@ class TrainerLog:
 
     # Which rows the predictions are of.
 
-    def _chosen(self, rows: Path) -> Path:
+    def _find_rows(self, rows: Path) -> Path:
         if not rows.is_dir():
             self._check(rows)
             return rows
@@ -256,7 +256,7 @@ class TrainerLog:
             if line is None or row is None or not isinstance(line.row, dict):
                 continue
             self._check_label(line, row)
-            if not row.is_prompt_of(*_said(line.row)) and looked < _FOUND:
+            if not row.is_prompt_of(*_prompt_of(line.row)) and looked < _FOUND:
                 looked += 1
                 self._check_prompt(line, row, rows)
         if lines != places:
@@ -284,7 +284,7 @@ class TrainerLog:
 
     def _check_prompt(self, line: Line, row: _Row, rows: Path) -> None:
         """Refuse a prompt that is another row's; one of no row was cut or written otherwise."""
-        said = _said(line.row)
+        said = _prompt_of(line.row)
         for other in self._read_rows(rows):
             differs = other.texts != row.texts or other.media != row.media
             if differs and other.is_prompt_of(*said):
@@ -311,13 +311,13 @@ class TrainerLog:
         if self._columns.answer not in row:
             what, remedy = f"there is no {self._columns.answer}", form_of(row)
             raise PredictionError(what, where=line.where, expected=expected, remedy=remedy)
-        text = _spoken(row[self._columns.answer])
+        text = _text_of(row[self._columns.answer])
         if not isinstance(text, str | None):
             what = f"{self._columns.answer} is {kind_of(text)}, not a text"
             raise PredictionError(what, where=line.where, expected=expected)
         return text
 
-    def _named(self, line: Line) -> Prediction:
+    def _answer_by_id(self, line: Line) -> Prediction:
         text, name = self._answer(line), self._columns.sample_id
         sample_id = line.row.get(name)
         if not isinstance(sample_id, str):
@@ -396,12 +396,12 @@ def _turns(row: Mapping[str, Any]) -> list[tuple[str, str]]:
                     str(turn.get("from")), turn.get("role")
                 )
                 found.append(
-                    (str(role), str(_spoken(turn.get("value", turn.get("content"))) or ""))
+                    (str(role), str(_text_of(turn.get("value", turn.get("content"))) or ""))
                 )
     return found
 
 
-def _spoken(content: Any) -> Any:
+def _text_of(content: Any) -> Any:
     """A text, of which a conversation may be made; anything else as it is."""
     if isinstance(content, list) and content and all(isinstance(each, dict) for each in content):
         parts = [each.get("text", each.get("content")) for each in content]
@@ -418,7 +418,7 @@ def _media(row: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _said(row: Mapping[str, Any]) -> tuple[str | None, Sequence[str] | None]:
+def _prompt_of(row: Mapping[str, Any]) -> tuple[str | None, Sequence[str] | None]:
     """The prompt of a prediction without blanks, and its media; None where it does not say."""
     prompt = row.get("prompt", row.get("query"))
     if isinstance(row.get("messages"), list) and row["messages"]:

@@ -171,7 +171,7 @@ def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {
             where=str(run.path),
             expected=f"scores by {', '.join(run.benchmark.profiles)}",
         )
-    task, source, note = _asked(run, local(place), files)
+    task, source, note = _load_asked(run, local(place), files)
     steps = source.steps
     if run.settings:
         steps = recorded_steps(run.settings, source, run.path)
@@ -204,7 +204,7 @@ def open_data(task: Task, data: Path) -> Book:
     return Book(task, source, source.steps)
 
 
-def _asked(run: Run, data: Path, files: Mapping[str, str]) -> tuple[Task, LoadedDataset, str]:
+def _load_asked(run: Run, data: Path, files: Mapping[str, str]) -> tuple[Task, LoadedDataset, str]:
     """The task as the model was asked, and its data; and what to know of prompts made of them.
 
     Some options change steps when they are loaded. Folders that the user names may lack something.

@@ -76,7 +76,7 @@ def test_without_its_own_size_a_row_has_that_of_the_fed_picture(tmp_path: Path) 
     source = load("screenspot", tmp_path)
     assert [step.screen for step in source.steps] == [(2548, 1428), (5096, 2856)]
     assert [found.code for found in source.findings] == ["size-fed"]
-    assert cast("ScreenSpot", get_task("screenspot")).fed(source.steps[0]) == (2548, 1428)
+    assert cast("ScreenSpot", get_task("screenspot")).fed_size(source.steps[0]) == (2548, 1428)
 
 
 def test_gui_r1s_parquet_has_the_picture_inside(tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], int, lis
             outside.append((event, start))
         over = max(over, end)
     _check(spans, log, cut, seconds)
-    findings += _held(spans, recording)
+    findings += _report_held_frames(spans, recording)
     findings += _outside(outside, seconds)
     return spans, len(events) - len(spans) - len(outside), findings
 
@@ -223,7 +223,7 @@ def _until(events: Sequence[Event], recording: Recording, cut: Cut) -> float:
     return max(recording.seconds, seconds)
 
 
-def _held(spans: Sequence[Span], recording: Recording) -> Iterator[Finding]:
+def _report_held_frames(spans: Sequence[Span], recording: Recording) -> Iterator[Finding]:
     """The finding that says for how many steps the last frame was held."""
     held = [span for span in spans if span.start_s > recording.seconds]
     if held:

@@ -143,7 +143,7 @@ class RolloutScorer(OfflineScorer):
         if strict:
             refuse_findings(findings, data)
         return [
-            _scored(agent, tried, profile, suite, data)
+            _score_agent(agent, tried, profile, suite, data)
             for agent in sorted({key[0] for key in known})
         ], findings
 
@@ -305,7 +305,7 @@ def _too_many(known: Mapping[Key, _Tried], suite: Suite, profile: str) -> Iterat
             )
 
 
-def _scored(
+def _score_agent(
     agent: str, tried: Mapping[Key, _Tried], profile: str, suite: Suite, data: Path
 ) -> Scored:
     """One agent's results, and a line for each of its examples."""

@@ -495,7 +495,7 @@ class PhoneTask(Benchmark):
         """The same of dialects that keep the words of the benchmark's labels."""
         return self.said_sense or self.labels
 
-    def fed(self, step: Step) -> Screen | None:
+    def fed_size(self, step: Step) -> Screen | None:
         """The size in which the row says that its picture was fed to a model."""
         row = step.source.get(ROW)
         return fed_size(row) if isinstance(row, Mapping) else None

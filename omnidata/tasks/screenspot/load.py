@@ -325,7 +325,7 @@ class _Reader:
         shot, screen = self._picture(line, place)
         targets = self._targets(row, boxes, screen, place)
         if screen == UNKNOWN and "gt_bbox" in row:
-            screen = self._fed(row, name)
+            screen = self._fed_size(row, name)
         return Step(
             sample_id=name,
             episode_id=name,
@@ -346,7 +346,7 @@ class _Reader:
             },
         )
 
-    def _fed(self, row: Row, name: str) -> Screen:
+    def _fed_size(self, row: Row, name: str) -> Screen:
         """The size that a row of GUI-R1's tells; a box may exceed that of the picture as fed."""
         if before := size_before_feeding(row):
             return before

@@ -337,7 +337,7 @@ class ScreenSpot(Benchmark):
             return ()
         return (Action("tap", boxes),)
 
-    def fed(self, step: Step) -> Screen | None:
+    def fed_size(self, step: Step) -> Screen | None:
         """The size in which GUI-R1's rows say that the picture was fed."""
         return fed_size(step.source["row"])
 
