@@ -27,7 +27,7 @@ from omnidata.media.paths import (
     linkable,
     place,
     resolve,
-    spelled,
+    spelling_on_disk,
     unread_zip,
 )
 from omnidata.media.picture import Picture, PictureInfo, Placement, image, image_size, picture_info
@@ -84,7 +84,7 @@ __all__ = [
     "resized",
     "resolve",
     "samples",
-    "spelled",
+    "spelling_on_disk",
     "stated_seconds",
     "stored",
     "unread_zip",

@@ -75,7 +75,7 @@ def around(ref: MediaRef, cell: ParquetLocation | ByteRange | VideoSegment) -> M
     return MediaRef(kind, ref.root, cell.shard, within=ref.within)
 
 
-def spelled(root: Path, name: str) -> Path:
+def spelling_on_disk(root: Path, name: str) -> Path:
     """The path of a medium as the disk spells it, whether or not there is a file.
 
     A name with accents has two spellings in Unicode: macOS's tools write the letters apart (NFD),
@@ -109,7 +109,7 @@ def linkable(ref: MediaRef) -> Path | None:
     if ref.inline is not None or ref.cell is not None or changed or unsafe(ref.path):
         return None
     try:
-        found = spelled(ref.root, ref.path)
+        found = spelling_on_disk(ref.root, ref.path)
         if mirror.is_mirrored(found):
             return None
         path, root = real(found), real(ref.root)
@@ -121,7 +121,7 @@ def linkable(ref: MediaRef) -> Path | None:
 
 def is_mirrored(ref: MediaRef) -> bool:
     """Whether the file of a medium stands for an object on a store, and may be empty as yet."""
-    return mirror.is_mirrored(spelled(ref.root, ref.path))
+    return mirror.is_mirrored(spelling_on_disk(ref.root, ref.path))
 
 
 def closed(ref: MediaRef) -> bool:
@@ -159,7 +159,7 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
     path = ref.root / ref.path
     if reason := unsafe(ref.path):
         raise _refused(reason, path, budget)
-    path = spelled(ref.root, ref.path)
+    path = spelling_on_disk(ref.root, ref.path)
     try:
         found = check_file(path, budget.max_bytes, within=_within(ref))
     except FileError as error:

@@ -27,7 +27,7 @@ from omnidata.loaders.instructions import Language
 from omnidata.loaders.row_files import read_rows
 from omnidata.loaders.rows import canonical
 from omnidata.loaders.spill import Grouped, NamedRows
-from omnidata.media import spelled, unsafe
+from omnidata.media import spelling_on_disk, unsafe
 
 Row = Mapping[str, Any]
 Note = Callable[[Finding], None]
@@ -233,7 +233,7 @@ def _media_root(steps: Path, rows: Sequence[Row]) -> Path:
     candidates = [folder / "benchmark", folder / "media", folder]
     named = [p for row in rows if isinstance(p := row.get("image_path"), str) and not unsafe(p)]
     for candidate in candidates:
-        if any(_exists(spelled(candidate, path)) for path in named):
+        if any(_exists(spelling_on_disk(candidate, path)) for path in named):
             return candidate
     return next((candidate for candidate in candidates if candidate.is_dir()), folder)
 
