@@ -187,7 +187,7 @@ def _size_and_time(ref: MediaRef) -> tuple[int, int]:
     holder = _holder(ref)
     if media.unsafe(holder.path):
         media.resolve(holder)  # says why it may not be followed
-    found = media.spelled(holder.root, holder.path).stat()
+    found = media.spelling_on_disk(holder.root, holder.path).stat()
     return found.st_size, found.st_mtime_ns
 
 
