@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import os
 import re
 import shlex
@@ -183,12 +184,32 @@ def test_bars_in_tables_are_shown_as_they_are_typed(pages: dict[Path, Page]) -> 
 
 
 @pytest.mark.parametrize("page", COMPUTED, ids=lambda path: str(path.relative_to(DOCS)))
-def test_what_a_page_computes_is_what_it_says(page: Path) -> None:
+def test_what_a_page_computes_is_what_it_says(
+    page: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "omnidata-demo").mkdir()
+    (tmp_path / "omnidata-demo" / "data").symlink_to(sample)
+    monkeypatch.chdir(tmp_path)
     found = doctest.testfile(
         str(page), module_relative=False, encoding="utf-8", optionflags=doctest.NORMALIZE_WHITESPACE
     )
     assert found.failed == 0
     assert found.attempted > 1
+
+
+def test_the_reference_of_the_run_folder_names_every_field(sample: Path, tmp_path: Path) -> None:
+    import omnidata
+
+    task = omnidata.get_task("omnigui")
+    run = tmp_path / "run"
+    omnidata.evaluate(task, task.load(sample), "baseline:center", run)
+    fields = set[str]()
+    for name in ("run.json", "predictions.jsonl", "scores.jsonl", "results.json"):
+        text = (run / name).read_text(encoding="utf-8")
+        fields |= set(json.loads(text if name.endswith(".json") else text.partition("\n")[0]))
+    page = (DOCS / "run_folder.md").read_text(encoding="utf-8")
+    assert len(fields) > 40
+    assert {field for field in fields if f"`{field}`" not in page} == set()
 
 
 def test_every_metric_has_a_worked_example() -> None:
