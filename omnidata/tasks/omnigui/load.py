@@ -1,6 +1,6 @@
 """OmniGUI as steps, from the paper's tree, the released form, or annotations alone.
 
-Source: OmniGUI, sections 3.1 to 3.3 and Appendix B; `docs/omnigui.md` says where the release
+Source: OmniGUI, sections 3.1 to 3.3 and Appendix B; `docs/benchmarks/omnigui.md` says where the release
 differs.
 """
 
