@@ -102,7 +102,7 @@ def test_the_notebook_runs_where_a_loop_runs_already(capsys: pytest.CaptureFixtu
 def test_every_option_of_the_task_is_documented() -> None:
     from omnidata.tasks import get_task
 
-    text = (ROOT / "docs" / "omnigui.md").read_text("utf-8")
+    text = (ROOT / "docs" / "benchmarks" / "omnigui.md").read_text("utf-8")
     for name, values in get_task("omnigui").allowed.items():
         assert f"`{name}=" in text
         for value in values:

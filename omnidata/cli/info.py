@@ -322,6 +322,12 @@ def _held(task: Task) -> str:
     return task.holds or doc or "a task of another distribution"
 
 
+def _page(task: Task) -> str:
+    """The page of the benchmark; the tasks of one benchmark share a folder and a page."""
+    folder = type(task).__module__.split(".")[2]
+    return f"docs/benchmarks/{folder.replace('_', '-')}.md"
+
+
 def _described(task: Task) -> dict[str, Any]:
     """What can be said of a task without any data; None where only data tell."""
     from omnidata import registry
@@ -338,7 +344,7 @@ def _described(task: Task) -> dict[str, Any]:
         "media": task.roles and dict(task.roles),
         "tags": task.tags and list(task.tags),
         "subsets": ["all", *task.subsets] if task.subsets else None,
-        "docs": f"docs/tasks/{task.name}.md" if registry.is_ours(task.name) else None,
+        "docs": _page(task) if registry.is_ours(task.name) else None,
     }
 
 
