@@ -470,7 +470,7 @@ def _line_of(kind: Sequence[Finding]) -> str:
     more = "; ..." if len(kind) > _PLACES else ""
     several = "e.g. " if any(finding.what != first.what for finding in kind) else ""
     line = f"{first.severity} [{first.code}] {len(kind):,} times: {several}{first.what} "
-    line += f"({places}{more}). Expected: {first.expected}. Remedy: {first.remedy}"
+    line += f"({places}{more}). Expected: {first.expected}. Fix: {first.remedy}"
     return line.replace("\n", "\\n")
 
 

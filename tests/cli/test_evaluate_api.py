@@ -178,7 +178,7 @@ def test_a_damaged_cache_is_an_error_and_nothing_is_asked(sample: Path, tmp_path
         )  # fmt: skip
         assert asked.count == 0
     assert "answers.db: the cache cannot be used" in done.stderr
-    assert "Remedy: remove answers.db" in done.stderr
+    assert "Fix: remove answers.db" in done.stderr
 
 
 def test_steps_asked_with_less_than_their_media_are_counted_and_exit_with_1(

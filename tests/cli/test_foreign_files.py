@@ -462,7 +462,7 @@ def test_a_shard_that_was_not_downloaded_is_to_be_fetched(tmp_path: Path, comman
     spoil(next(folder.rglob("*.parquet")), "pointer")
     code, told = command("validate", "omnigui", folder)
     assert code == 2
-    assert "Remedy: run `git lfs pull`" in told
+    assert "Fix: run `git lfs pull`" in told
 
 
 def test_data_that_are_a_link_are_what_it_leads_to(tmp_path: Path, private: Path) -> None:

@@ -247,7 +247,7 @@ def test_an_error_in_the_right_data_keeps_its_remedy(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "steps.json", [row()])
     data.write_text(data.read_text()[:-1] + ', {"episode_id": }]')
     done = omnidata("info", "omnigui", data, code=2)
-    assert "Remedy: correct the file there, or download it again" in done.stderr
+    assert "Fix: correct the file there, or download it again" in done.stderr
     app = write_app(tmp_path / "TED", [row()])
     (app / "dataset_TED.json").write_text("{}")
     assert "name the file of steps" in omnidata("info", app, code=2).stderr
