@@ -124,7 +124,7 @@ def _tables(
         except variations.NotTracedError as error:
             told.append(
                 f"{runs[0].task}: the {which} left out: {error.what} "
-                f"({error.where}). Expected: {error.expected}. Remedy: {error.remedy}"
+                f"({error.where}). Expected: {error.expected}. Fix: {error.remedy}"
             )
     found += variations.seed_tables(runs)
     axes = [*by, *(["app"] if len(runs) == 1 else [])]

@@ -59,11 +59,6 @@ def test_the_command_prints_tables_flips_and_how_they_were_found(pair: tuple[Pat
         assert words in " ".join(done.stderr.split())
 
 
-def test_the_verb_has_help_with_an_example() -> None:
-    text = " ".join(compared("--help").stdout.split())
-    assert "Example: omnidata compare" in text and "--json" in text and "--format" in text
-
-
 def test_other_runs_exit_with_2_and_a_message(pair: tuple[Path, Path], tmp_path: Path) -> None:
     done = omnidata("compare", pair[0], tmp_path, code=2)
     assert "RunError" in done.stderr and str(tmp_path) in done.stderr

@@ -164,9 +164,9 @@ def test_a_log_without_app_or_instruction_says_what_to_give(
 
 def test_the_help_states_the_defaults() -> None:
     text = omnidata("segment", "--help").stdout
-    assert f"({LEAD_S:g})" in text
-    assert f"({LONGEST_S:g})" in text
-    assert "Example: omnidata segment" in text
+    text = " ".join(text.split())
+    assert f"Default: {LEAD_S:g}." in text
+    assert f"Default: {LONGEST_S:g}." in text
 
 
 def test_a_folder_with_content_is_refused_before_the_work(
@@ -187,7 +187,7 @@ def test_an_out_that_cannot_be_made_is_bad_usage(
     out = outs.get(kind, tmp_path / ("loop" if kind == "loop" else "x" * 250))
     done = omnidata("segment", recording, log, out, code=2)
     assert "no folder can be made there" in done.stderr
-    assert "Remedy: choose another OUT" in done.stderr
+    assert "Fix: choose another OUT" in done.stderr
     assert left_in(tmp_path) == {"log.jsonl", "loop"}
 
 
@@ -198,7 +198,7 @@ def test_a_name_with_a_colon_is_no_url(recording: Path, log: Path, tmp_path: Pat
     copy.write_bytes(recording.read_bytes())
     for named in (path, copy):
         done = omnidata("segment", named, log, tmp_path / "out", code=2)
-        assert "Remedy: give --episode" in done.stderr
+        assert "Fix: give --episode" in done.stderr
     omnidata("segment", copy, log, tmp_path / "out", "--episode", "T1")
 
 
