@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from omnidata.data.convert import publications
+from omnidata.data.card import publications
 from omnidata.errors import DataError, UsageError
 from omnidata.files import SETTINGS, read_file
 from omnidata.loaders.repository import MANIFEST, Manifest, is_repository, read_manifest
