@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from omnidata.data.convert import publications
+from omnidata.data.card import publications
 from omnidata.errors import DataError, UsageError
 from omnidata.files import SETTINGS, read_file
 from omnidata.loaders.repository import MANIFEST, Manifest, is_repository, read_manifest
@@ -130,7 +130,7 @@ def check_licence(folder: Path, *, i_may: bool) -> str:
             "the repository says no licence",
             where=str(folder / README),
             expected="`license:` at its top, by the Hub's name of it, e.g. cc-by-4.0",
-            remedy="write it there: the README's section Distribution says what is known",
+            remedy="write it there: the README's section Licence and citation says what is known",
         )
     # Also where nobody asks for the licences: what cannot be read is not published.
     source = get_task(read_manifest(folder).task).load(folder, check_media=False)

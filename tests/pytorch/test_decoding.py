@@ -255,3 +255,16 @@ def test_a_cast_that_wants_torchcodec_says_what_to_do_instead(
         cast[number]
     # And what we make of the same rows needs no cast undone.
     assert StepDataset(cast, HOW)[number].media[column] is not None
+
+
+def test_a_torchcodec_without_ffmpeg_says_what_to_do_instead(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torchcodec").mkdir()
+    fault = 'raise OSError("Could not load this library: torchcodec/libtorchcodec_image.so")\n'
+    (tmp_path / "torchcodec" / "__init__.py").write_text(fault)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(datasets.config, "TORCHCODEC_AVAILABLE", True)
+    rows = omnidata.load_dataset("omnigui", data, split="test").filter(lambda row: row["audio"])
+    with pytest.raises(PlatformError, match=r"omnidata\.decode(.|\n)*FFmpeg"):
+        rows.cast_column("audio", datasets.Audio())[0]

@@ -1,0 +1,42 @@
+"""Columns: docs/columns.md says what the code says, and every column has a meaning."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from omnidata import registry
+from omnidata.data.card import column_reference
+from omnidata.loaders.columns import COLUMNS, ROLES, all_features, flatten
+from omnidata.tasks import get_task
+
+PAGE = Path(__file__).parents[2] / "docs" / "columns.md"
+needs_docs = pytest.mark.skipif(not PAGE.is_file(), reason="needs a checkout: no docs here")
+
+
+def test_every_column_has_a_meaning_and_no_meaning_is_left_over() -> None:
+    assert [path for path, _ in flatten(all_features((), {}))] == [*COLUMNS]
+    assert all(column.meaning.endswith(".") for column in COLUMNS.values())
+    roles = {role for name in registry.benchmarks() for role in get_task(name).roles or ()}
+    assert roles <= ROLES.keys()
+
+
+@needs_docs
+@pytest.mark.parametrize(("block", "number"), [("columns", 0), ("media", 1), ("benchmarks", 2)])
+def test_the_page_has_the_tables_of_the_code(block: str, number: int) -> None:
+    text = PAGE.read_text("utf-8")
+    (found,) = re.findall(rf"<!-- {block}: begin -->\n(.*)<!-- {block}: end -->", text, re.S)
+    assert found.strip() == column_reference()[number], "paste the table of `column_reference()`"
+
+
+@needs_docs
+def test_the_pages_python_runs(sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = PAGE.read_text("utf-8").replace("omnidata-demo/data", str(sample))
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.S):
+        exec(block, names)
+    first, second = capsys.readouterr().out.splitlines()
+    assert "'space': 'px', 'is_point': False" in first
+    assert second.startswith("(")
