@@ -14,7 +14,7 @@ from omnidata.errors import MediaError
 from omnidata.media import in_threads
 from omnidata.storage import StagedFolder, atomic_write, wrap_os_error
 from omnidata.types import Progress
-from omnidata.viewer.html import Pages, asset, encoded
+from omnidata.viewer.html import Pages, asset, encode
 from omnidata.viewer.media_index import (
     InFolder,
     InOneFile,
@@ -44,20 +44,20 @@ def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
     Raises:
         RunError: the file cannot be written.
     """
-    held = _held(book)
+    held = _embedded_media(book)
     pages = Pages(book, InOneFile(book.shelf, out, frozenset(held)))
     pictures = [n for n, ref in enumerate(book.shelf.refs) if ref.kind == "image"]
     total = len(book.steps) + len(pictures)
     with wrap_os_error(out.parent):
         out.parent.mkdir(parents=True, exist_ok=True)
     with wrap_os_error(out.parent), atomic_write(out) as file:
-        file.write(encoded(pages.first()))
+        file.write(encode(pages.first()))
         for number in range(len(book.steps)):
-            file.write(encoded(pages.fragment(number)))
+            file.write(encode(pages.fragment(number)))
             if progress:
                 progress(number + 1, total)
         for text in pages.shared():
-            file.write(encoded(text))
+            file.write(encode(text))
         for done, (number, data) in enumerate(_thumbs(book, pictures), len(book.steps) + 1):
             if data:
                 file.write(_element(f"p{number}", "image/webp", data))
@@ -68,7 +68,7 @@ def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
         file.write(b"</body>\n</html>\n")
 
 
-def _held(book: Book) -> dict[int, tuple[bytes, str]]:
+def _embedded_media(book: Book) -> dict[int, tuple[bytes, str]]:
     """The clips and sounds that go into the file: all, or none where they are too many.
 
     They are read for that: a cell of a Parquet file and a part of a recording have no size before.
@@ -180,18 +180,18 @@ def _write(book: Book, out: Path, folder: Path, progress: Progress) -> None:
         if data:
             (folder / "thumbs" / f"{number}.webp").write_bytes(data)
         progress(done, total)
-    copied = _copies(book, folder / "media")
+    copied = _copy_media(book, folder / "media")
     for name in ("pages.css", "pages.js"):
         (folder / name).write_text(asset(name), encoding="utf-8")
     first = Pages(book, InFolder(book.shelf, out, 0, copied))
-    (folder / "index.html").write_bytes(encoded(first.first()))
+    (folder / "index.html").write_bytes(encode(first.first()))
     pages = Pages(book, InFolder(book.shelf, out, 1, copied))
     for number in range(len(book.steps)):
-        (folder / "steps" / f"{number}.html").write_bytes(encoded(pages.step(number)))
+        (folder / "steps" / f"{number}.html").write_bytes(encode(pages.step(number)))
         progress(done + number + 1, total)
 
 
-def _copies(book: Book, folder: Path) -> dict[int, str]:
+def _copy_media(book: Book, folder: Path) -> dict[int, str]:
     """Write what has no file of its own: sound that a row holds, and cells of Parquet files.
 
     A picture that lies turned in its file is written too, upright.

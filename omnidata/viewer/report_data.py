@@ -89,7 +89,7 @@ class Book:
     @cached_property
     def explanations(self) -> Sequence[Explanation]:
         """What the benchmark tells of every step and, in a run, of its answer."""
-        return [self.explained(step, self.verdict(step)) for step in self.steps]
+        return [self.explain(step, self.verdict(step)) for step in self.steps]
 
     @cached_property
     def targets(self) -> Sequence[str]:
@@ -114,7 +114,7 @@ class Book:
             line.get("reason", ""),
         )
 
-    def explained(
+    def explain(
         self, step: Step, verdict: Verdict | None = None, *, profile: str = ""
     ) -> Explanation:
         """What the benchmark tells of a step and of a verdict on its answer.
@@ -171,7 +171,7 @@ def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {
             where=str(run.path),
             expected=f"scores by {', '.join(run.benchmark.profiles)}",
         )
-    task, source, note = _load_asked(run, local(place), files)
+    task, source, note = _load_as_run(run, local(place), files)
     steps = source.steps
     if run.settings:
         steps = recorded_steps(run.settings, source, run.path)
@@ -179,10 +179,10 @@ def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {
     scored = [step for step in steps if step.sample_id in run.scores]
     if unknown or not scored:
         raise RunError(
-            f"{counted(len(unknown), 'score')} of steps that the data does not have",
+            f"{counted(len(unknown), 'score')} of steps that the data lack",
             where=f"{run.path / 'scores.jsonl'}: {min(unknown, default='empty')}",
             expected=f"ids like {steps[0].sample_id}" if steps else "steps",
-            remedy="name the data that the answers are to",
+            remedy="name the data of the run with --data",
         )
     altered = read_alteration(run.control) if run.control else None
     return Book(task, source, scored, run, note, altered)
@@ -204,34 +204,38 @@ def open_data(task: Task, data: Path) -> Book:
     return Book(task, source, source.steps)
 
 
-def _load_asked(run: Run, data: Path, files: Mapping[str, str]) -> tuple[Task, LoadedDataset, str]:
+def _load_as_run(run: Run, data: Path, files: Mapping[str, str]) -> tuple[Task, LoadedDataset, str]:
     """The task as the model was asked, and its data; and what to know of prompts made of them.
 
     Some options change steps when they are loaded. Folders that the user names may lack something.
     """
-    note = "Nobody recorded the options: the prompts have the task's own"
+    note = "The run recorded no options. The prompts use the defaults of the task"
     if run.settings:
         asked = recorded_options(run.settings, run.path, files)
         try:
             task = get_task(run.task, asked.values, texts=asked.texts)
-            return task, task.load(data, check_media=False), _differing(run, task, asked, files)
+            return (
+                task,
+                task.load(data, check_media=False),
+                _note_on_prompts(run, task, asked, files),
+            )
         except OmnidataError as error:
             if files:
                 raise
-            note = f"The prompts lack what cannot be found any more: {error.what}"
+            note = f"The prompts are incomplete: {error.what}"
     return run.benchmark, run.benchmark.load(data, check_media=False), note
 
 
-def _differing(run: Run, task: Task, asked: RecordedOptions, files: Mapping[str, str]) -> str:
+def _note_on_prompts(run: Run, task: Task, asked: RecordedOptions, files: Mapping[str, str]) -> str:
     """Why prompts are not those that were sent, as far as files of options are concerned."""
     if asked.unopened:
         named = " ".join(f"-T {name}={value}" for name, value in asked.unopened.items())
         return (
-            "The prompts lack what files hold that the run was made with, as a run folder opens "
-            f"none: name them on the command line, {named}"
+            "The prompts lack the files of these options, because a run folder opens no files. "
+            f"Name them on the command line: {named}"
         )
     if (asked.texts or files) and run.settings.get("prompt_hash") not in (None, task.prompt_hash):
-        return "The prompts are not those that were sent: their hash in run.json is another"
+        return "These prompts differ from the sent ones: run.json has another prompt hash"
     return ""
 
 
@@ -490,24 +494,24 @@ def _prompt(book: Book, number: int) -> tuple[list[tuple[str, Sequence[tuple[str
     shown: list[tuple[str, Sequence[tuple[str, str]]]] = [
         (
             message.role,
-            [(part.kind, _said(part, step, altered)) for part in message.parts],
+            [(part.kind, _format_part(part, step, altered)) for part in message.parts],
         )
         for message in conversation
     ]
     return shown, book.note
 
 
-def _said(part: Part, step: Step, altered: Alteration | None) -> str:
+def _format_part(part: Part, step: Step, altered: Alteration | None) -> str:
     """A part of a prompt in words: a text as it is, a medium by its role, its name, and its cut."""
     if part.media is None:
         return part.text
-    said = f"{part.role or 'medium'}: {part.media.path or 'held by the row'}"
+    said = f"{part.role or 'medium'}: {part.media.path or 'stored in the row'}"
     if altered and part.kind == altered.kind and part.role in step.media:
-        said = f"{part.role}: {altered.shown}, in place of {part.media.path or 'the own one'}"
+        said = f"{part.role}: {altered.shown}, in place of {part.media.path or 'the original'}"
     if part.media.until < 1:
         said += f", its first {100 * part.media.until:g} %"
     if part.size:
-        said += f", in {part.size[0]} × {part.size[1]} pixels"
+        said += f", sent at {part.size[0]} × {part.size[1]} pixels"
     return said
 
 
@@ -522,13 +526,13 @@ def _graph(book: Book, step: Step) -> tuple[Drawing | None, str]:
         return None, ""
     nodes = len(found.graph.nodes)
     if nodes > LIMIT:
-        return None, f"The graph has {nodes} subtasks: more than {LIMIT} are not drawn"
+        return None, f"The graph has {nodes} subtasks. Only graphs of at most {LIMIT} are drawn"
     return drawing(found), ""
 
 
 def _answer(book: Book, step: Step, verdict: Verdict) -> Answer:
     line = book.prediction(step)
-    read = _read(verdict.parsed) if verdict.parsed else ""
+    read = _format_parsed(verdict.parsed) if verdict.parsed else ""
     if line is None:
         return Answer(None, verdict.outcome, "", {}, (), read)
     about = {name: str(value) for name, value in line.usage.items()}
@@ -536,20 +540,20 @@ def _answer(book: Book, step: Step, verdict: Verdict) -> Answer:
         about["latency"] = f"{line.latency_s:.2f} s"
     if line.attempts > 1:
         about["attempts"] = str(line.attempts)
-    receipt = [_told(part) for part in parts(line.receipt)]
+    receipt = [_format_receipt_part(part) for part in parts(line.receipt)]
     if less := lacked(line.receipt):
-        about["less than the step has"] = _json(less)
+        about["media not sent"] = _json(less)
     return Answer(line.output or "", line.delivery, line.error, about, receipt, read)
 
 
-def _read(parsed: Mapping[str, Any]) -> str:
+def _format_parsed(parsed: Mapping[str, Any]) -> str:
     """What was read, as code where it is code."""
     if parsed.keys() == {"code"}:
         return str(parsed["code"])
     return json.dumps(parsed, ensure_ascii=False)
 
 
-def _told(part: Mapping[str, Any]) -> Mapping[str, str]:
+def _format_receipt_part(part: Mapping[str, Any]) -> Mapping[str, str]:
     """A line of a receipt."""
     return {
         str(name): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -573,7 +577,7 @@ def _rulings(book: Book, step: Step, own: Verdict, explained: Explanation) -> li
             )
         except OmnidataError as error:
             verdict = Verdict("unparsed", (None,) * len(profile.values), None, error.what)
-        explained = book.explained(step, verdict, profile=name)
+        explained = book.explain(step, verdict, profile=name)
         found.append(_ruling(book, step, name, verdict, explained))
     return found
 
@@ -590,4 +594,4 @@ def _ruling(book: Book, step: Step, name: str, verdict: Verdict, explained: Expl
 def _json(value: Any) -> str:
     """A value of a row as text; what JSON cannot hold is told by its type."""
     text = json.dumps(value, ensure_ascii=False, indent=1, default=lambda other: str(type(other)))
-    return text if len(text) <= _LONGEST_ROW else f"{text[:_LONGEST_ROW]}\n… and so on"
+    return text if len(text) <= _LONGEST_ROW else f"{text[:_LONGEST_ROW]}\n… (shortened)"
