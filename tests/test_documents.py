@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from omnidata.cli import main
+from tests.conftest import Once
 from tests.export.small import tree
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,17 +59,27 @@ def test_the_readmes_runs_are_made_before_they_are_looked_at(
 
 
 def test_the_torch_pages_python_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from tests.adapters.local_models import checkpoint
+
     tree(tmp_path / "DATA")
+    (tmp_path / "MODEL").symlink_to(checkpoint(once, "qwen2.5-omni"))
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "torch.md").read_text("utf-8")
     names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", text, re.S):
         exec(block, names)
-    told = capsys.readouterr().out
-    assert told.count("torch.Size([4, 3, 1008, 448])") == 2
-    assert told.count("torch.Size([2, 3, 1008, 448])") == 1
+    printed = capsys.readouterr().out
+    assert printed.count("torch.Size([4, 3, 1008, 448])") == 2
+    assert printed.count("torch.Size([2, 3, 1008, 448])") == 2
+    seconds = len(names["item"].audio) / 16_000
+    assert names["mel"].shape == (64, int(seconds * 80) + 1)  # a column of features every 12.5 ms
+    assert names["mel"].isfinite().all() and names["mel"].std() > 0
+    inputs = names["inputs"]
+    assert inputs["pixel_values"].dim() == 2 and len(inputs["image_grid_thw"]) == 1
+    heard = int(inputs["feature_attention_mask"].sum())
+    assert heard == round(seconds * 100)  # Whisper's columns are 10 ms
 
 
 def test_the_reinforcement_pages_python_runs(

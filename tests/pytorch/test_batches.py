@@ -105,7 +105,7 @@ def test_a_medium_that_no_item_has_keeps_its_place(steps: list[Step], padded: bo
     assert batch.pts_seconds == {"video": empty}
     assert batch.fps == {"video": [None, None]}
     roles = ("screenshot", "history_screenshot", "video")
-    assert batch.placements == dict.fromkeys(roles, [None, None])
+    assert batch.placements == {role: [None, None] for role in roles}
 
 
 def test_what_makes_no_batch_is_refused() -> None:
