@@ -19,6 +19,7 @@ import pytest
 
 from tests.conftest import Once
 from tests.full import FULL
+from tests.goldens.worlds import build
 from tests.report.planted_run import browser, until
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -78,7 +79,7 @@ class Page(HTMLParser):
 def pages(once: Once) -> dict[Path, Page]:
     pytest.importorskip("mkdocs", reason="needs the extra `docs`")
 
-    def build(folder: Path) -> None:
+    def make(folder: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", BUILD, str(folder), str(FULL)],
             cwd=ROOT,
@@ -89,7 +90,7 @@ def pages(once: Once) -> dict[Path, Page]:
         )
         assert done.returncode == 0, done.stderr
 
-    site = once("site", build)
+    site = once("site", make)
     return {path: Page(path) for path in site.rglob("*.html") if path.name != "404.html"}
 
 
@@ -350,6 +351,35 @@ def test_a_benchmarks_page_has_the_profiles_and_sources_of_its_tasks(name: str) 
     assert [licence for licence in licences if licence not in text] == []
 
 
+LOADED_WORLDS = {
+    "omnigui": "omnigui-few",
+    "agentstudio": "criticbench",
+    "omnibench": "omnibench",
+    "osworld": "osworld",
+    "aitw": "aitw",
+    "androidcontrol": "androidcontrol",
+    "agentnet": "agentnet",
+    "screenspot": "screenspot",
+}
+"""Page of a benchmark -> a small dataset that its Python loads."""
+
+
+@pytest.mark.parametrize("name", sorted(LOADED_WORLDS))
+def test_the_python_of_a_benchmarks_page_loads_its_data(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = build(LOADED_WORLDS[name], tmp_path)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "DATA").symlink_to(data)
+    monkeypatch.chdir(tmp_path / "work")
+    text = (DOCS / "benchmarks" / f"{name}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    for block in blocks:
+        exec(block, {})
+    assert blocks
+    assert capsys.readouterr().out.strip()
+
+
 def commands() -> list[str]:
     """The command lines of the benchmarks' pages."""
     texts = [
@@ -367,12 +397,13 @@ def test_a_command_of_a_benchmarks_page_parses(line: str) -> None:
     from omnidata.tasks import get_task
 
     command, words = get_command(app), shlex.split(line, comments=True)[1:]
-    while hasattr(command, "commands"):
-        command = command.commands[words.pop(0)]
+    while hasattr(command, "get_command"):
+        command = command.get_command(command.context_class(command), words.pop(0))
     context = command.make_context(line, list(words))
-    options = dict(word.split("=", 1) for flag, word in pairwise(words) if flag == "-T")
-    if "task" in context.params and options:
-        get_task(context.params["task"], options)
+    for setting in (word for flag, word in pairwise(words) if flag == "-T"):
+        option, _, value = setting.partition("=")
+        values = get_task(context.params["task"]).allowed[option]
+        assert not any(values) or value in values
 
 
 def test_no_page_names_a_verb_that_does_not_exist() -> None:
