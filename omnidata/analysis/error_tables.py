@@ -117,7 +117,7 @@ def _readings(runs: Sequence[Run]) -> Iterator[str]:
             shares = ", ".join(f"{100 * share:.1f} % {CAUSES[c]}" for c, share in chance.items())
             yield f"{told}by chance (right answers to other steps): {shares}."
         else:
-            yield f"{told}what chance gives is not known, as all targets are alike."
+            yield f"{told}chance is unknown, because all targets are alike."
 
 
 def _cells(counts: Counts, shown: Sequence[str]) -> tuple[Cell, ...]:

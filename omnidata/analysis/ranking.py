@@ -297,7 +297,7 @@ def method(found: Ranking) -> str:
         f"{counted(found.steps, 'step')} that all runs have, in {counted(found.groups, 'group')} "
         f"of episodes that are drawn as one. With 95 % confidence all intervals together hold the "
         f"true ranks: {found.resamples} draws, the largest studentised difference of any two runs. "
-        f"Runs that differ in fewer than {MIN_DIFFERING} groups are never told apart."
+        f"Runs that differ in fewer than {MIN_DIFFERING} groups are never ranked apart."
     )
 
 

@@ -196,9 +196,9 @@ def _owners(found: Aligned, sums: GroupSums) -> np.ndarray[Any, np.dtype[np.int6
 
 def _too_small(share: float) -> UsageError:
     return UsageError(
-        "no part of the data is so small and says something of every run",
+        "no subset of this size judges every run",
         where=f"--subset {share:g}",
-        expected="a share that some groups of episodes fit into",
+        expected="a share of at least one group of episodes",
         remedy="name a larger share",
     )
 

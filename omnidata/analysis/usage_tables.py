@@ -219,7 +219,7 @@ def _right_per(run: Run, usage: Usage) -> float | None:
 
 def _notes(runs: Sequence[Run], found: Sequence[Usage], metric: str) -> list[str]:
     """What a reader must know to read the numbers rightly."""
-    told = ["Tokens and latencies: of the final answers. A dash: nobody told of any."]
+    told = ["Tokens and latencies: of the final answers. A dash: not reported."]
     if any(each.cost is not None for each in found):
         dates = ", ".join(dict.fromkeys(each.prices_of for each in found if each.prices_of))
         told.append(

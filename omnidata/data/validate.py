@@ -218,7 +218,7 @@ class MediaChecks:
         return finding(
             "media-absent",
             roots.most_common(1)[0][0] if roots else "media",
-            "none of the media that the rows name exists",
+            "none of the media in the rows exist",
             "screenshots, clips and audio",
         )
 
@@ -351,7 +351,7 @@ class MediaChecks:
                 step,
                 "audio",
                 ref,
-                f"all of its {track.seconds:.2f} s are silence",
+                f"all its {track.seconds:.2f} s are silence",
                 "sound",
             )
         clip = self._probe(step, "video")
