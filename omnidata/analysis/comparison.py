@@ -651,7 +651,7 @@ def _warnings(compared: Pair) -> Iterator[str]:
         yield f"run {label} was scored without causes of wrong answers: score it again"
     for label, run in (("A", compared.a), ("B", compared.b)):
         if run.imported:
-            yield f"run {label} is imported: neither its settings nor its data's hash are known"
+            yield f"run {label} is imported: its settings and data fingerprint are unknown"
         yield from (f"run {label} is not a result: {line}" for line in lines_of(run.results))
         if run.stopped:
             yield f"run {label} is unfinished: {run.stopped}"
@@ -664,4 +664,4 @@ def _warnings(compared: Pair) -> Iterator[str]:
     for label, failed in zip("AB", compared.failures(), strict=True):
         if failed:
             told = ", ".join(f"{count} {name}" for name, count in failed.items())
-            yield f"run {label} failed on {unit}s that count as wrong: {told}"
+            yield f"failed {unit}s of run {label} count as wrong: {told}"

@@ -205,7 +205,7 @@ class Reward:
             return _Parts(None, None, None)
         if not -_SLACK <= exact <= 1 + _SLACK:
             raise PluginError(
-                f"the profile {self.profile.name} returns {exact!r} as the correctness of an answer",
+                f"the profile {self.profile.name} returned {exact!r} as correctness",
                 where=f"{type(self.profile).__module__}.{type(self.profile).__qualname__}",
                 expected="a share between 0 and 1",
                 remedy="train on another profile",

@@ -168,7 +168,7 @@ def test_failures_count_as_wrong_and_are_counted(source: LoadedDataset, tmp_path
     found = quick(a, b)
     assert found.overall.metrics["EM"].b == pytest.approx(27 / 36)
     assert found.pair.failures() == ({}, {"api_error": 18})
-    assert "run B failed on steps that count as wrong: 18 api_error" in found.warnings
+    assert "failed steps of run B count as wrong: 18 api_error" in found.warnings
     assert found.flips[0].b == "api_error"
 
 
