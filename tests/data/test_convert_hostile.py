@@ -321,7 +321,7 @@ def test_a_wrong_manifest_is_told(
     forge(tmp_path / "out", **changes)
     with pytest.raises(DataError, match=message):
         load(tmp_path / "out")
-    assert "Remedy" in run("info", tmp_path / "out", code=2).stderr
+    assert "Fix" in run("info", tmp_path / "out", code=2).stderr
 
 
 def test_damaged_shards_are_told_with_their_name(one: Path, tmp_path: Path) -> None:

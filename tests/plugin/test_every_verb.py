@@ -424,7 +424,7 @@ def test_an_answer_of_other_types_is_no_action(answer: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("verb", "told"),
     [
-        ("voice", "whose prompt has no spoken form"),
+        ("voice", "have no spoken form"),
         ("synth label", "no task labels the actions of such rows"),
         ("synth filter", "no task judges the success of such rows"),
     ],
