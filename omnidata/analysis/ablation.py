@@ -17,7 +17,7 @@ from omnidata.analysis.inference import RESAMPLES
 from omnidata.analysis.tables import csv_text, markdown_text, number, text_markdown
 from omnidata.analysis.varied_options import Variant, Varied, spelt
 from omnidata.errors import Finding, OmnidataError, UsageError, counted
-from omnidata.jsontext import encode
+from omnidata.jsontext import write_lines
 from omnidata.metrics.paired import Unit
 from omnidata.run.altered_media import CONTROLS, MEDIUM, Control, without
 from omnidata.run.cost import Limits
@@ -502,8 +502,9 @@ def _record(plan: Plan, control: Control, found: Altered, excluded: frozenset[st
     folder = plan.out / "controls" / control
     folder.mkdir(parents=True, exist_ok=True)
     with atomic_write(folder / "given.jsonl") as file:
-        for name, given in found.given.items():
-            file.write(encode({"sample_id": name, "given": given}) + b"\n")
+        write_lines(
+            file, ({"sample_id": name, "given": given} for name, given in found.given.items())
+        )
     if not found.left_out:
         return plan.exclude
     path = folder / "left_out.txt"

@@ -28,7 +28,7 @@ import numpy as np
 
 from omnidata.actions import Action, Point, Region, Screen, centre, convert
 from omnidata.errors import PluginError, PredictionError, UsageError, counted
-from omnidata.jsontext import decode, encode, hash_of
+from omnidata.jsontext import decode, encode, hash_of, write_lines
 from omnidata.metrics.calibration import calibration
 from omnidata.metrics.rollouts import choices, pass_all, pass_at
 from omnidata.metrics.row_tables import means
@@ -521,7 +521,7 @@ class _Samples:
             folder.mkdir(parents=True, exist_ok=True)
             write_info(folder, info)
             with atomic_write(folder / ANSWERS) as file:
-                file.writelines(encode(line) + b"\n" for line in chosen)
+                write_lines(file, chosen)
         results = score(self._task, self._profile, self._steps, chosen, whole=whole, out=folder)
         return {"run": folder.relative_to(self._out).as_posix(), "steps": count, **_told(results)}
 

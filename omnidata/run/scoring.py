@@ -26,7 +26,7 @@ from omnidata.errors import (
     counted,
 )
 from omnidata.files import STREAMED, lines, open_file
-from omnidata.jsontext import encode
+from omnidata.jsontext import write_lines
 from omnidata.loaders.stored_steps import Positions, can_be_sent, ids_of, taken
 from omnidata.predictions import Prediction
 from omnidata.run import engines
@@ -447,7 +447,7 @@ def write_scored(place: Path, scored: Scored) -> None:
     with wrap_os_error(place):
         place.mkdir(parents=True, exist_ok=True)
         with atomic_write(place / SCORES) as file:
-            file.writelines(encode(line) + b"\n" for line in scored.lines)
+            write_lines(file, scored.lines)
         write_json(place / RESULTS, scored.results)
 
 

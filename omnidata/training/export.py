@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
-from omnidata.jsontext import encode
+from omnidata.jsontext import write_lines
 from omnidata.loaders.episode_tree import CRITICAL
 from omnidata.loaders.files import refuse_closed
 from omnidata.name_index import NameIndex
@@ -238,12 +238,13 @@ def write_models(path: Path, steps: Iterable[Step]) -> bool:
     Returns:
         Whether there was anything to write.
     """
+    models = (
+        (step, {name: step.source[name] for name in _MODELS if step.source.get(name)})
+        for step in steps
+    )
+    lines = ({"sample_id": step.sample_id, **found} for step, found in models if found)
     with atomic_write(path) as file:
-        for step in steps:
-            told = {name: step.source[name] for name in _MODELS if step.source.get(name)}
-            if told:
-                file.write(encode({"sample_id": step.sample_id, **told}) + b"\n")
-        return file.tell() > 0
+        return write_lines(file, lines) > 0
 
 
 _FAR_OFF = 2.0
