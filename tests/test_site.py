@@ -305,7 +305,7 @@ def test_the_navigation_lists_every_page() -> None:
 OPENED = [
     path
     for path in sorted(DOCS.rglob("*.md"))
-    if path.parent.name in ("benchmarks", "metrics", "design")
+    if path.parent.name in ("api", "benchmarks", "design", "metrics")
     or path.stem in ("install", "concepts", "run_folder", "papers", "differences")
 ]
 
@@ -404,6 +404,17 @@ def test_a_command_of_a_benchmarks_page_parses(line: str) -> None:
         option, _, value = setting.partition("=")
         values = get_task(context.params["task"]).allowed[option]
         assert not any(values) or value in values
+
+
+def test_the_house_lists_every_member_of_a_benchmark() -> None:
+    from omnidata.tasks.base import Benchmark
+
+    text = (DOCS / "design" / "house.md").read_text(encoding="utf-8")
+    _, _, section = text.partition("## Members of a benchmark")
+    rows = re.findall(r"^\| (`.*?) \|", section.partition("\n## ")[0], re.M)
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    members = {*vars(Benchmark), *Benchmark.__annotations__}
+    assert sorted(listed) == sorted(name for name in members if not name.startswith("_"))
 
 
 def test_no_page_names_a_verb_that_does_not_exist() -> None:
