@@ -83,7 +83,7 @@ def ablate(
     form: Annotated[Format, typer.Option("--format", help="Format of the tables.")] = "terminal",
     as_json: args.Json = False,
 ) -> None:
-    """Measure how the score changes with less or wrong media, or other options.
+    """Measure the score with less or wrong media, or with other options.
 
     Runs each set of media with each form of instruction. In the full setting it also runs controls:
     the sound, clip or picture of another episode, silence, or a frozen clip. With --vary the runs

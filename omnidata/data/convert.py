@@ -83,7 +83,7 @@ def convert(
     refs = [ref for step in source.steps for ref in step.media.values() if ref]
     if not embed and any(ref.cell or ref.inline is not None or is_mirrored(ref) for ref in refs):
         raise UsageError(
-            "some media lie inside other files or rows and cannot be linked",
+            "some media are inside other files or rows and cannot be linked",
             where=str(source.root),
             expected="a source whose media are files",
             remedy="use --embed",
@@ -188,9 +188,9 @@ def _elsewhere(
                 raise RunError(
                     f"a process was lost: {answer.why}",
                     where=str(layout.out),
-                    expected="room in memory, and media that no decoder dies of",
+                    expected="enough memory, and media that do not crash a decoder",
                     remedy="`omnidata validate` finds such media; fewer --workers take less "
-                    "memory; the same command goes on where this one stopped",
+                    "memory; the same command resumes",
                 )
             path = layout.out / answer.file
             wait_until_seen(path, path.exists)

@@ -461,7 +461,7 @@ def _split(
         raise DataError(
             f"none of {counted(len(findings), 'step')} can be exported, the first: {findings[0]}",
             expected="at least one step with its media and a target",
-            remedy="mend the data",
+            remedy="correct the data",
         )
     for file in files.values():
         file.finish()
@@ -479,7 +479,7 @@ def _remarks(
             "DATA",
             f"{counted(source.skipped, 'row')} of the data became no step",
             "a step for every row",
-            f"mend them: `omnidata info {task.name} DATA` lists them",
+            f"correct them: `omnidata info {task.name} DATA` lists them",
         )
     asked_for, given = task.prompted_space, answer_space(task.options)
     if asked_for and given != asked_for:

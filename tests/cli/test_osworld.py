@@ -69,7 +69,7 @@ def test_a_tree_is_scored_by_the_sets_that_its_domains_are_of(tmp_path: Path) ->
     assert len([*(tmp_path / "out" / "osworld").iterdir()]) == 2
     (tmp_path / "out" / "osworld" / "mine.txt").write_text("")
     again = omnidata("score", "osworld", tree, *every, "--out", tmp_path / "out", code=2).stderr
-    assert "the place holds other things" in again
+    assert "the folder holds other files" in again
 
 
 def test_a_whole_set_of_results_is_scored_over_all_of_it(tmp_path: Path) -> None:

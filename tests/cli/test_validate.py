@@ -225,7 +225,7 @@ def test_a_decoder_that_is_killed_costs_its_medium_and_not_the_run(tmp_path: Pat
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 1
     first, second, summary, *_ = output.splitlines()
-    assert first.startswith("error [media-crash] App/E/1: video: the process at work on it ended")
+    assert first.startswith("error [media-crash] App/E/1: video: the worker process ended")
     assert second.startswith("error [media-missing] App/E/2: audio")
     assert summary.startswith("2 errors, 0 warnings, 2 unusable steps")
 

@@ -132,7 +132,7 @@ def test_a_run_killed_at_its_very_start_begins_anew(source: LoadedDataset, tmp_p
 
 def test_a_run_folder_that_cannot_be_made_is_said(source: LoadedDataset, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
-    with pytest.raises(RunError, match="give another --out"):
+    with pytest.raises(RunError, match="choose another --out"):
         evaluate(TASK, source, "baseline:center", tmp_path / "file")
 
 

@@ -143,9 +143,9 @@ def test_a_recording_that_is_listed_twice_is_cut_once(tmp_path: Path) -> None:
         ({"recording": "a.mp4"}, "missing required field `events`"),
         ({"recording": "a.mp4", "events": "a.jsonl", "apps": "x"}, "unknown field `apps`"),
         ({"recording": "a.mp4", "events": "a.jsonl", "lead": -1}, "list.jsonl:1, lead -1"),
-        ({"recording": "a.mp4", "events": "a.jsonl", "trim": "5"}, "the part is not clear"),
+        ({"recording": "a.mp4", "events": "a.jsonl", "trim": "5"}, "the part cannot be read"),
         ({"recording": "a.mp4", "events": "a.jsonl", "dimension": "x"}, "Invalid enum value"),
-        (None, "the list names no recording"),
+        (None, "the list has no recording"),
     ],
 )
 def test_a_list_that_is_none_is_refused(tmp_path: Path, line: Any, message: str) -> None:

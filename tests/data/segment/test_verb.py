@@ -122,17 +122,17 @@ def test_a_wrong_clock_gives_no_endless_findings(recording: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--trim", "5"), "the part is not clear"),
-        (("--trim", "3:2"), "the part is not clear"),
-        (("--trim", "nan:"), "the part is not clear"),
-        (("--until", "0"), "the moment is not clear"),
-        (("--until", "nan"), "the moment is not clear"),
+        (("--trim", "5"), "the part cannot be read"),
+        (("--trim", "3:2"), "the part cannot be read"),
+        (("--trim", "nan:"), "the part cannot be read"),
+        (("--until", "0"), "the time cannot be read"),
+        (("--until", "nan"), "the time cannot be read"),
         (("--until", "the end"), "or last-action"),
-        (("--lead", "-1"), "the number makes no sense"),
-        (("--max-clip", "nan"), "the number makes no sense"),
-        (("--max-clip", "0"), "the number makes no sense"),
+        (("--lead", "-1"), "the number is out of range"),
+        (("--max-clip", "nan"), "the number is out of range"),
+        (("--max-clip", "0"), "the number is out of range"),
         (("--app", "Mine", "--instruction-zh", "说"), "give --language"),
-        (("--offset", "inf"), "the number makes no sense"),
+        (("--offset", "inf"), "the number is out of range"),
         (("--offset", "100"), "0 of 3 actions lie in the used part"),
         (("--app", "../x"), "cannot name a folder"),
         (("--episode", "a/b"), "cannot name a folder"),
@@ -186,7 +186,7 @@ def test_an_out_that_cannot_be_made_is_bad_usage(
     outs = {"below a file": log / "out", "no such system folder": Path("/proc/out")}
     out = outs.get(kind, tmp_path / ("loop" if kind == "loop" else "x" * 250))
     done = omnidata("segment", recording, log, out, code=2)
-    assert "no folder can be made there" in done.stderr
+    assert "the folder cannot be made" in done.stderr
     assert "Fix: choose another OUT" in done.stderr
     assert left_in(tmp_path) == {"log.jsonl", "loop"}
 
