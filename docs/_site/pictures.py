@@ -44,11 +44,13 @@ class Screenshot:
         page: a glob below the folder of pages.
         title: a text of the page that is meant.
         size: of the window, (width, height) in CSS pixels.
+        until: the picture ends below this element, where the page has it.
     """
 
     page: str
     title: str
     size: tuple[int, int]
+    until: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,22 @@ class Terminal:
 
 
 SCREENSHOTS = {
-    "step": Screenshot("steps/*.html", f"<title>{STEP} ", (1100, 1190)),
+    "step": Screenshot("steps/*.html", f"<title>{STEP} ", (1100, 1190), until=".shots"),
     "report": Screenshot("index.html", "<title>", (1100, 800)),
 }
 TERMINALS = {
     "demo": Terminal("demo"),
     "compare": Terminal(f"compare {CENTER} {RANDOM}", lines=22),
 }
+SEEK = """() => Promise.all([...document.querySelectorAll("video")].map(
+  clip => new Promise(done => {
+    setTimeout(done, 5000)
+    clip.addEventListener("seeked", done, {once: true})
+    const seek = () => { clip.currentTime = clip.duration * 0.8 }
+    if (clip.readyState > 0) seek()
+    else clip.addEventListener("loadedmetadata", seek, {once: true})
+  })))"""
+"""A late frame of a clip says more than the first one."""
 FIGURE = "dataset.svg"
 FIGURE_COMMAND = f"info omnigui omnidata-demo/data --plot {FIGURE}"
 
@@ -216,13 +227,15 @@ def _photograph(browser: Any, folder: Path, shot: Screenshot, scheme: str) -> by
     width, height = shot.size
     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
     page.goto(find_page(folder, shot).as_uri(), wait_until="load")
-    for _ in range(100):
-        media = "[...document.querySelectorAll('video, audio')].every(x => x.readyState > 1)"
-        if page.evaluate(media):
-            break
-        page.wait_for_timeout(100)
-    page.wait_for_timeout(500)
-    taken = page.screenshot()
+    page.evaluate(SEEK)
+    page.wait_for_timeout(2000)  # the controls of a clip that has just moved show that it loads
+    end = page.query_selector(shot.until) if shot.until else None
+    if end:
+        box = end.bounding_box()
+        height = round(box["y"] + box["height"] + 24)
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_timeout(500)
+    taken = page.screenshot(full_page=False)
     page.close()
     return shrink(taken)
 
