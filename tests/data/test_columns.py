@@ -24,11 +24,10 @@ def test_every_column_has_a_meaning_and_no_meaning_is_left_over() -> None:
 
 
 @needs_docs
-@pytest.mark.parametrize(("block", "number"), [("columns", 0), ("media", 1), ("benchmarks", 2)])
-def test_the_page_has_the_tables_of_the_code(block: str, number: int) -> None:
-    text = PAGE.read_text("utf-8")
-    (found,) = re.findall(rf"<!-- {block}: begin -->\n(.*)<!-- {block}: end -->", text, re.S)
-    assert found.strip() == column_reference()[number], "paste the table of `column_reference()`"
+def test_the_page_has_the_tables_of_the_code() -> None:
+    blocks = r"<!-- (\w+): begin -->\n\n(.*?)\n\n<!-- \1: end -->"
+    found = dict(re.findall(blocks, PAGE.read_text("utf-8"), re.S))
+    assert found == column_reference(), "paste the tables of `column_reference()`"
 
 
 @needs_docs
