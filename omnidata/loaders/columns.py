@@ -54,12 +54,11 @@ COLUMNS: Final[Mapping[str, Column]] = {
     ),
     "action": Column(
         "The target: the labelled right answer. Null where the source has none, or none that is "
-        "an action: in GroundUI, IDM, CriticBench, critics and results of rollouts, the answer is "
-        "in `source`.",
+        "an action (a box, a choice, an outcome); the answer is then in `source`.",
     ),
     "action.kind": Column("The action in one word.", example='"TAP"'),
     "action.number": Column(
-        "Number of this action in OmniGUI (paper, Table 2), -1 to 11; null for all others.",
+        "Number of the action among 13 primitives, -1 to 11; null for all others.",
         example="0",
     ),
     "action.start": Column(
