@@ -15,9 +15,16 @@ from omnidata import registry
 from omnidata.data.convert_shards import Plan, Shard, slug
 from omnidata.errors import counted
 from omnidata.jsontext import encode
-from omnidata.loaders.columns import COLUMNS, ROLES, all_features, describe, flatten
+from omnidata.loaders.columns import (
+    COLUMNS,
+    REPOSITORY,
+    ROLES,
+    all_features,
+    describe,
+    flatten,
+)
 from omnidata.loaders.repository import Manifest
-from omnidata.loaders.rows import ALL, subsets, tag_column
+from omnidata.loaders.rows import ALL, OPTIONAL, subsets, tag_column
 from omnidata.tasks import get_task
 from omnidata.tasks.overview import (
     Table,
@@ -199,35 +206,60 @@ def _yaml(features: datasets.Features) -> Any:
 
 def _columns(features: datasets.Features) -> str:
     """Return the table of the columns that a repository has."""
-    lines = ["| column | type | meaning |", "|---|---|---|"]
+    lines = [["column", "type", "meaning"]]
     for path, kind in flatten(features):
         column = describe(path)
         meaning = f"{column.meaning} Unit: {column.unit}." if column.unit else column.meaning
-        lines.append(pipes([_cell(markdown_code(path)), kind, _cell(meaning)]))
-    return "\n".join(lines)
+        lines.append([markdown_code(path), kind, meaning])
+    return _table(lines)
 
 
-def column_reference() -> tuple[str, str, str]:
-    """Return the tables of docs/columns.md: shared columns, media columns, and who has which."""
-    shared = [
-        "| column | type | unit | meaning | example | filled in |",
-        "|---|---|---|---|---|---|",
-    ]
-    for path, kind in flatten(all_features((), {})):
-        column = COLUMNS[path]
-        example = markdown_code(column.example) if column.example else ""
-        cells = [markdown_code(path), kind, column.unit, column.meaning, example, column.where]
-        shared.append(pipes([_cell(cell) for cell in cells]))
-    media = ["| column | meaning |", "|---|---|"]
-    media += [pipes([markdown_code(role), meaning]) for role, meaning in ROLES.items()]
-    media += [pipes(["`observation_0`, `observation_1`, ...", describe("observation_N").meaning])]
-    owners = ["| benchmark | media columns | tag columns |", "|---|---|---|"]
+def column_reference() -> dict[str, str]:
+    """Return the tables of docs/columns.md, by the name of their place in it."""
+    kinds = dict(flatten(all_features((), {})))
+    extra = {path for path in kinds if COLUMNS[path].where.startswith(REPOSITORY)}
+    optional = {path for path in kinds if path in OPTIONAL}
+    plain = [path for path in kinds if "." not in path]
+    media = [["column", "meaning"]]
+    media += [[markdown_code(role), meaning] for role, meaning in ROLES.items()]
+    media += [["`observation_0`, `observation_1`, ...", describe("observation_N").meaning]]
+    owners = [["benchmark", "media columns", "tag columns"]]
     for name in registry.benchmarks():
         task = get_task(name)
-        roles = ", ".join(map(markdown_code, task.roles)) if task.roles else "as the data have them"
-        tags = ", ".join(markdown_code(tag_column(tag)) for tag in task.tags or ())
-        owners.append(pipes([markdown_code(name), roles, tags or "as the data have them"]))
-    return "\n".join(shared), "\n".join(media), "\n".join(owners)
+        columns = (task.roles or (), [tag_column(tag) for tag in task.tags or ()])
+        said = [", ".join(map(markdown_code, names)) or "as in the data" for names in columns]
+        owners.append([markdown_code(name), *said])
+    return {
+        "step": _fields(kinds, [path for path in plain if path not in extra | optional]),
+        "action": _fields(kinds, [*kinds], "action."),
+        "region": _fields(kinds, [*kinds], "action.start[]."),
+        "some": _fields(kinds, [path for path in plain if path in optional]),
+        "repository": _fields(kinds, [path for path in plain if path in extra - optional]),
+        "screen": _fields(kinds, [*kinds], "history_screens[]."),
+        "medium": _fields(kinds, [*kinds], "media[]."),
+        "media": _table(media),
+        "benchmarks": _table(owners),
+    }
+
+
+def _fields(kinds: Mapping[str, str], paths: Sequence[str], below: str = "") -> str:
+    """Return the table of some columns, or of the fields below a path."""
+    lines = [["name", "type", "meaning", "example"]]
+    for path in paths:
+        name = path.removeprefix(below)
+        if not path.startswith(below) or (below and "." in name):
+            continue
+        column = COLUMNS[path]
+        kind = f"{kinds[path]}, {column.unit}" if column.unit else kinds[path]
+        where = f" Only in {column.where}." if column.where not in ("", REPOSITORY) else ""
+        example = markdown_code(column.example) if column.example else ""
+        lines.append([markdown_code(name), kind, column.meaning + where, example])
+    return _table(lines)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    head, *rest = [pipes([_cell(cell) for cell in row]) for row in rows]
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *rest])
 
 
 def _cell(text: str) -> str:

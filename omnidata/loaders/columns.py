@@ -24,7 +24,7 @@ class Column:
         meaning: one or two sentences.
         unit: of its numbers; empty for anything else.
         example: a value, as Python writes it.
-        where: in which data it is filled; empty for all.
+        where: in which data it is there; empty for all.
     """
 
     meaning: str
@@ -34,7 +34,7 @@ class Column:
 
 
 _SAME_UNIT: Final = "as `space` says"
-_REPOSITORY: Final = "Parquet repositories"
+REPOSITORY: Final = "Parquet repositories"
 COLUMNS: Final[Mapping[str, Column]] = {
     "sample_id": Column("Id of the step, unique in the dataset.", example='"TED/T0540/5"'),
     "episode_id": Column(
@@ -49,18 +49,16 @@ COLUMNS: Final[Mapping[str, Column]] = {
     "screen_height": Column("Height of the screenshot; 0 where it is unknown.", "pixels", "2400"),
     "history": Column(
         "The expert's actions at steps 0 to `step_index` - 1, with the fields of `action`; null "
-        "for an action that the source lacks.",
+        "for an action that the source lacks. Empty in benchmarks without episodes.",
         example="[]",
-        where="benchmarks of episodes; empty elsewhere",
     ),
     "action": Column(
         "The target: the labelled right answer. Null where the source has none, or none that is "
-        "an action; the answer is then in `source`.",
-        where="all but GroundUI, IDM, CriticBench, critics and results of rollouts",
+        "an action (a box, a choice, an outcome); the answer is then in `source`.",
     ),
     "action.kind": Column("The action in one word.", example='"TAP"'),
     "action.number": Column(
-        "Number of this action in OmniGUI (paper, Table 2), -1 to 11; null for all others.",
+        "Number of the action among 13 primitives, -1 to 11; null for all others.",
         example="0",
     ),
     "action.start": Column(
@@ -112,35 +110,33 @@ COLUMNS: Final[Mapping[str, Column]] = {
     ),
     EPISODE: Column(
         "The untouched row of the episode, as JSON.",
-        where=f"{_REPOSITORY} of data with rows of episodes",
+        where=f"{REPOSITORY} of data with rows of episodes",
     ),
-    "history_screens": Column("Screen size at each action of `history`.", where=_REPOSITORY),
-    "history_screens[].width": Column("Width.", "pixels", "1080", _REPOSITORY),
-    "history_screens[].height": Column("Height.", "pixels", "2400", _REPOSITORY),
-    "media": Column("Facts about each medium of the step.", where=_REPOSITORY),
-    "media[].role": Column("Its media column.", example='"audio"', where=_REPOSITORY),
+    "history_screens": Column("Screen size at each action of `history`.", where=REPOSITORY),
+    "history_screens[].width": Column("Width.", "pixels", "1080", REPOSITORY),
+    "history_screens[].height": Column("Height.", "pixels", "2400", REPOSITORY),
+    "media": Column("Facts about each medium of the step.", where=REPOSITORY),
+    "media[].role": Column("Its media column.", example='"audio"', where=REPOSITORY),
     "media[].path": Column(
-        "Its path in the source.", example='"media/T0540/6.wav"', where=_REPOSITORY
+        "Its path in the source.", example='"media/T0540/6.wav"', where=REPOSITORY
     ),
     "media[].root": Column(
         "Number of its folder in `roots` of `omnidata.json`; null where media are embedded.",
         example="0",
-        where=_REPOSITORY,
+        where=REPOSITORY,
     ),
     "media[].state": Column(
         "`present`, `silent` (an audio track in which nothing is heard), `corrupt`, `missing` or "
         "`unsafe` (the path leaves the dataset and is never opened).",
         example='"present"',
-        where=_REPOSITORY,
+        where=REPOSITORY,
     ),
-    "media[].sha256": Column("SHA-256 of the file.", example='"9f86d0..."', where=_REPOSITORY),
-    "media[].bytes": Column("Size of the file.", "bytes", "63044", _REPOSITORY),
-    "media[].frames": Column("Frames of a clip; 1 for a picture.", example="60", where=_REPOSITORY),
-    "media[].seconds": Column("Duration of a clip or a sound.", "seconds", "2.0", _REPOSITORY),
-    "position": Column(
-        "Number of the step in the source, from 0.", example="17", where=_REPOSITORY
-    ),
-    "row": Column("Number of its row in the source, from 0.", example="17", where=_REPOSITORY),
+    "media[].sha256": Column("SHA-256 of the file.", example='"9f86d0..."', where=REPOSITORY),
+    "media[].bytes": Column("Size of the file.", "bytes", "63044", REPOSITORY),
+    "media[].frames": Column("Frames of a clip; 1 for a picture.", example="60", where=REPOSITORY),
+    "media[].seconds": Column("Duration of a clip or a sound.", "seconds", "2.0", REPOSITORY),
+    "position": Column("Number of the step in the source, from 0.", example="17", where=REPOSITORY),
+    "row": Column("Number of its row in the source, from 0.", example="17", where=REPOSITORY),
 }
 """The columns that every benchmark shares, by the path of the field."""
 

@@ -11,6 +11,7 @@ from omnidata import registry
 from omnidata.data.card import column_reference
 from omnidata.loaders.columns import COLUMNS, ROLES, all_features, flatten
 from omnidata.tasks import get_task
+from tests.loaders.every import rows_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "columns.md"
 needs_docs = pytest.mark.skipif(not PAGE.is_file(), reason="needs a checkout: no docs here")
@@ -24,11 +25,21 @@ def test_every_column_has_a_meaning_and_no_meaning_is_left_over() -> None:
 
 
 @needs_docs
-@pytest.mark.parametrize(("block", "number"), [("columns", 0), ("media", 1), ("benchmarks", 2)])
-def test_the_page_has_the_tables_of_the_code(block: str, number: int) -> None:
-    text = PAGE.read_text("utf-8")
-    (found,) = re.findall(rf"<!-- {block}: begin -->\n(.*)<!-- {block}: end -->", text, re.S)
-    assert found.strip() == column_reference()[number], "paste the table of `column_reference()`"
+def test_the_page_has_the_tables_of_the_code() -> None:
+    blocks = r"<!-- (\w+): begin -->\n\n(.*?)\n\n<!-- \1: end -->"
+    found = dict(re.findall(blocks, PAGE.read_text("utf-8"), re.S))
+    assert found == column_reference(), "paste the tables of `column_reference()`"
+
+
+@needs_docs
+def test_the_page_names_the_benchmarks_without_actions(tmp_path: Path) -> None:
+    (line,) = re.findall(r"\*\*`action` is null\*\* in (.*?):", PAGE.read_text("utf-8"), re.S)
+    without = set()
+    for name in registry.benchmarks():
+        steps = get_task(name).load(rows_of(name, tmp_path / name), check_media=False).steps
+        if not any(step.action for step in steps):
+            without.add(name)
+    assert {*re.findall(r"`([\w-]+)`", line)} == without
 
 
 @needs_docs
