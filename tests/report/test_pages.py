@@ -315,6 +315,13 @@ def test_a_step_without_answer_is_told(run: Run) -> None:
     assert len(book.steps) == STEPS
 
 
+def test_a_value_of_a_tag_is_not_called_a_group(site: Path) -> None:
+    """A group is a set of related episodes; the first page shows none."""
+    text = re.sub(r"<[^>]*>", " ", (site / "index.html").read_text("utf-8"))
+    assert "Results by tag" in text
+    assert not re.search(r"\bgroups?\b", text, re.I)
+
+
 def test_links_of_a_folder_lead_to_whole_media(site: Path) -> None:
     found = set()
     for page in (site / "steps").iterdir():

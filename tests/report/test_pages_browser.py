@@ -333,7 +333,7 @@ def test_thumbnails_show_the_whole_screen(reports: Path, visit: Open) -> None:
 def test_a_phone_shows_the_first_step_without_scrolling(reports: Path, visit: Open) -> None:
     page = visit(address(reports, FORMS[0]), **PHONE)
     badge = page.locator(".card .badge").first.bounding_box()
-    assert badge["y"] + badge["height"] <= PHONE["viewport"]["height"]
+    assert badge["y"] + badge["height"] <= page.viewport_size["height"]
     # The tables above are folded, not gone.
     assert not page.locator(".matrix").is_visible()
     page.tap("summary:has-text('target against answer')")
