@@ -251,7 +251,7 @@ def test_the_prompt_is_the_whole_one(reports: Path, visit: Open) -> None:
         hash = "#step=2" if form == FORMS[0] else ""
         page = visit(address(reports, form if hash else "site/steps/2.html", hash))
         page.click("summary:has-text('Prompt')")
-        said = page.inner_text("details[open]")
+        said = page.inner_text(".texts details[open]")
         assert "You are an Android GUI Agent." in said
         assert "Action History:\nStep 0: NONE\nStep 1: TAP at" in said
         assert "screenshot: C001/3.png" in said
@@ -333,7 +333,7 @@ def test_thumbnails_show_the_whole_screen(reports: Path, visit: Open) -> None:
 def test_a_phone_shows_the_first_step_without_scrolling(reports: Path, visit: Open) -> None:
     page = visit(address(reports, FORMS[0]), **PHONE)
     badge = page.locator(".card .badge").first.bounding_box()
-    assert badge["y"] + badge["height"] <= PHONE["viewport"]["height"]
+    assert badge["y"] + badge["height"] <= page.viewport_size["height"]
     # The tables above are folded, not gone.
     assert not page.locator(".matrix").is_visible()
     page.tap("summary:has-text('target against answer')")

@@ -134,9 +134,9 @@ def test_what_was_judged_is_explained_where_it_explains_nothing_itself(
     assert {each.target_label for each in found} == {"BACK"}
     assert [each.sentence for each in found] == [
         "",
-        "the answer is the right one",
-        "the profile says no to score",
-        "nothing could be read",
+        "the answer is right",
+        "the profile rejects score",
+        "no answer could be parsed",
     ]
 
 

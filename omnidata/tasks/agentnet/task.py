@@ -445,7 +445,7 @@ def _sentence(
         return _rightly(step, truth, said)
     types, given = [type_of(one) for one in truth], [type_of(one) for one in said]
     if given[0] not in types:
-        return f"the answer is {given[0]}, what is right is {', '.join(types)}"
+        return f"the answer is {given[0]}, the target is {', '.join(types)}"
     differ = []
     for number, action in enumerate(truth):
         if number >= len(said):
@@ -463,7 +463,7 @@ def _rightly(step: Step, truth: Sequence[Action], said: Sequence[Action]) -> str
     action, answer = truth[0], said[0]
     name = type_of(action)
     if name == "scroll" and answer.direction != action.direction:
-        return "the released evaluator takes any scroll for right"
+        return "the released evaluator accepts any scroll"
     if name in POINTED and name == type_of(answer):
         return _where(step, action, answer)
     return f"the answer does what is right: {', '.join(map(type_of, truth))}"
