@@ -34,7 +34,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     docs, root = Path(config.docs_dir), Path(config.config_file_path).parent
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     config.copyright = f"omnidata {project['version']}, {project['license']}"
-    if repository := project.get("urls", {}).get("Repository"):
+    urls = project.get("urls", {})
+    config.site_url = urls.get("Documentation")  # 404.html needs it where the site is in a folder
+    if repository := urls.get("Repository"):
         config.repo_url = repository
         config.edit_uri = "edit/main/docs/"
     names = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
