@@ -96,6 +96,7 @@ class AndroidWorld(Outcomes):
             "AndroidWorld",
             "https://github.com/google-research/android_world",
             "apache-2.0",
+            paper="2405.14573",
             by_hand="results are what you or others have run; the release publishes no folder of "
             "them",
         ),

@@ -316,6 +316,7 @@ class OsWorld(Benchmark):
                 note="a zip for each model and run: take those you want with --only. The images of "
                 "the virtual machine are in another dataset, of which nothing is fetched",
             ),
+            paper="2404.07972",
         ),
     )
     variations = (HISTORY, VARIATION)
