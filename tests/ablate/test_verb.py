@@ -179,11 +179,14 @@ def test_steps_that_a_control_leaves_out_are_left_out_of_its_differences(tmp_pat
     ("given", "said"),
     [
         (("IAV,XY", None, None, {}), 'there is no "XY"'),
-        (("IAV,I,IAV", None, None, {}), '"IAV" comes twice'),
+        (("IAV,I,IAV", None, None, {}), '"IAV" is given twice'),
         (("IAV", "voice", None, {}), "no folder of spoken instructions"),
         (("IAV", "sung", None, {}), 'there is no "sung"'),
-        (("I,IAV", None, "silence", {}), "silence alters what the full setting I does not show"),
-        (("IAV", None, "none,silence", {}), "controls and none of them"),
+        (
+            ("I,IAV", None, "silence", {}),
+            "silence alters a medium that the full setting I does not show",
+        ),
+        (("IAV", None, "none,silence", {}), "none excludes other controls"),
         (("IAV", None, None, {"modalities": "I"}), "sets the modalities itself"),
     ],
 )
