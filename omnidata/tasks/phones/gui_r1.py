@@ -8,9 +8,10 @@ Source: ritzz-ai/GUI-R1 at d43eea2, `guir1/eval/eval_omni.py` and `guir1/inferen
   steps are in neither. Whether the type is right does not matter to either.
 
 An answer without a place is at (0, 0), and one without a text says "no input text". In the dialect
-`gui-r1` the place and the text count beside any action, as in the release: `complete` with the right
-place is a hit. A kind of action with no hit at all is in none of the released totals: `released` in
-the results has those. Directions are compared by their meaning, where the release compares words.
+`gui-r1` the place and the text count beside any action, as in the release: `complete` with the
+right place is a hit. A kind of action with no hit at all is in none of the released totals:
+`released` in the results has those. Directions are compared by their meaning, where the release
+compares words.
 """
 
 from __future__ import annotations
