@@ -156,7 +156,9 @@ class Action:
             raise ValueError(f"there is no kind of action {self.kind!r}; {_HINT}")
         for places in (self.start, self.end):
             if not isinstance(places, tuple):
-                raise TypeError(f"the places of an action are a tuple of regions, not {places!r}")
+                raise TypeError(
+                    f"the places of an action must be a tuple of regions, not {places!r}"
+                )
 
     @property
     def label(self) -> str:
@@ -218,7 +220,7 @@ class Action:
         )
 
 
-_HINT: Final = f"there are {', '.join(get_args(Kind))}"
+_HINT: Final = f"the kinds are {', '.join(get_args(Kind))}"
 _TAPS: Final = {2: "DOUBLE_TAP", 3: "TRIPLE_TAP"}
 _DIRECTED: Final[Mapping[tuple[Kind, Direction | None], str]] = {
     (kind, way): f"{kind}_{way}".upper() if way else kind.upper()

@@ -65,7 +65,7 @@ class Kind:
             return None
         if len(points) > 1:
             raise UsageError(
-                f"{len(points)} distributions bring a {self.noun} of that name: "
+                f"{len(points)} distributions have a {self.noun} of that name: "
                 + ", ".join(sorted(map(_origin, points))),
                 where=where,
                 remedy="uninstall all but one",
@@ -79,11 +79,11 @@ class Kind:
             raise UsageError(
                 f"{_origin(points[0])} fails: {type(error).__name__}: {error}",
                 where=where,
-                remedy="tell its authors, or uninstall it",
+                remedy="report it to its authors, or uninstall it",
             ) from error
         if lacks:
             raise UsageError(
-                f"what {_origin(points[0])} gives is no {self.noun}: it lacks {', '.join(lacks)}",
+                f"{_origin(points[0])} is not a {self.noun}: it lacks {', '.join(lacks)}",
                 where=where,
                 remedy=f"derive its class from {self.base}",
             )
@@ -112,8 +112,9 @@ def warn_of_misspelt(kind: type, contract: type, *, stacklevel: int) -> None:
         like = [member for member in members - vars(kind).keys() if member[0] == name[0]]
         for meant in get_close_matches(name, like, 1, _ALIKE):
             warnings.warn(
-                f"{kind.__qualname__} has `{name}`, which nobody asks for: if `{meant}` of "
-                f"{contract.__name__} is meant, spell it so; if not, begin it with an underscore",
+                f"{kind.__qualname__} has `{name}`, which is never called: if `{meant}` of "
+                f"{contract.__name__} is meant, spell it so; if not, start its name with "
+                "an underscore",
                 MisspeltWarning,
                 stacklevel + 1,
             )
@@ -166,10 +167,10 @@ class Result:
         if self.fits(found):
             return found
         raise PluginError(
-            f"{function} gives {found!r:.300}",
+            f"{function} returns {found!r:.300}",
             where=where,
             expected=self.expected,
-            remedy="mend the function, or tell the authors of the plug-in",
+            remedy="fix the function, or report it to the authors of the plug-in",
         )
 
 
@@ -223,8 +224,8 @@ class Blame:
         return PluginError(
             what,
             where=where,
-            expected="code that takes what is there, or an OmnidataError that says what is wrong",
-            remedy="mend what it was called for, or tell the authors of the plug-in",
+            expected="code that handles this input, or an OmnidataError that says what is wrong",
+            remedy="fix the method, or report it to the authors of the plug-in",
         )
 
 

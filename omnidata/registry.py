@@ -81,14 +81,14 @@ def episode_tree_reader() -> str:
     """
     readers = [name for name, task in working() if task.reads_episode_tree]
     if not readers:
-        raise UsageError("no task reads the trees of episodes", remedy=_REINSTALL)
+        raise UsageError("no task reads trees of episodes", remedy=_REINSTALL)
     return min(readers, key=lambda name: not is_ours(name))
 
 
 def find(name: str, options: Mapping[str, str] | None = None) -> Task | None:
     """The task of that name, set up with its options; None if there is none.
 
-    A name of ours is ours, whoever else brings it.
+    A name of ours is ours, even if a distribution has it too.
 
     Args:
         name: as in `omnidata evaluate NAME`.
@@ -127,7 +127,7 @@ def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
     return found
 
 
-_REINSTALL = "install omnidata again: what is installed of it declares no task"
+_REINSTALL = "reinstall omnidata: the installed package declares no task"
 
 
 def _staying(data: Path, task: str) -> AbstractContextManager[None]:
@@ -155,12 +155,12 @@ _CALLED_FOR: Mapping[str, Callable[[Any], str]] = {
 
 TARGET: Final = Result(
     lambda found: found is None or isinstance(found, Target),
-    "Target(text, template, points), or None where there is no right answer; a text alone is what "
+    "Target(text, template, points), or None if there is no right answer; a text alone is what "
     "`answer` gives",
 )
 ANSWER: Final = Result(
     lambda found: found is None or isinstance(found, str),
-    "the right answer as text, or None where there is none",
+    "the right answer as text, or None if there is none",
 )
 STEPS: Final = Result(
     lambda found: isinstance(found, Iterable),
@@ -168,7 +168,7 @@ STEPS: Final = Result(
 )
 STEP: Final = Result(
     lambda found: found is None or isinstance(found, Step),
-    "a Step (omnidata.types), or None for a row that becomes none",
+    "a Step (omnidata.types), or None for a row without a step",
 )
 _GIVES: Mapping[str, Result] = {
     "named": Result(lambda found: found is None or isinstance(found, Step), "the Step, or None"),
@@ -178,12 +178,12 @@ _GIVES: Mapping[str, Result] = {
     ),
     "log_difference": Result(
         lambda found: found is None or hasattr(found, "column"),
-        "a Difference (omnidata.tasks.log_rows), or None where there is none",
+        "a Difference (omnidata.tasks.log_rows), or None if there is none",
     ),
     "target": TARGET,
     "read": Result(
         lambda found: found is None or isinstance(found, Action),
-        "an Action (omnidata.actions), or None where the text is none",
+        "an Action (omnidata.actions), or None if the text is not an action",
     ),
 }
 """What some of them are to give."""

@@ -136,7 +136,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
         # Never `data_files`: without a data_dir, `datasets` fills it with what it finds in the
         # working directory, and nobody can tell that from what a user named.
         raise DataError(
-            "no data is named",
+            "data_dir is missing",
             where=f'load_dataset("{task}")',
             expected="data_dir=FOLDER",
             remedy=f'load_dataset("{task}", "all", data_dir="path/to/data", split="test"), or '
@@ -450,7 +450,7 @@ def load_dataset(
     explain_casts()
     if streaming and num_proc:
         raise UsageError(
-            "a streamed dataset is not built by processes",
+            "a streamed dataset cannot be built by several processes",
             where="load_dataset(streaming=True, num_proc=...)",
             expected="one of the two",
         )

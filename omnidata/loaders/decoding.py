@@ -75,7 +75,7 @@ def decode(
     for role in roles or ():
         if role not in reader.kinds:
             raise UsageError(
-                f'the rows have no medium "{role}"',
+                f'the rows have no media column "{role}"',
                 where="omnidata.decode(roles=...)",
                 expected=f"some of {', '.join(reader.kinds)}",
             )
@@ -145,7 +145,7 @@ class Decode:
         except MediaError as error:
             if self.on_error == "raise":
                 error.where = f"{name}, {role}: {error.where}"
-                error.remedy += '; or take it for absent: omnidata.decode(on_error="mask")'
+                error.remedy += '; or treat it as absent: omnidata.decode(on_error="mask")'
                 raise
             ref = None
             made = self._array(role, None)

@@ -54,7 +54,7 @@ class RowContext:
     where: str
     note: Note
 
-    def warn(self, code: str, what: str, expected: str, remedy: str = "mend the row") -> None:
+    def warn(self, code: str, what: str, expected: str, remedy: str = "correct the row") -> None:
         """Tell of something doubtful; the row is kept."""
         self.note(Finding(code, "warning", self.where, what, expected, remedy))
 
@@ -92,7 +92,7 @@ def stated_size(width: object, height: object, place: RowContext) -> Screen:
             "size-unusable",
             f"the screenshot's size is {short(width)} x {short(height)}",
             f"two whole numbers from 1 to {_LONGEST_SIDE}",
-            "mend the row; the size counts as unknown until then",
+            "correct the row; the size counts as unknown until then",
         )
     return 0, 0
 
@@ -120,7 +120,7 @@ def picture_broken(place: RowContext, what: str, expected: str) -> None:
         "media-broken",
         f"screenshot: {what}",
         expected,
-        "download the file again; a model is not asked about this step until then",
+        "download the file again; until then models skip this step",
     )
 
 
@@ -151,7 +151,7 @@ def check_screen(step: Step) -> None:
         )
 
 
-# Paths of media that nobody follows: whoever loads the steps is told, whatever the loader said.
+# Paths of media that are never followed: the findings say so, whichever loader made the steps.
 
 
 def unsafe_paths(source: LoadedDataset) -> list[Finding]:
@@ -182,7 +182,7 @@ def unsafe_paths(source: LoadedDataset) -> list[Finding]:
             next(iter(names)),
             f"{role.replace('_', ' ')} {short(path)}: {unsafe(path)}",
             f"a path relative to {root}",
-            f"mend the path; the {'step lacks' if len(names) == 1 else 'steps lack'} the "
+            f"correct the path; the {'step lacks' if len(names) == 1 else 'steps lack'} the "
             f"{role.replace('_', ' ')} until then",
             tuple(names),
         )
@@ -330,7 +330,7 @@ def refuse_findings(findings: Sequence[Finding], data: Path) -> None:
             f"{counted(len(findings), 'finding')}, the first: {findings[0]}",
             where=str(data),
             expected="no finding, because of --strict",
-            remedy="mend the data, or read it without --strict",
+            remedy="correct the data, or leave out --strict",
         )
 
 

@@ -91,14 +91,14 @@ def resolve(
     for name, value in given.items():
         if name not in allowed:
             raise UsageError(
-                f'there is no option "{name}"',
+                f'unknown option "{name}"',
                 where=f"{flag} {name}={value}",
                 expected=f"one of {', '.join([*allowed, *COMMON])}",
             )
         values = allowed[name]
         if values != ("",) and value not in values:
             raise UsageError(
-                f'"{value}" is no value of "{name}"',
+                f'"{name}" has no value "{value}"',
                 where=f"{flag} {name}={value}",
                 expected=f"one of {', '.join(values)}",
             )
@@ -118,7 +118,7 @@ def parse(pairs: Sequence[str], flag: str) -> dict[str, str]:
             raise UsageError(
                 "an option is given twice" if key in options else "an option has no value",
                 where=f"{flag} {pair}",
-                expected=f"{flag} key=value, each key once",
+                expected=f"{flag} key=value, with each key once",
             )
         options[key] = value
     return options
@@ -289,15 +289,15 @@ class Benchmark:
         kind, fault = type(self), self._fault
         if kind.answer is Benchmark.answer and kind.target is Benchmark.target:
             raise fault(
-                "has neither `answer` nor `target`", "one of them, which is the right answer"
+                "has neither `answer` nor `target`", "one of them: it returns the right answer"
             )
         if self.asked and kind.express is Benchmark.express:
             raise fault(
                 f"has {self.asked!r:.40} as `asked`, and no `express`",
-                "a method that writes actions as an answer in the form of the question",
+                "a method that writes actions as an answer to the question",
             )
         if kind.load is Benchmark.load and kind.steps is Benchmark.steps:
-            raise fault("has neither `steps` nor `load`", "one of them, which reads the data")
+            raise fault("has neither `steps` nor `load`", "one of them: it reads the data")
         for option, values in self.allowed.items():
             if isinstance(values, str) or not values:
                 raise fault(
@@ -316,41 +316,40 @@ class Benchmark:
         except (NameError, TypeError) as error:
             raise fault(
                 f"has {self.parsed_type!r:.80} as `parsed_type`: {error}",
-                "a type that msgspec knows, as a TypedDict",
+                "a type that msgspec supports, such as a TypedDict",
             ) from None
         profiles = getattr(kind, "profiles", None)
         for key, profile in profiles.items() if isinstance(profiles, Mapping) else ():
             if isinstance(profile, type) or profile.name != key:
                 raise fault(
                     f"has {profile!r:.80} as {key!r} in `profiles`",
-                    "a profile under its own name: {Exact.name: Exact()} of a class Exact",
+                    "a profile by its own name: {Exact.name: Exact()} of a class Exact",
                 )
             reach = getattr(profile, "reach", 0)
             if not is_number(reach) or not (reach == 0 or 1 <= reach < math.inf):
                 raise fault(
                     f"has {reach!r:.80} as `reach` of its profile {key}",
-                    "how far from a target point answers are right, in thousandths of the screen: "
+                    "the allowed distance from a target point, in thousandths of the screen: "
                     "140 for 14 %",
                 )
         if kind.prompt is not Benchmark.prompt:
             return
         question = getattr(self, "question", None)
         if question is None and kind.__init__ is Benchmark.__init__:
-            raise fault(
-                "has neither `question` nor `prompt`", "one of them, which is what is asked"
-            )
+            raise fault("has neither `question` nor `prompt`", "one of them: it asks the question")
         if OPTIONS.keys() <= self.allowed.keys() and kind.elements is Benchmark.elements:
             raise fault(
                 f"has the options {' and '.join(OPTIONS)}, and no `elements`",
-                "a method that gives the elements of a step's screen",
+                "a method that returns the elements of a step's screen",
             )
         for found in _ALONE.findall(question or ""):
             if not _BLANK.fullmatch(found):
                 blanks = [f"{{{name}}}" for name in _FILLED]
                 raise fault(
-                    f"has {found} in `question`, which stands for nothing",
-                    f"{' or '.join(blanks)}; braces around more than a word stay as they are",
-                    meant(found, blanks) or "write other signs than braces, or override `prompt`",
+                    f"has {found} in `question`, which is no placeholder",
+                    f"{' or '.join(blanks)}; braces around several words stay as they are",
+                    meant(found, blanks)
+                    or "use other characters than braces, or override `prompt`",
                 )
 
     def _fault(self, what: str, expected: str, remedy: str = "") -> PluginError:
@@ -360,7 +359,7 @@ class Benchmark:
             f"{kind.__name__} {what}",
             where=f"{kind.__module__}.{kind.__qualname__}",
             expected=expected,
-            remedy=remedy or "mend the class, or tell the authors of the plug-in",
+            remedy=remedy or "fix the class, or report it to the authors of the plug-in",
         )
 
     @property
@@ -499,7 +498,9 @@ class Benchmark:
         """
         for name in self.profiles:
             return name
-        raise self._fault("has no profile", "`profiles` with one that judges answers, at least")
+        raise self._fault(
+            "has no profile", "`profiles` with at least one profile that judges answers"
+        )
 
     @cached_property
     def prompt_hash(self) -> str:
@@ -660,7 +661,8 @@ class Benchmark:
         def note(found: Finding) -> None:
             if not isinstance(found, Finding):
                 raise TypeError(
-                    f"`note` is told {found!r:.300}: expected Finding(code, severity, where, what, "
+                    f"`note` received {found!r:.300}: expected Finding(code, severity, "
+                    "where, what, "
                     "expected, remedy, sample_ids) of omnidata.errors"
                 )
             findings.append(found)
@@ -684,7 +686,7 @@ class Benchmark:
         """Why there is no step: the first finding says it, if there is one."""
         if not findings:
             return DataError(
-                f"there is no row of {self.name}",
+                f"the data have no row of {self.name}",
                 where=str(data),
                 expected=self._expected,
                 remedy=files.OTHER_DATA,
@@ -693,7 +695,7 @@ class Benchmark:
             f"no row of {self.name} could be read: {findings[0].what}",
             where=findings[0].where,
             expected=findings[0].expected or self._expected,
-            remedy="mend the rows, or name other data",
+            remedy="correct the rows, or name other data",
         )
 
     def ask_about(self, source: LoadedDataset) -> Questions:

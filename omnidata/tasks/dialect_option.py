@@ -136,11 +136,11 @@ class InDialect:
         platform = PLATFORMS.get(task.platform)
         if self._asked is None:
             raise UsageError(
-                f"what {task.name} asks for is not always an action, or always a place, which is "
-                "all that dialects have words for",
+                f"dialects only ask for an action or a place, and {task.name} also asks for other "
+                "things",
                 where=f"-T dialect={dialect.name}",
                 expected="unified",
-                remedy="leave dialect out",
+                remedy="leave out dialect",
             )
         if platform and platform not in dialect.says:
             raise UsageError(
@@ -151,10 +151,10 @@ class InDialect:
             )
         if task.options.get("observation", "screenshot") != "screenshot":
             raise UsageError(
-                "a dialect asks about the screenshot itself",
+                "a dialect needs the screenshot itself",
                 where=f"-T observation={task.options['observation']}",
                 expected="observation=screenshot",
-                remedy="leave observation or dialect out",
+                remedy="leave out observation or dialect",
             )
         self._space = unit_for(task, dialect)
         self.profiles: Mapping[str, Profile] = {
@@ -219,10 +219,10 @@ class InDialect:
             return read_file(Path(self._system), SETTINGS).decode("utf-8-sig")
         except (OSError, ValueError) as error:
             raise UsageError(
-                f"the text of the system cannot be read: {error}",
+                f"the system text cannot be read: {error}",
                 where=f"-T system={self._system}",
                 expected="a file of UTF-8 text",
-                remedy="name another file, or leave system out",
+                remedy="name another file, or leave out system",
             ) from None
 
     @property
@@ -415,10 +415,10 @@ class InDialect:
         """
         if name not in self.baselines or options:
             raise UsageError(
-                f'there is no baseline "{name}" in a dialect, or it has options',
+                f'dialects have no baseline "{name}" with these options',
                 where=f"--model baseline:{name}",
                 expected="baseline:oracle without options",
-                remedy="leave -T dialect out for the task's other baselines",
+                remedy="leave out -T dialect to use the task's other baselines",
             )
         return lambda step: found.text if (found := self.target(step)) else ""
 
@@ -486,7 +486,7 @@ class InDialect:
             f"`{method}` of the dialect {self.dialect.name} {what}",
             where=f"{kind.__module__}.{kind.__qualname__}",
             expected=right.get(method, "a text, or a CannotSayError"),
-            remedy="mend the dialect, or tell its authors",
+            remedy="fix the dialect, or report it to its authors",
         )
 
     def interpret(

@@ -215,7 +215,7 @@ class EpisodeProfile(ABC):
                 f"the profile {self.name} does not say which metrics it has: {', '.join(wrong)}",
                 where=f"{own.__module__}.{own.__qualname__}",
                 expected=f"each of `columns` in `metrics`, as one of {', '.join(known)}",
-                remedy="mend the profile, or tell the authors of the plug-in",
+                remedy="fix the profile, or report it to the authors of the plug-in",
             )
 
     def metric_of(self, name: str) -> str:
@@ -575,5 +575,5 @@ class OfflineScorer(ABC):
             "the benchmark has no evaluator of actions",
             where=f"--actions {log}",
             expected="a benchmark whose tasks are evaluated action by action",
-            remedy="leave --actions out",
+            remedy="leave out --actions",
         )

@@ -144,7 +144,7 @@ def test_a_stray_file_in_the_working_directory_is_never_loaded(
 ) -> None:
     write_rows(tmp_path / "test.json", [row("A")])
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DataError, match="no data is named"):
+    with pytest.raises(DataError, match="data_dir is missing"):
         datasets.load_dataset("omnigui", split="test")
 
 

@@ -76,7 +76,7 @@ class Odyssey(Benchmark):
             for number, row in enumerate(found["steps"]):
                 if done[number] is None:
                     told = f"{own}/{number}", f"{row['action']} is no action", f"one of {[*KINDS]}"
-                    note(Finding("action-unknown", "warning", *told, "mend the row", told[:1]))
+                    note(Finding("action-unknown", "warning", *told, "correct the row", told[:1]))
                 yield Step(
                     f"{own}/{number}", own, number, len(done), about["instruction"], screen,
                     {"screenshot": MediaRef("image", data, f"screenshots/{row['screenshot']}")},

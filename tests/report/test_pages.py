@@ -185,7 +185,7 @@ def test_letters_and_truth_values_are_explained(tmp_path: Path) -> None:
     write(data / "s.jsonl", single(action_id="a"), single(action_id="b", operation="TYPE"))
     run = answered("idm-single", data, ["Answer: A", "Answer: A"], tmp_path / "run")
     assert why(run, 0)["agentstudio-paper"] == "the answer is A (CLICK), as it was done"
-    assert "what was done is C (TYPE)" in why(run, 1)["agentstudio-paper"]
+    assert "the recorded action is C (TYPE)" in why(run, 1)["agentstudio-paper"]
     rows = [trajectory(), trajectory(act(0, operation="TYPE"), act(1), annotation_id="e2:1")]
     for task, said, told in (
         ("idm-multiple", "Answer:\nA\nA", "1 edit apart"),

@@ -530,11 +530,11 @@ def test_an_explanation_can_be_said_otherwise_by_who_gets_it() -> None:
             ("keys", "Enter"),
             ("keys", "Enter"),
             False,
-            "both have the keys Enter, and the profile tells them apart",
+            "both have the keys Enter, and the profile judges them different",
         ),
         (("open_app", "Mail"), ("open_app", "Maps"), False, "app differs: Maps in place of Mail"),
         (("open_app", "Mail"), ("open_app", "Mail"), True, "both open Mail"),
-        (("back",), ("back",), False, "both are BACK, and the profile tells them apart"),
+        (("back",), ("back",), False, "both are BACK, and the profile judges them different"),
         (("back",), ("back",), True, "both are BACK"),
     ],
 )

@@ -315,7 +315,7 @@ READINGS: tuple[Reading, ...] = ("paper", "release")
 _TITLES: Mapping[TaskName, tuple[str, str]] = {
     "groundui": (
         "GroundUI",
-        "screenshots of web, desktop and mobile; the point that an instruction means",
+        "screenshots of web, desktop and mobile; the point of an instruction",
     ),
     "idm-single": ("IDM-Single", "pairs of screenshots; the action between them"),
     "idm-multiple": ("IDM-Multiple", "screenshots in a row; the actions between them"),
@@ -562,7 +562,7 @@ def _point(point: Point, step: Step, space: Space) -> str:
 
 _FRAMES: Final = "recorded action"
 """What is framed where the question is what was done: the place of an action is no target."""
-_RELEASE: Final = Rule(borderline="the released evaluator wants it strictly inside")
+_RELEASE: Final = Rule(borderline="the released evaluator excludes the edges")
 
 
 def _explain_ground(
@@ -663,7 +663,7 @@ def _compared(step: Step, given: Sequence[str], wanted: tuple[str, ...]) -> str:
     said = f"the answer is {_spelled(step, given)}"
     if tuple(given) == wanted:
         return f"{said}, as it was done"
-    return f"{said}, what was done is {_spelled(step, wanted)}"
+    return f"{said}, the recorded action is {_spelled(step, wanted)}"
 
 
 def _spelled(step: Step, given: Sequence[str]) -> str:

@@ -77,7 +77,7 @@ class AndroidControl(PhoneTask):
     variations = (HISTORY_TABLE, VARIATION)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
         "agentcpm-ac-fixed": Evaluator(
-            unsized(agentcpm.fixed_ac), 40, source=f"{_AGENTCPM}, with what is broken mended"
+            unsized(agentcpm.fixed_ac), 40, source=f"{_AGENTCPM}, with its faults corrected"
         ),
         "agentcpm-ac": Evaluator(
             unsized(agentcpm.released_ac),

@@ -258,7 +258,7 @@ class Critic(Benchmark):
     subsets = tuple(CAUSES)
     detailed_actions = False
     parsed_type = _Truth
-    unpublished = "made of your own runs: omnidata synth criticbench DATA OUT --run RUN"
+    unpublished = "made from your own runs: omnidata synth criticbench DATA OUT --run RUN"
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self._task: Name = next(known for known in NAMES if known == name)
@@ -301,7 +301,9 @@ class Critic(Benchmark):
         parts = (part for turn in row.turns for part in turn.shown)
         shown = {part.medium for part in parts if isinstance(part, _Shown)}
         if unknown := sorted(shown - row.media.keys()):
-            place.refuse("medium-unknown", f"media has no {unknown[0]!r:.80}", "each that is shown")
+            place.refuse(
+                "medium-unknown", f"media has no {unknown[0]!r:.80}", "each medium that turns show"
+            )
             return None
         if row.asks != self._task:
             place.refuse("row-unusable", f"it asks {row.asks!r:.80}", f"rows that ask {self._task}")

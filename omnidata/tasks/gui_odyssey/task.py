@@ -29,7 +29,7 @@ from omnidata.types import LoadedDataset, Publication, Remote, Step
 
 _ODYSSEY = "GUI-Odyssey (Lu et al., 2024): its EM is the paper's AMS"
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025), which has no elements here"
-_MENDED = ", with what is broken mended"
+_MENDED = ", with its faults corrected"
 _POINT = "coordinate: [x, y]"
 _NAMES: Mapping[str, str] = {
     "TAP": "CLICK",

@@ -415,7 +415,7 @@ class OmniBench(Benchmark):
 
     title = "OmniBench"
     unpublished = (
-        "no place is known where the task graphs are published; datasets of this name on the Hub "
+        "no source of the task graphs is known; datasets of this name on the Hub "
         "(lmms-lab's omni_bench, Harold328/OmniBench-99, ModalityDance/Omni-Bench) are other things"
     )
     detailed_actions = True
