@@ -166,8 +166,8 @@ class AgentNet(Benchmark):
     detailed_actions = True
     platform = "desktop"
     holds = (
-        "trajectories on desktops (AgentNet, AgentNetBench): screenshots, clips where there is a "
-        "recording; the next action"
+        "predict the next action on a desktop from screenshots, and from clips if recorded "
+        "(AgentNet, AgentNetBench)"
     )
     question = "Task: {instruction}\n\nActions so far:\n{history}"
     shown = ("screenshot",)

@@ -38,7 +38,8 @@ class Aitw(PhoneTask):
     title = "Android in the Wild"
     detailed_actions = True
     holds = (
-        "episodes on phones (Android in the Wild, in the Zoo, CAGUI): screenshots; the next action"
+        "predict the next action on a phone from screenshots (Android in the Wild, in the "
+        "Zoo, CAGUI)"
     )
     sources = (
         Publication(

@@ -55,7 +55,7 @@ class AndroidControl(PhoneTask):
 
     title = "AndroidControl"
     detailed_actions = True
-    holds = "episodes on phones: screenshots, accessibility trees; the next action"
+    holds = "predict the next action on a phone from screenshots and accessibility trees"
     sources = (
         Publication(
             "AndroidControl",

@@ -89,7 +89,7 @@ class AndroidWorld(Outcomes):
 
     title = "AndroidWorld"
     platform = "mobile"
-    holds = "results of agents on Android, without screenshots; whether they succeeded"
+    holds = "score or judge whether agents on Android succeeded; results without screenshots"
     expects = EXPECTED
     sources = (
         Publication(

@@ -265,9 +265,9 @@ class Critic(Benchmark):
         alone = self._task == "step-critic"
         self.title = "Step critic" if alone else "Trajectory critic"
         self.holds = (
-            "answers of agents to single steps; whether each is right"
+            "judge whether an agent's answer to a step is right"
             if alone
-            else "answers of agents throughout episodes; whether all are right"
+            else "judge whether all answers of an agent in an episode are right"
         )
         self.question = "\n".join(
             (_BEGINS[self._task], _STEP, _ANSWERED, _SIZED, _ASKS[self._task], _HOW)

@@ -182,7 +182,7 @@ class CaguiGrounding(Benchmark):
     title = "CAGUI-Grounding"
     asked = "point"
     detailed_actions = False
-    holds = "screenshots of Chinese apps; the point of a function or a text, the text in a box"
+    holds = "point at a function or a text in a Chinese app, or read the text in a box"
     platform = "mobile"
     sources = (
         Publication(

@@ -76,7 +76,7 @@ class GuiOdyssey(PhoneTask):
 
     title = "GUI-Odyssey"
     detailed_actions = True
-    holds = "episodes across the apps of phones and tablets: screenshots; the next action"
+    holds = "predict the next action across apps of phones and tablets from screenshots"
     sources = (
         Publication(
             "GUIOdyssey",

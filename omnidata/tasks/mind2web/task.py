@@ -80,7 +80,7 @@ class Mind2Web(Benchmark):
     platform = "web"
     asked = "action"
     detailed_actions = False
-    holds = "screenshots of whole web pages; the next action towards a task"
+    holds = "predict the next action on a web page from a screenshot of the whole page"
     files = _FILES
     sources = (
         Publication(

@@ -421,7 +421,7 @@ class OmniBench(Benchmark):
     detailed_actions = True
     asked = "action"
     platform = "desktop"
-    holds = "graphs of desktop tasks, and trajectories with screenshots; the next action"
+    holds = "predict the next action on a desktop from screenshots; score graphs of tasks"
     question = "<Step History:> {history}\n<Task instruction:> {instruction}"
     files = loader.FILES
     parsed_type = _Parsed

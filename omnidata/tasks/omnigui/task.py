@@ -645,7 +645,7 @@ class OmniGui(Benchmark):
     title = "OmniGUI"
     asked = "action"
     detailed_actions = False
-    holds = "episodes on phones: screenshots, clips, sound; the next action"
+    holds = "predict the next action on a phone from screenshots, clips and sound"
     platform = "mobile"
     tags = loader.TAGS
     roles = ROLES

@@ -127,7 +127,7 @@ class OnlineMind2Web(Outcomes):
 
     title = "Online-Mind2Web"
     platform = "web"
-    holds = "results of agents on live web pages, with screenshots; whether they succeeded"
+    holds = "score or judge whether agents on live web pages succeeded; results with screenshots"
     expects = _EXPECTED
     sources = (
         Publication(

@@ -299,7 +299,7 @@ class OsWorld(Benchmark):
     detailed_actions = True
     asked = "action"
     platform = "desktop"
-    holds = "rollouts of agents on desktops: screenshots, recordings, results; the next action"
+    holds = "predict the next action on a desktop from screenshots and recordings; score results"
     tags = loader.TAGS
     roles = loader.ROLES
     other_moments = ("screenshot_after", "video_after")

@@ -63,7 +63,7 @@ class OsWorldG(Benchmark):
     platform = "desktop"
     asked = "point"
     detailed_actions = False
-    holds = "screenshots of desktops; the point of an instruction, or that it has none"
+    holds = "point at the element of an instruction on a desktop, or say that it is absent"
     files = _FILES
     expects = f"{_COLUMNS}: OSWorld-G.json and OSWorld-G_refined.json, or Parquet files"
     sources = (

@@ -223,7 +223,7 @@ class ScreenSpot(Benchmark):
     title = "ScreenSpot"
     asked = "point"
     detailed_actions = False
-    holds = "screenshots (ScreenSpot, -v2, -Pro); the point of an instruction"
+    holds = "point at the element of an instruction on a screenshot (ScreenSpot, -v2, -Pro)"
     files = loader.ROWS
     parsed_type = _Parsed
     tags = loader.TAGS
