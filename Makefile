@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start hundreds of processes: where nothing keeps the bytecode, each compiles all it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo docs check test test-full lint format dist clean
+.PHONY: help demo docs pictures check test test-full lint format dist clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make test       install what tests need; lint, import rules, types, every claim once"
 	@echo "make test-full  the same with long fuzzing, training, many kills, all that is slow"
 	@echo "make docs       build the site of the documentation"
+	@echo "make pictures   make the pictures of README and docs from the demo"
 	@echo "make format     format the code"
 	@echo "make dist       build sdist and wheel, and try them in empty environments"
 	@echo "make clean      remove .venv and what the tools left"
@@ -45,6 +46,12 @@ $(VENV)/browser.stamp: $(VENV)/dev.stamp
 
 demo: $(VENV)/base.stamp
 	$(BIN)/omnidata demo --out omnidata-demo
+
+docs: $(VENV)/dev.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+pictures: $(VENV)/browser.stamp
+	$(BIN)/python docs/_site/pictures.py
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

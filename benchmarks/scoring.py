@@ -35,7 +35,7 @@ from omnidata.run.scoring import score
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Task
 
-RELEASED_RATE = 37_700  # steps/s of the released evaluator's judging alone (docs/omnigui.md)
+RELEASED_RATE = 37_700  # steps/s that the released evaluator judges (docs/benchmarks/omnigui.md)
 EPISODE = 4  # steps; the benchmark's mean is 3.6
 _NUMBER = re.compile(r"\b\d{2,4}\b")
 

@@ -1,16 +1,16 @@
-"""Fine-tune an omni model on trajectories, and see whether it then listens and looks.
+"""Fine-tune an omni model on trajectories, and measure whether it listens and looks.
 
     python examples/finetune.py --out finetune
 
-makes synthetic episodes whose answer is only in the audio or only in the clip, writes training
-data from them, makes a tiny Qwen2.5-Omni with random weights, asks it about the episodes held out,
-trains it with TRL's SFTTrainer, asks again, and once more with the sounds and clips of other
-episodes and with none: a model that hears falls back to chance. All of it on the CPU, in minutes.
+Makes synthetic episodes whose answer is only in the audio or only in the clip, and exports training
+data. Makes a tiny Qwen2.5-Omni with random weights, and evaluates it on the held-out episodes.
+Trains it with TRL's SFTTrainer and evaluates it again. The controls replace sounds and clips, or
+silence and freeze them: a model that listens falls back to chance. Runs on a CPU, in minutes.
 
     python examples/finetune.py --out tuned --data DATA --model Qwen/Qwen2.5-Omni-7B --method lora
 
-does the same to a real model with data of your own: OmniGUI's layout or a Parquet repository; with
-`--task omnibench --keep-leaks`, tasks that `omnidata synth compose` made.
+Does the same to a real model with data of your own: OmniGUI's layout or a Parquet repository. With
+`--task omnibench --keep-leaks` it trains on tasks that `omnidata synth compose` made.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -67,6 +68,12 @@ LORA = r".*model\.layers\.\d+\.(self_attn\.(q|k|v|o)_proj|mlp\.(gate|up|down)_pr
 TOWERS = r".*(tower|visual).*"
 """Said again: peft 0.21 turns the pattern into endings of names for mixtures of experts."""
 
+CHANCE = 0.25
+"""Four buttons, of which one is right."""
+
+ENOUGH = 20
+"""Held-out steps; a table of fewer says nothing about sound and clip."""
+
 HEADINGS = {
     "all": "all steps",
     "cross_modal_discrimination": "answer in the sound",
@@ -79,11 +86,15 @@ def main() -> None:
     """Data, export, model, before, training, after, controls, table."""
     given = arguments()
     out: Path = given.out
+    if given.model is None:
+        use_one_thread()
     task = task_of(given.task, given.format, parse(given.task_options, "-T"))
     data = given.data or made_data(out / "data", given)
     source = task.load(data)
     parts = exported(task, source, out, given.format, keep_leaks=given.keep_leaks)
     model, options = given.model, parse(given.options, "-M")
+    if given.data is None:
+        require_episodes(parts, given.episodes)
     if model is None:
         model = str(made_model(out / "model", task, parts.train, given.seed))
         options = TINY_OPTIONS | options
@@ -94,6 +105,8 @@ def main() -> None:
         train(task, parts, model, options, tuned, given)
     cues = {step.source.get("cue") for step in parts.held_out}
     table["after"] = measured(task, source, parts, str(tuned), options, runs / "after")
+    if given.data is None:
+        require_learning(table["after"], parts, given.steps)
     held_out = {step.sample_id for step in parts.held_out}
     for name in (name for name, role in MEDIUM.items() if role in cues):
         wrong = altered(source, name, out / "controls" / name, steps=held_out).source
@@ -101,8 +114,42 @@ def main() -> None:
     show(table, parts, given.as_json)
 
 
+def use_one_thread() -> None:
+    """Run torch on one thread, unless OMP_NUM_THREADS is set.
+
+    The tiny model's operations are so small that several threads wait for each other most of the
+    time.
+    """
+    import torch
+
+    if "OMP_NUM_THREADS" not in os.environ:
+        os.environ["OMP_NUM_THREADS"] = "1"  # processes that start later
+        torch.set_num_threads(1)
+
+
+def require_episodes(parts: Exported, episodes: int) -> None:
+    """Raise an error when too few steps are held out to compare with chance."""
+    if len(parts.held_out) < ENOUGH:
+        raise OmnidataError(
+            f"{len(parts.held_out)} of the steps from --episodes {episodes} are held out, too few "
+            f"to compare with chance. Fix: use another --out, and --episodes 800 (the default)",
+            expected=f"at least {ENOUGH}",
+        )
+
+
+def require_learning(after: Row, parts: Exported, steps: int) -> None:
+    """Raise an error when the trained model is no better than chance: controls say nothing then."""
+    if after["all"] <= CHANCE:
+        raise OmnidataError(
+            f"exact match is {100 * after['all']:.1f} % after {steps} steps on {len(parts.train)} "
+            "rows: the model has not learned, so the controls are skipped. Fix: use another --out, "
+            "and more --episodes (default 800) or --steps (default 300)",
+            expected=f"more than chance, {100 * CHANCE:.0f} %",
+        )
+
+
 def arguments() -> argparse.Namespace:
-    """What was asked for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("finetune"), help="a folder for all of it")
     parser.add_argument("--data", type=Path, help="in place of synthetic episodes")

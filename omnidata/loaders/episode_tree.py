@@ -10,6 +10,7 @@ name only when it is whole, so a killed run leaves no half file.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -21,7 +22,7 @@ from typing import Any, Literal, Self, TypeVar, get_args
 
 from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, convert
 from omnidata.errors import DataError
-from omnidata.jsontext import as_name, compact
+from omnidata.jsontext import as_name, compact, write_lines
 from omnidata.loaders.instructions import Language
 from omnidata.storage import atomic_write, copy_file
 
@@ -514,7 +515,9 @@ def _array(rows: list[dict[str, Any]]) -> bytes:
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
-    return _encoded("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    file = io.BytesIO()
+    write_lines(file, rows, dumps=lambda row: _encoded(json.dumps(row, ensure_ascii=False)))
+    return file.getvalue()
 
 
 def _encoded(text: str) -> bytes:

@@ -113,11 +113,11 @@ def is_judged(profile: Profile, verdict: Verdict) -> bool:
 
 
 _UNANSWERED: Final[Mapping[Outcome, str]] = {
-    "truncated": "a truncated answer counts as wrong",
+    "truncated": "the answer was cut off before its end, which never counts as right",
     "refused": "the model refused to answer",
-    "api_error": "the request failed",
-    "media_error": "an image, clip or sound of the step could not be sent",
-    "missing": "the step has no answer",
+    "api_error": "the request failed without an answer",
+    "media_error": "a medium of the step could not be sent",
+    "missing": "there is no answer to this step",
 }
 
 
@@ -251,7 +251,7 @@ def _sentence(
     if mark == "none":
         return _UNANSWERED.get(verdict.outcome, "the step has no answer")
     if verdict.outcome == "unparsed":
-        return f"the answer is unreadable{because}"
+        return f"no answer could be parsed{because}"
     return sentence(verdict.parsed or {}, mark == "right") + (because if mark != "right" else "")
 
 
@@ -269,7 +269,7 @@ def plain(verdict: Verdict, profile: Profile, *, right: bool) -> str:
         return "the answer is right"
     values = zip(profile.values, verdict.values, strict=True)
     wrong = [name for name, value in values if value is False or value == 0]
-    return f"wrong by the profile: {', '.join(wrong)}" if wrong else "the answer is partly right"
+    return f"the profile rejects {', '.join(wrong)}" if wrong else "the answer is not fully right"
 
 
 # Answers that are actions like the steps' own.
@@ -296,7 +296,7 @@ class Rule:
 
     borderline: str = "the profile compares in the unit of the answer"
     same_text: str = "both type the same text"
-    unlike: str = "the profile judges them different"
+    unlike: str = "the profile distinguishes them"
     reach: float = REACH
 
 
@@ -440,7 +440,7 @@ def _detailed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
         if not answer:
             return f"the answer has no {noun}, the expert's action has {target}"
         verb = "differ" if noun == "keys" else "differs"
-        return f"the {noun} {verb}: {answer} instead of {target or f'no {noun}'}"
+        return f"the {noun} {verb}: {answer} in place of {target or f'no {noun}'}"
     both = f"both are {said.label}"
     if said.keys:
         both = f"both have the keys {_pressed(said)}"
@@ -470,7 +470,7 @@ def typed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
         return "the answer has no text to type"
     if right:
         return "both type the same text" if said.text == wanted.text else rule.same_text
-    return f"the text differs: {quoted(said.text)} instead of {quoted(wanted.text)}"
+    return f"the text differs: {quoted(said.text)} in place of {quoted(wanted.text)}"
 
 
 def placed(
@@ -493,11 +493,11 @@ def placed(
         rule: of the profile.
     """
     if min(step.screen) < 1:
-        return f"{name} has no known position: the size of the screen is unknown"
+        return f"the size of the screen is unknown, so {name} cannot be located"
     if said is None:
-        return f"{name} is missing in the answer, or off every screen"
+        return f"{name} is missing in the answer, or is no valid position"
     if not regions:
-        return f"{name} {shown(said)} has no target: the row names no place"
+        return f"{name} {shown(said)} cannot be compared: the row names no position"
     inside = is_inside(said, regions, step.screen, reach=rule.reach)
     sentence = f"{name} {shown(said)} is {gap(said, regions, step.screen)}"
     if inside == right:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import InitVar, dataclass, field, fields
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, Literal, Self, TypeVar, get_args
@@ -15,8 +15,8 @@ from torch.utils.data import default_collate
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import MediaError, PlatformError, UsageError
-from omnidata.loaders.decoding import Decode
-from omnidata.media import DEFAULT_BUDGET, Budget, Placement, frames, image, samples
+from omnidata.loaders.decoding import Decode, check_resize, refuse_size
+from omnidata.media import DEFAULT_BUDGET, Budget, Placement, frames, image, letterbox, samples
 from omnidata.media.decoding import check_choice
 from omnidata.types import MediaRef, Step
 
@@ -121,33 +121,37 @@ LEAST_RATE = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """What is decoded of a step, and how.
+    """How to decode the media of a step.
 
     Attributes:
-        roles: the media to decode, e.g. ("screenshot", "audio"); None for all that a step has.
-        size: width and height to fit pictures into, proportions kept, black around them; None
-            leaves them as they are. Clips are never resized.
-        num_frames, fps, which: the frames of a clip, as `omnidata.media.frames` has it; at most one
-            of them, four evenly spread frames where none is given.
+        roles: the media to decode, e.g. ("screenshot", "audio"); None for all.
+        resize: (height, width) in pixels to fit screenshots and clips into, proportions kept, black
+            borders. None keeps their sizes.
+        num_frames, fps, which: the frames of a clip, as in `omnidata.media.frames`; at most one of
+            them. By default four evenly spread frames.
         audio_rate: samples per second to resample to, in Hz.
-        on_error: what a missing or broken medium is: "raise" a `MediaError`, or "none", an absent
-            medium with the message in `Item.errors`.
+        on_error: "raise" a `MediaError` for a missing or broken medium, or "none": the medium is
+            None, and `Item.errors` has the message.
         budget: limits for every medium.
+        size: refused; it was (width, height).
 
     Raises:
-        UsageError: a value that nothing can be done with.
+        UsageError: a value is invalid.
     """
 
     roles: tuple[str, ...] | None = None
-    size: Screen | None = None
+    resize: tuple[int, int] | None = None
     num_frames: int | None = None
     fps: float | None = None
     which: Literal["all", "keyframes"] | None = None
     audio_rate: int = 16_000
     on_error: Literal["raise", "none"] = "raise"
     budget: Budget = DEFAULT_BUDGET
+    size: InitVar[Any] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, size: Any) -> None:
+        refuse_size(size, "Decoding")
+        check_resize(self.resize, "Decoding")
         if sum(choice is not None for choice in (self.num_frames, self.fps, self.which)) > 1:
             raise UsageError(
                 "it is not clear which frames are meant",
@@ -156,25 +160,18 @@ class Decoding:
             )
         if self.num_frames is not None or self.fps is not None or self.which is not None:
             check_choice(self.num_frames, self.fps, self.which)
-        whole, size = (int, np.integer), self.size
         for name, good, expected in (
             ("on_error", self.on_error in ("raise", "none"), '"raise" or "none"'),
             ("roles", not isinstance(self.roles, str), 'names, e.g. ("screenshot", "audio")'),
             (
                 "audio_rate",
-                isinstance(self.audio_rate, whole) and self.audio_rate >= LEAST_RATE,
+                isinstance(self.audio_rate, (int, np.integer)) and self.audio_rate >= LEAST_RATE,
                 f"a whole number from {LEAST_RATE} Hz",
-            ),
-            (
-                "size",
-                size is None
-                or (len(size) == 2 and all(isinstance(s, whole) and s > 0 for s in size)),
-                "width and height, two positive whole numbers",
             ),
         ):
             if not good:
                 raise UsageError(
-                    "nothing can be done with it",
+                    f"{name} has an invalid value",
                     where=f"Decoding({name}={getattr(self, name)!r})",
                     expected=expected,
                 )
@@ -182,19 +179,20 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One step with its media decoded; a medium that is absent is None.
+    """One step with its media as tensors; an absent medium is None.
 
     Attributes:
-        sample_id, episode_id, step_index, num_steps, instruction, screen: as in `Step`.
-        history, history_screens, action, tags: as in `Step`.
-        media: by role. A picture is uint8 (3, H, W), RGB; a clip uint8 (T, 3, H, W), RGB; a track
-            float32 (N,), mono, full scale at -1 and 1. Pictures and clips are views whose channels
-            are innermost in memory, as they were decoded.
-        placements: by role of the pictures: where the screen lies in them, to map coordinates.
-        pts_seconds: by role of the clips: float64 (T,), when each frame is shown, by the clip's own
-            clock.
-        fps: by role of the clips: how many of these frames there are per second.
-        audio_rate: of all tracks, in Hz.
+        sample_id, episode_id, step_index, num_steps, instruction: as in `Step`.
+        screen, history_screens: as in `Step`: (width, height) in pixels, the order of (x, y).
+        history, action, tags: as in `Step`.
+        media: by role. A screenshot is uint8 (3, H, W), RGB in [0, 255]; a clip uint8 (T, 3, H, W);
+            a track float32 (N,), mono in [-1, 1]. Pixels are channels-last in memory.
+        placements: by role of the screenshots and clips: where the screen or the frame lies in the
+            resized picture, to map coordinates.
+        pts_seconds: by role of the clips: float64 (T,), when each frame is shown, in seconds of the
+            clip's own clock.
+        fps: by role of the clips: decoded frames per second.
+        audio_rate: samples per second of every track, in Hz.
         errors: by role of the media that could not be read, with `on_error="none"`: the message.
     """
 
@@ -259,7 +257,7 @@ def decode(step: Step, how: Decoding) -> Item:
             _add(item, role, ref, how)
         except MediaError as error:
             error.where = f"{step.sample_id}, {role}: {error.where}"
-            error.remedy += '; or take it for absent: Decoding(on_error="none")'
+            error.remedy += '; or leave it out: Decoding(on_error="none")'
             if how.on_error == "raise":
                 raise
             item.errors[role] = str(error)
@@ -267,8 +265,9 @@ def decode(step: Step, how: Decoding) -> Item:
 
 
 def _add(item: Item, role: str, ref: MediaRef, how: Decoding) -> None:
+    fitted = (how.resize[1], how.resize[0]) if how.resize else None  # (width, height)
     if ref.kind == "image":
-        picture = image(ref, size=how.size, budget=how.budget)
+        picture = image(ref, size=fitted, budget=how.budget)
         # Copied, as Pillow's bytes may not be written to; by numpy, since torch.tensor takes all
         # cores for so little.
         item.media[role] = torch.from_numpy(picture.pixels.copy()).permute(2, 0, 1)
@@ -282,7 +281,9 @@ def _add(item: Item, role: str, ref: MediaRef, how: Decoding) -> None:
             which=how.which,
             budget=how.budget,
         )
-        item.media[role] = torch.from_numpy(clip.pixels).permute(0, 3, 1, 2)
+        pixels, placement = letterbox(clip.pixels, fitted)
+        item.media[role] = torch.from_numpy(pixels).permute(0, 3, 1, 2)
+        item.placements[role] = placement
         item.pts_seconds[role] = torch.from_numpy(clip.pts_seconds)
         item.fps[role] = clip.fps
     else:
@@ -349,16 +350,16 @@ def pad(tensors: Sequence[Tensor | None]) -> Padded | None:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Items side by side; every list has one entry per item.
+    """A batch of items; every list has one entry per item.
 
     Attributes:
-        sample_id, episode_id, num_steps, instruction, screen: lists of what `Item` has.
+        sample_id, episode_id, num_steps, instruction, screen: lists of the values of `Item`.
         history, history_screens, action, tags, errors: likewise.
         step_index: int64 (B,).
-        media: by role; one that no item has is there, too. Lists of uint8 (3, H, W), uint8
+        media: by role, roles that no item has included. Lists of uint8 (3, H, W), uint8
             (T, 3, H, W) or float32 (N,); or padded to uint8 (B, 3, H, W), uint8 (B, T, 3, H, W),
             float32 (B, N).
-        placements: by role of the pictures; lists, None where there is no picture.
+        placements: by role of the screenshots and clips; lists, None where the medium is absent.
         pts_seconds: by role of the clips: a list of float64 (T,), or padded to float64 (B, T).
         fps: by role of the clips; lists, None where there is no clip.
         mel: by role of the tracks, empty unless asked for: a list of float32 (bins, N // 160), or
@@ -429,12 +430,12 @@ def _changed(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collate:
-    """What DataLoader makes a batch with: `DataLoader(..., collate_fn=Collate(pad=True))`.
+    """Collates items into a `Batch`: `DataLoader(..., collate_fn=Collate(pad=True))`.
 
     Attributes:
-        pad: whether media become one tensor each, with `Padded.sizes` and `Padded.mask`, instead of
-            a list of tensors, which is what the processors of `transformers` take.
-        mel_bins: add log-mel features of the tracks, 80 or 128 high; see `log_mel`.
+        pad: pad the media of each role to one tensor, with `Padded.sizes` and `Padded.mask`. By
+            default they are lists of tensors, as the processors of `transformers` take them.
+        mel_bins: add log-mel features of the tracks with 80 or 128 bins; see `log_mel`.
 
     Raises:
         PlatformError: features are asked for, and torchaudio cannot be loaded.
@@ -478,7 +479,7 @@ class Collate:
             **{name: [getattr(item, name) for item in items] for name in _LISTS},
             step_index=torch.tensor([item.step_index for item in items]),
             media=joined,
-            placements=_by_role([item.placements for item in items], pictures),
+            placements=_by_role([item.placements for item in items], [*pictures, *clips]),
             pts_seconds={role: join(seconds) for role, seconds in times.items()},
             fps=_by_role([item.fps for item in items], clips),
             mel={role: _mel(joined[role], bins, rate) for role in tracks} if bins else {},
@@ -488,15 +489,15 @@ class Collate:
 
 @dataclass(frozen=True, slots=True)
 class CollateRows:
-    """Makes a batch of rows of `datasets`, media decoded: `DataLoader(rows, collate_fn=...)`.
+    """Collates rows of `datasets` and decodes them: `DataLoader(rows, collate_fn=...)`.
 
-    Rows hold None for absent media, and references to the others, `with_format("torch")` too: no
-    DataLoader collates these by itself. The batch is a dict of columns as of
+    Rows refer to their media, also with `with_format("torch")`, and absent media are None; no
+    DataLoader collates these by itself. The batch is a dict with the columns of
     `rows.with_transform(omnidata.decode(rows))`, but media of different extents are padded. Numbers
-    stay the tensors that a format made of them, which are float32 also in what is nested.
+    stay the tensors that a format made of them, which are float32 also in lists and dicts.
 
     Attributes:
-        decode: what `omnidata.decode(rows)` gives, with the arguments that it has.
+        decode: the result of `omnidata.decode(rows, resize=..., num_frames=..., ...)`.
 
     Raises:
         UsageError: it is something else.
@@ -525,11 +526,11 @@ class CollateRows:
         """One batch of the rows, in order.
 
         Returns:
-            Of each medium `ROLE`: uint8 (B, H, W, 3), uint8 (B, T, H, W, 3) or float32 (B, N),
-            zeros after each along every axis; `ROLE_mask`: bool (B,), False where it is absent; of
-            pictures and clips `ROLE_size`, of tracks `ROLE_length`: how far each goes, int64 (B, 2)
-            for height and width, int64 (B,). Of the other columns what torch's `default_collate`
-            makes of their numbers and texts; what is nested is JSON.
+            By medium `ROLE`: uint8 (B, 3, H, W), uint8 (B, T, 3, H, W) or float32 (B, N), padded
+            with zeros; `ROLE_mask`: bool (B,), False where it is absent. Screenshots and clips have
+            `ROLE_size`, int64 (B, 2), height and width before padding; tracks have `ROLE_length`,
+            int64 (B,). Other columns are collated by torch's `default_collate`; lists and dicts are
+            JSON.
 
         Raises:
             MediaError: a medium is missing or broken; names the step.
@@ -547,7 +548,7 @@ class CollateRows:
             assert media is not None
             batch[name] = media.values
             if media.values.dim() > 2:
-                batch[f"{name}_size"] = media.sizes[:, -3:-1]
+                batch[f"{name}_size"] = media.sizes[:, -2:]
         return batch
 
 

@@ -57,7 +57,7 @@ class OmniCollator:
     ) -> None:
         if task and task.needs_predictions:
             raise UsageError(
-                "in training there are no answers of the model that a prompt could show",
+                "training has no answers of the model to show in prompts",
                 where="-T history=predicted",
                 expected="history=gold or history=none",
             )

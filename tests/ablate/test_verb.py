@@ -105,12 +105,6 @@ def test_the_command_prints_the_papers_table_and_keeps_every_run(
     assert compared["b"]["model"] == "baseline:random [other-sound]"
 
 
-def test_the_verb_has_help_with_an_example() -> None:
-    text = " ".join(ablated("--help").stdout.split())
-    assert "Example: omnidata ablate omnigui" in text
-    assert all(flag in text for flag in ("--controls", "--modalities", "--instructions", "--json"))
-
-
 def test_spoken_instructions_are_compared_with_written_ones(tmp_path: Path) -> None:
     data = tree(tmp_path / "data", episodes=2)
     voice = tmp_path / "voice"

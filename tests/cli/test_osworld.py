@@ -71,7 +71,7 @@ def test_a_tree_is_scored_by_the_sets_that_its_domains_are_of(tmp_path: Path) ->
     assert len([*(tmp_path / "out" / "osworld").iterdir()]) == 2
     (tmp_path / "out" / "osworld" / "mine.txt").write_text("")
     again = omnidata("score", "osworld", tree, *every, "--out", tmp_path / "out", code=2).stderr
-    assert "the place holds other things" in again
+    assert "the folder holds other files" in again
 
 
 def test_a_whole_set_of_results_is_scored_over_all_of_it(tmp_path: Path) -> None:
@@ -311,7 +311,7 @@ def test_a_list_that_the_user_names_says_the_tasks(tmp_path: Path) -> None:
         told = omnidata("score", "osworld", tree, "-T", f"examples={value}", code=2).stderr
         assert says in " ".join(told.split())
     told = omnidata("score", "osworld", tree, "-T", "history=none", code=2).stderr
-    assert "nothing here was said" in told
+    assert "this option is for answers of a model" in told
 
 
 def test_examples_say_what_another_suites_tasks_are(tmp_path: Path) -> None:
@@ -433,14 +433,14 @@ def test_wrong_usage_is_explained(tmp_path: Path) -> None:
     answers = tmp_path / "a.jsonl"
     answers.write_text("")
     for arguments, says in (
-        ((data, answers, "--profile", "osworld"), "needs no predictions"),
-        ((data, "--profile", "osworld-step"), "there are no predictions"),
-        ((data, "-T", "history=none"), "nothing here was said by a model"),
+        ((data, answers, "--profile", "osworld"), "takes no predictions"),
+        ((data, "--profile", "osworld-step"), "needs predictions"),
+        ((data, "-T", "history=none"), "this option is for answers of a model"),
         ((tmp_path / "none",), "no such file or folder"),
     ):
         assert says in omnidata("score", "osworld", *arguments, code=2).stderr
-    assert "there are no predictions" in omnidata("score", "omnibench", data, code=2).stderr
-    assert "there are no predictions" in omnidata("score", "omnigui", data, code=2).stderr
+    assert "no predictions are named" in omnidata("score", "omnibench", data, code=2).stderr
+    assert "no predictions are named" in omnidata("score", "omnigui", data, code=2).stderr
 
 
 def test_the_wrong_loader_says_which_one_fits(tmp_path: Path) -> None:

@@ -227,9 +227,9 @@ def test_a_verifier_chooses_the_best_answer(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--samples", "3"), "the model decodes greedily: all samples would be one answer"),
+        (("--samples", "3"), "the model decodes greedily, so all samples would be the same answer"),
         (("--samples", "1", "-M", "temperature=1"), "--samples 1: so many samples"),
-        (("--verifier", "scores.jsonl"), "nothing to choose from"),
+        (("--verifier", "scores.jsonl"), "a verifier chooses among several answers"),
         (
             ("--samples", "3", "-M", "temperature=1", "-T", "history=predicted"),
             "each sample would be asked other questions",

@@ -320,4 +320,4 @@ def test_no_unit_that_a_task_lacks_is_named_as_the_remedy(monkeypatch: pytest.Mo
     with pytest.raises(UsageError, match="it is ms-swift that writes the numbers") as caught:
         Options(format="swift", objects="norm1").check(task)
     assert caught.value.expected.endswith("those of screenspot have places in px alone")
-    assert caught.value.remedy == "leave --objects out"
+    assert caught.value.remedy == "drop --objects"

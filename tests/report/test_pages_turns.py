@@ -101,7 +101,7 @@ def test_code_is_drawn_named_and_explained(tmp_path: Path) -> None:
     assert whys[1] == ("partly", "the point (32, 18) is 250 of 1000 away from the target point")
     assert whys[2] == ("partly", "the text differs: “abd” in place of “abc”")
     assert whys[3] == ("wrong", "scroll goes +5 in place of -5")
-    assert whys[4] == ("wrong", "the answer is click, the ground truth is terminate")
+    assert whys[4] == ("wrong", "the answer is click, the target is terminate")
     assert whys[5] == ("wrong", "the keys differ: ctrl+x in place of ctrl+s")
     assert causes(pages[3])[0] == ("right", "the released evaluator accepts any scroll")
 
@@ -192,7 +192,7 @@ def test_points_are_drawn_in_the_unit_that_the_answer_names(tmp_path: Path) -> N
         ("wrong", "the point (32, 18) is 8 px right of the target box"),
         ("right", "the point (16, 18) is inside the target box"),
         ("wrong", "the answer says that the element is absent, but it is"),
-        ("unread", "nothing could be read: neither a point nor a box"),
+        ("unread", "no answer could be parsed: neither a point nor a box"),
     ]
     assert labels(data)[1:] == [
         ("point", "point"),
@@ -226,7 +226,7 @@ def test_phones_are_explained_by_the_rules_of_each_profile(tmp_path: Path) -> No
     assert whys[0]["aitz"][0] == "near"
     assert "reads every click as a click at (0, 0)" in whys[0]["aitz"][1]
     assert whys[0]["aitz-fixed"] == ("right", f"{beside}, which the profile's boxes allow")
-    assert whys[1]["aitw"] == ("right", "the profile takes “xyz” for “abc”")
+    assert whys[1]["aitw"] == ("right", "the profile accepts “xyz” for “abc”")
     assert whys[1]["aitw-fixed"] == ("near", "the text differs: “xyz” in place of “abc”")
     turned = "the answer is SWIPE_DOWN, the expert's action is SWIPE_UP"
     assert whys[2]["aitw"] == ("right", f"{turned}, which the profile accepts as the same")

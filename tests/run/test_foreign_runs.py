@@ -171,7 +171,7 @@ def test_a_page_of_a_foreign_run_says_which_files_it_lacks_and_has_no_key(
     assert code == 0, said
     page = (tmp_path / "page.html").read_text()
     assert CANARY not in page
-    assert "The prompts lack what files hold that the run was made with" in page
+    assert "The prompts lack the files of these options" in page
     assert "-T system=/proc/self/environ" in page
 
 
@@ -189,9 +189,7 @@ def test_the_text_of_a_file_is_recorded_and_shown_after_the_file_is_gone(
 def test_a_recorded_text_that_was_changed_is_told(made: Path, few: Path, tmp_path: Path) -> None:
     run = changed(made / "worded", tmp_path / "run", prompt_texts={"system": "Other words."})
     book = open_run(read_run(run), data=few)
-    assert (
-        book.note == "The prompts are not those that were sent: their hash in run.json is another"
-    )
+    assert book.note == "These prompts differ from the sent ones: run.json has another prompt hash"
 
 
 def test_a_file_is_opened_where_the_user_names_it(

@@ -182,7 +182,7 @@ def test_trajectories_of_one_task_stay_together_when_data_are_split(tmp_path: Pa
 
 
 def test_every_option_of_the_task_is_documented() -> None:
-    page = Path(__file__).parents[2] / "docs" / "omnibench.md"
+    page = Path(__file__).parents[2] / "docs" / "benchmarks" / "omnibench.md"
     if not page.is_file():
         pytest.skip("needs a checkout: the sdist has no docs")
     text = page.read_text("utf-8")

@@ -135,8 +135,8 @@ def test_what_was_judged_is_explained_where_it_explains_nothing_itself(
     assert [each.sentence for each in found] == [
         "",
         "the answer is right",
-        "wrong by the profile: score",
-        "nothing could be read",
+        "the profile rejects score",
+        "no answer could be parsed",
     ]
 
 

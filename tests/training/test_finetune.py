@@ -39,6 +39,44 @@ def finetune(out: Path, *arguments: str, limit_s: int) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
+def test_too_few_episodes_are_an_error_before_anything_is_trained(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, EXAMPLE, "--out", tmp_path / "out", "--episodes", "40"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )
+    assert done.returncode == 1
+    assert "8 of the steps from --episodes 40 are held out" in done.stderr
+    assert "Fix: use another --out, and --episodes 800" in done.stderr
+    assert done.stdout == ""
+    assert not (tmp_path / "out" / "tuned").exists()
+
+
+@pytest.mark.full("a model is trained for two steps")
+def test_a_model_that_has_not_learned_is_an_error_and_no_table_of_zeros(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, EXAMPLE, "--out", tmp_path / "out", "--only", "audio", "--episodes", "320",
+         "--steps", "2", "--workers", "0"],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "the model has not learned, so the controls are skipped" in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_readmes_table_has_the_rows_of_the_example() -> None:
+    readme = (EXAMPLE.parents[1] / "README.md").read_text("utf-8")
+    table = readme.partition("## Training")[2].partition("## ")[0]
+    rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")]
+    assert rows[2:] == ["before", "after", *CONTROLS[HEARD], *CONTROLS[SEEN]]
+
+
 @pytest.mark.full("a minute of training")
 def test_a_tiny_model_learns_to_listen(tmp_path: Path) -> None:
     """On held-out episodes whose answer is only heard; twins are alike in all else."""

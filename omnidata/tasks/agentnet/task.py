@@ -445,7 +445,7 @@ def _sentence(
         return _rightly(step, truth, said)
     types, given = [type_of(one) for one in truth], [type_of(one) for one in said]
     if given[0] not in types:
-        return f"the answer is {given[0]}, the ground truth is {', '.join(types)}"
+        return f"the answer is {given[0]}, the target is {', '.join(types)}"
     differ = []
     for number, action in enumerate(truth):
         if number >= len(said):
@@ -455,7 +455,7 @@ def _sentence(
         elif judge([[action]], [said[number]], rule) < 1:
             differ.append(_differs(step, action, said[number], rule))
     if rule == "fixed" and len(said) > len(truth):
-        differ.append(f"{len(said)} actions instead of {len(truth)}")
+        differ.append(f"{len(said)} actions in place of {len(truth)}")
     return "; ".join(differ) or "the actions differ"
 
 

@@ -662,7 +662,7 @@ def _right_letters(step: Step, actions: Sequence[Mapping[str, Any]]) -> tuple[st
 def _compared(step: Step, given: Sequence[str], wanted: tuple[str, ...]) -> str:
     said = f"the answer is {_spelled(step, given)}"
     if tuple(given) == wanted:
-        return f"{said}, as it was done"
+        return f"{said}, as recorded"
     return f"{said}, the recorded action is {_spelled(step, wanted)}"
 
 

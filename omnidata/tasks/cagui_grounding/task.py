@@ -275,8 +275,9 @@ class CaguiGrounding(Benchmark):
         def sentence(parsed: Mapping[str, Any], right: bool) -> str:
             if told:
                 one, other = quoted(parsed.get("text", "")), quoted(step.source["text"])
-                same = f"the profile accepts {one} for {other}"
-                return same if right else f"{one} is not {other}"
+                return (
+                    f"the profile accepts {one} for {other}" if right else f"{one} is not {other}"
+                )
             return placed(step, "the point", point, regions, right=right, rule=_RULE)
 
         def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:

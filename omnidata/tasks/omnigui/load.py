@@ -1,7 +1,7 @@
 """OmniGUI as steps, from the paper's tree, the released form, or annotations alone.
 
-Source: OmniGUI, sections 3.1 to 3.3 and Appendix B; `docs/omnigui.md` says where the release
-differs.
+Source: OmniGUI, sections 3.1 to 3.3 and Appendix B; `docs/benchmarks/omnigui.md` says where the
+release differs.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ from omnidata.types import MediaRef, Modality
 
 # Every form in which OmniGUI rows write a target: text or lists, points, one or more rectangles.
 #
-# The forms and what the released evaluator makes of them are listed in `docs/omnigui.md`. What it
-# reads as "no target" is unreadable here too, with the reason, so that both profiles judge the same
-# steps; several rectangles, on which it raises, are alternatives.
+# `docs/benchmarks/omnigui.md` lists the forms and how the released evaluator reads them. Where it
+# reads "no target", the target is unreadable here too, with the reason, so that both profiles judge
+# the same steps; several rectangles, on which it raises, are alternatives.
 
 
 class TargetError(Exception):

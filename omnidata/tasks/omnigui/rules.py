@@ -182,10 +182,10 @@ def _near(target: Point, pair: Pair, screen: Screen, space: Space) -> bool:
 
 # The exact-match rules of the released OmniGUI evaluator, verdict for verdict.
 #
-# They differ from the paper's section 3.4 in many places (`docs/omnigui.md` lists them). Among
-# them: NONE and DOUBLE_TAP never match exactly, INPUT is a substring test either way, targets and
-# predictions are truncated on the 0-1000 scale, a point target counts within 140 units, and a swipe
-# without an end or without a lift target is judged by its start alone.
+# They differ from the paper's section 3.4 in many places, listed in `docs/benchmarks/omnigui.md`.
+# Among them: NONE and DOUBLE_TAP never match exactly, INPUT is a substring test either way, targets
+# and predictions are truncated on the 0-1000 scale, a point target counts within 140 units, and a
+# swipe without an end or without a lift target is judged by its start alone.
 
 RELEASE_POINT_RADIUS = 140
 _SQRT_LIMIT = 1 << 64

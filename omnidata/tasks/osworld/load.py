@@ -1,7 +1,7 @@
 """OSWorld's result trees: rollouts of agents as steps, one for each turn.
 
 Source: OSWorld (sections 2 and 4, Appendices A.3 and C), and the trees that its release and public
-forks of it write; `docs/osworld.md` lists their dialects.
+forks of it write; `docs/benchmarks/osworld.md` lists their dialects.
 """
 
 from __future__ import annotations

@@ -607,7 +607,7 @@ def _listed(found: Sequence[Action]) -> str:
 
 def _unlike(done: Action, said: Action, screen: Screen) -> str:
     if details_of(done) != details_of(said):
-        return f"{type_of(done)}: {quoted(_detail(said))} instead of {quoted(_detail(done))}"
+        return f"{type_of(done)}: {quoted(_detail(said))} in place of {quoted(_detail(done))}"
     found = []
     for name, wanted_at, given_at in (
         ("point", done.start, said.start),

@@ -682,7 +682,7 @@ def _sentence(
         return typed(wanted, said, right=right, rule=Rule())
     # Of a text that is typed at a place and is the right one, the place decides.
     if said.kind not in ("tap", "long_press") and not (said.kind == "type" and wanted.start):
-        return f"both are {label}" + ("" if right else ", but the profile judges them different")
+        return f"both are {label}" + ("" if right else ", and the profile distinguishes them")
     point, regions = overlays.answer, overlays.target
     if point is None or not regions or min(step.screen) < 1:
         return placed(step, "the point", point, regions, right=right, rule=Rule())
@@ -692,4 +692,4 @@ def _sentence(
         return sentence if near else f"{sentence}, which the profile's boxes allow"
     if misses:
         return f"{sentence}, but {misses}"
-    return f"{sentence}, but the profile judges them different" if near else f"{sentence}, too far"
+    return f"{sentence}, but the profile distinguishes them" if near else f"{sentence}, too far"
