@@ -366,7 +366,7 @@ def load_dataset(
     explain_casts()
     if streaming and num_proc:
         raise UsageError(
-            "a streamed dataset is not built by processes",
+            "a streamed dataset cannot be built by several processes",
             where="load_dataset(streaming=True, num_proc=...)",
             expected="one of the two",
         )

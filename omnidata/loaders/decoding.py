@@ -79,7 +79,7 @@ def decode(
     for role in roles or ():
         if role not in reader.kinds:
             raise UsageError(
-                f'the rows have no medium "{role}"',
+                f'the rows have no media column "{role}"',
                 where="omnidata.decode(roles=...)",
                 expected=f"some of {', '.join(reader.kinds)}",
             )

@@ -148,7 +148,7 @@ class _Lazy(Explanation):
 
 
 def settled(told: Explanation) -> Explanation:
-    """The explanation with all of its members made, by whoever answers for what that raises."""
+    """The explanation with all of its members made, by a caller that handles what that raises."""
     return Explanation(**{field.name: getattr(told, field.name) for field in fields(Explanation)})
 
 
@@ -249,7 +249,7 @@ def _sentence(
     if mark == "unjudged":
         return f"the row cannot be judged{because}"
     if mark == "none":
-        return _UNANSWERED.get(verdict.outcome, "there is no answer")
+        return _UNANSWERED.get(verdict.outcome, "the step has no answer")
     if verdict.outcome == "unparsed":
         return f"no answer could be parsed{because}"
     return sentence(verdict.parsed or {}, mark == "right") + (because if mark != "right" else "")

@@ -116,7 +116,7 @@ def test_what_varies_nothing_is_refused(given: list[str], fixed: Any, said: str)
         (("--vary", "history=gold,silver"), '"silver" is no value of "history"'),
         (("--vary", "media_until=1,2"), '"2" is no value of "media_until"'),
         (("--vary", "seed=1,x"), "the seed is not a number"),
-        (("--vary", "language=own,zh"), "no row has its instruction in that language"),
+        (("--vary", "language=own,zh"), "no row has an instruction in that language"),
         (("--vary", "history_window=1,2", "-T", "history=none"), "the option changes no prompt"),
         (("--vary", "history_window=all,1"), "a whole number from 0 to 999, or own"),
         (("--vary", "history_window=own,50", "--strict"), "because of --strict"),
@@ -184,7 +184,7 @@ TREE, SHOT = "observation=a11y", "observation=screenshot"
             (*("--vary", "observation=som,a11y"), "--vary", "history=gold,predicted", "--grid"),
             [f"observation={seen}, history={past}" for seen, past in
              (("som", "gold"), ("a11y", "gold"), ("a11y", "predicted"))],
-            "make no history: another screen has other marks; it is left out",
+            "cannot be shown as history: another screen has other marks; it is left out",
         ),
     ],
 )  # fmt: skip

@@ -108,7 +108,8 @@ def test_a_missing_interval_is_a_dash_and_the_reason_is_said(sample: Path, tmp_p
 
 def test_the_tables_of_a_report_keep_to_the_terminal_too(sample: Path, tmp_path: Path) -> None:
     made = tmp_path / "a-run"
-    omnidata("evaluate", "omnigui", sample, "--model", "baseline:oracle", "--out", made)
+    rules = ("--profile", "omnigui-release")
+    omnidata("evaluate", "omnigui", sample, "--model", "baseline:oracle", *rules, "--out", made)
     whole = omnidata("report", made, "--published").stdout
     assert max(map(len, whole.splitlines())) > 100
     cut = in_a_terminal(80, "report", made, "--published", notes=True)

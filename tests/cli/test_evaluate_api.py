@@ -249,7 +249,7 @@ def test_a_preset_names_the_dialect_in_which_its_model_is_asked(
         model = ("--model", "agent", "--models", table, "--limit", "4")
         whole = ("evaluate", "omnigui", sample, *model)
         done = omnidata(*whole, "--out", out, "--json")
-        assert "agent is asked in its dialect, qwen3; -T dialect=unified asks in" in done.stderr
+        assert "agent is asked in its dialect, qwen3; -T dialect=unified uses" in done.stderr
         assert as_json(done)["dialect"]["read"] == 4
         assert info(out)["options"]["dialect"] == "qwen3"
         assert "mobile_use" in str(asked.asked[0].payload)

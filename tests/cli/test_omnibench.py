@@ -119,7 +119,7 @@ def test_the_table_is_for_people(tmp_path: Path) -> None:
         ('{"task_id": "1"}', "executed"),
         ('{"task_id": "1", "executed": "A"}', "array"),
         ('{"task_id": null, "executed": []}', "null"),
-        ('{"task_id": "1", "executed": ["D"]}', "a sequence already"),
+        ('{"task_id": "1", "executed": ["D"]}', "already has a sequence"),
         ('{"task_id": "2", "executed": ["E"]}', "'E'"),
         ('{"task_id": "2", "executed": ["A", "A"]}', "second time"),
         ('{"task_id": "2", "executed": ["Z"]}', "no node"),
@@ -233,7 +233,7 @@ def test_a_models_answers_are_scored_step_by_step(tmp_path: Path) -> None:
     assert lines["overall"] == made["overall"]
     tasks = data / "tasks.jsonl"
     told = omnidata("score", "omnibench", tasks, out / "predictions.jsonl", code=2)
-    assert "the data hold no trajectory" in told.stderr
+    assert "the data have no trajectory" in told.stderr
 
 
 def test_another_harness_log_is_scored_step_by_step(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_the_verbs_know_it(tmp_path: Path) -> None:
     assert (packed["steps"], packed["metadata"]) == (5, {})
     sequences = write(tmp_path / "seq.jsonl", done("1", "A"))
     told = omnidata("score", "omnibench", tmp_path / "parquet", sequences, code=2)
-    assert "holds steps, and no task graph" in told.stderr
+    assert "has steps, but no task graph" in told.stderr
     omnidata("export", "omnibench", data, tmp_path / "train", "--format", "llamafactory")
     listed = as_json(omnidata("info", "--json"))["tasks"]["omnibench"]
     assert listed["profiles"] == ["omnibench-step", "omnibench-paper", "omnibench-release"]

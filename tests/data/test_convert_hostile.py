@@ -110,7 +110,7 @@ def test_a_forged_manifest_opens_no_file_of_others(sample: Path, tmp_path: Path)
     victim.mkdir(parents=True)
     shutil.copy(data / "Chirp" / "media" / "C001" / "2.png", victim / "1.png")
     forge(out, roots=[str(tmp_path / "home")])
-    for named, reason in (([], "none that was named"), ([tmp_path / "home"], "changed since")):
+    for named, reason in (([], "was not named"), ([tmp_path / "home"], "changed since")):
         with following(named):
             ref = load(out, check_media=False).steps[0].media["screenshot"]
         assert ref

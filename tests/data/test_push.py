@@ -122,7 +122,7 @@ def interrupted(preupload: Any) -> Any:
 
 def test_a_pull_request_leaves_the_branch_and_is_gone_on_with(hub: Hub, repository: Path) -> None:
     hub.add(NAME, {"README.md": b"somebody's", "thesis.pdf": b"x"})
-    with pytest.raises(UsageError, match="something else has this name"):
+    with pytest.raises(UsageError, match="the Hub has another dataset of this name"):
         push(repository, NAME)
     done = push(repository, NAME, pull_request=True)
     assert done.url.endswith("/discussions/1")
@@ -150,11 +150,11 @@ def test_without_a_token_that_is_said(
     hub: Hub, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HF_TOKEN")
-    with pytest.raises(UsageError, match="there is no token to send") as told:
+    with pytest.raises(UsageError, match="no token found") as told:
         push(repository, NAME)
     assert "log in with `hf auth login`" in str(told.value)
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
-    with pytest.raises(DataError, match="the token is not taken"):
+    with pytest.raises(DataError, match="the token is invalid"):
         push(repository, NAME)
 
 
@@ -176,7 +176,7 @@ def test_nothing_but_the_repository_is_pushed(hub: Hub, repository: Path, tmp_pa
         push(repository, NAME)
     with pytest.raises(DataError, match="not a repository made by omnidata"):
         push(tmp_path, NAME)
-    with pytest.raises(UsageError, match="no name of a dataset"):
+    with pytest.raises(UsageError, match="not a name of a dataset"):
         push(repository, "spots")
     assert not hub.repos
 

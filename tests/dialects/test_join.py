@@ -167,10 +167,10 @@ def test_a_text_of_the_users_stands_in_place_of_the_vocabulary(phone: Path, tmp_
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [
-        ("aitw", {"dialect": "toy"}, "there is no dialect"),
-        ("aitw", {"dialect": "toy-px", "coordinates": "px"}, "the unit of places is the dialect's"),
-        ("aitw", {"system": "x.txt"}, "for prompts in a dialect"),
-        ("idm-single", {"dialect": "toy-px"}, "not always an action, or always a place"),
+        ("aitw", {"dialect": "toy"}, "unknown dialect"),
+        ("aitw", {"dialect": "toy-px", "coordinates": "px"}, "the dialect sets the unit of places"),
+        ("aitw", {"system": "x.txt"}, "a system text needs a prompt in a dialect"),
+        ("idm-single", {"dialect": "toy-px"}, "dialects only ask for an action or a place"),
         ("androidcontrol", {"dialect": "toy-px", "observation": "som"}, "screenshot itself"),
     ],
 )
@@ -190,7 +190,7 @@ def test_info_lists_what_each_side_cannot_say(capsys: pytest.CaptureFixture[str]
     assert "call the user" in found["task_cannot_express"]
     assert "tap" not in [*found["dialect_cannot_say"], *found["task_cannot_express"]]
     assert (
-        "not always an action"
+        "dialects only ask for an action"
         in json.loads(run(capsys, "info", "dialects", "--task", "criticbench", "--json"))["toy-px"][
             "refused"
         ]

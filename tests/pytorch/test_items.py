@@ -135,8 +135,8 @@ def test_a_broken_medium_may_be_none_with_its_message(steps: list[Step], tmp_pat
     ("wrong", "message"),
     [
         ({"num_frames": 4, "fps": 2.0}, "at most one"),
-        ({"num_frames": 0}, "whole number from 1"),
-        ({"num_frames": 2.5}, "whole number from 1"),
+        ({"num_frames": 0}, "whole number of at least 1"),
+        ({"num_frames": 2.5}, "whole number of at least 1"),
         ({"fps": -1.0}, "fps up to 1000"),
         ({"fps": 5000}, "fps up to 1000"),
         ({"which": "keyframe"}, '"keyframes"'),

@@ -137,7 +137,7 @@ def test_a_place_beyond_any_screen_is_wrong_and_told(tmp_path: Path) -> None:
     said = [f"pyautogui.click(x={'9' * 200}, y=0.5)", f"pyautogui.click(x={'9' * 400}, y=0.5)"]
     far, beyond = looked_at("agentnet", data, said)
     assert "farther than any screen away" in causes(far)[0][1]
-    assert causes(beyond)[0] == ("wrong", "click is at no place that can be told")
+    assert causes(beyond)[0] == ("wrong", "click has no usable place")
 
 
 def test_without_its_picture_a_place_is_judged_and_not_told(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_without_its_picture_a_place_is_judged_and_not_told(tmp_path: Path) -> N
     (data / "images" / "t1_0.png").unlink()
     (page,) = looked_at("agentnet", data, ["pyautogui.click(x=0.1, y=0.1)"])
     assert page.pictures[0].error
-    assert causes(page)[0] == ("wrong", "click is at no place that can be told")
+    assert causes(page)[0] == ("wrong", "click has no usable place")
 
 
 def test_turns_of_rollouts_are_compared_thing_by_thing(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_points_are_drawn_in_the_unit_that_the_answer_names(tmp_path: Path) -> N
     assert [causes(page)[0] for page in pages] == [
         ("wrong", "the point (32, 18) is 8 px right of the target box"),
         ("right", "the point (16, 18) is inside the target box"),
-        ("wrong", "by the answer the element is not there, but it is"),
+        ("wrong", "the answer says that the element is absent, but it is"),
         ("unread", "no answer could be parsed: neither a point nor a box"),
     ]
     assert labels(data)[1:] == [
@@ -205,7 +205,7 @@ def test_a_point_where_nothing_is_meant_is_explained(tmp_path: Path) -> None:
     rows = [pro(gt_type="negative"), pro(gt_type="negative")]
     data = screenspot(tmp_path / "data", *rows, name="photoshop_windows.json")
     right, wrong = looked_at("screenspot", data, ["negative", "(0.5, 0.5)"])
-    assert causes(right)[0] == ("right", "by the answer the element is not there, and so it is")
+    assert causes(right)[0] == ("right", "the answer says that the element is absent, and so it is")
     assert causes(wrong)[0][1] == "the element is not on the screen, and the answer names a point"
 
 
@@ -224,7 +224,7 @@ def test_phones_are_explained_by_the_rules_of_each_profile(tmp_path: Path) -> No
     assert drawn(pages[0], "answer") == [("point", 36, 64)]
     assert whys[0]["aitw"] == ("right", beside)
     assert whys[0]["aitz"][0] == "near"
-    assert "looks at the point (0, 0)" in whys[0]["aitz"][1]
+    assert "reads every click as a click at (0, 0)" in whys[0]["aitz"][1]
     assert whys[0]["aitz-fixed"] == ("right", f"{beside}, which the profile's boxes allow")
     assert whys[1]["aitw"] == ("right", "the profile accepts “xyz” for “abc”")
     assert whys[1]["aitw-fixed"] == ("near", "the text differs: “xyz” in place of “abc”")

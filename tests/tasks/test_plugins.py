@@ -97,7 +97,7 @@ def test_a_failure_of_its_code_names_the_distribution_the_line_and_the_step(
 @pytest.mark.parametrize(
     ("at", "said"),
     [
-        ("bool", "`judge` of words-exact gives True, which is no verdict"),
+        ("bool", "`judge` of words-exact gives True, which is not a verdict"),
         ("few", "`judge` of words-exact gives the values ()"),
         ("list", "`judge` of words-exact gives the values [True]"),
         ("outcome", "`judge` of words-exact gives the outcome 'fine'"),

@@ -29,7 +29,7 @@ from omnidata.types import LoadedDataset, Publication, Remote, Step
 
 _ODYSSEY = "GUI-Odyssey (Lu et al., 2024): its EM is the paper's AMS"
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025), which has no elements here"
-_MENDED = ", with what is broken mended"
+_MENDED = ", with its faults corrected"
 _POINT = "coordinate: [x, y]"
 _NAMES: Mapping[str, str] = {
     "TAP": "CLICK",
@@ -76,7 +76,7 @@ class GuiOdyssey(PhoneTask):
 
     title = "GUI-Odyssey"
     detailed_actions = True
-    holds = "episodes across the apps of phones and tablets: screenshots; the next action"
+    holds = "predict the next action across apps of phones and tablets from screenshots"
     sources = (
         Publication(
             "GUIOdyssey",

@@ -416,7 +416,7 @@ class PhoneView(View):
             str(step.source[SCROLL]) for step in self.source.steps if SCROLL in step.source
         )
         return [
-            f"{counted(count, 'scroll')} in words, said of the {sense}"
+            f"{counted(count, 'scroll')} in words: directions of the {sense}"
             for sense, count in senses.items()
         ]
 
