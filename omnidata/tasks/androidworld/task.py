@@ -96,6 +96,7 @@ class AndroidWorld(Outcomes):
             "AndroidWorld",
             "https://github.com/google-research/android_world",
             "apache-2.0",
+            paper="2405.14573",
             by_hand="run the benchmark, or ask the authors of a run: the release "
             "publishes no results",
         ),
