@@ -59,7 +59,7 @@ def test_the_distribution_can_be_drawn(tmp_path: Path) -> None:
     ("options", "told"),
     [
         (("--level", "depth=hard"), "--level depth=hard"),
-        (("--level", "branch=hard", "--level", "branch=easy"), "there twice"),
+        (("--level", "branch=hard", "--level", "branch=easy"), "given twice"),
         (("--level", "hierarchy=hard", "--level", "dependency=easy"), "no graph"),
         (("--level", "hierarchy=hard", "--most", "4"), "at most 4 subtasks"),
         (("--most", "99"), "2 to 16"),
