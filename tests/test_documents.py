@@ -279,7 +279,6 @@ def test_the_notebook_runs_where_a_loop_runs_already(capsys: pytest.CaptureFixtu
     async def run_cells() -> None:
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
-                assert cell["outputs"] == []
                 exec("".join(cell["source"]), names)
 
     asyncio.run(run_cells())

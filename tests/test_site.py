@@ -173,6 +173,14 @@ def test_search_finds_words_in_a_folder_opened_as_files(tmp_path: Path) -> None:
     assert Path(urlsplit(found).path).name == "intervals.html"
 
 
+@pytest.mark.skipif(not FULL, reason="the gate builds no index for searches")
+def test_the_index_for_searches_has_every_page(pages: dict[Path, Page]) -> None:
+    [site] = {path.parent for path in pages if path.parts[-2:] == ("site", "index.html")}
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    found = {urlsplit(entry["location"]).path or "index.html" for entry in index["docs"]}
+    assert {path.relative_to(site).as_posix() for path in pages} <= found
+
+
 def test_a_page_of_the_api_has_what_docstrings_say(pages: dict[Path, Page]) -> None:
     ids = {name for page in pages.values() for name in page.ids}
     assert {"omnidata.types.Step", "omnidata.metrics.graphs.coverage"} <= ids
@@ -184,13 +192,17 @@ def test_bars_in_tables_are_shown_as_they_are_typed(pages: dict[Path, Page]) -> 
     assert "<code>modalities=IAV|IV|IA|I</code>" in omnigui.read_text("utf-8")
 
 
-@pytest.mark.parametrize("page", COMPUTED, ids=lambda path: str(path.relative_to(DOCS)))
-def test_what_a_page_computes_is_what_it_says(
-    page: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def beside_demo(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go to a folder that holds what `omnidata demo` makes there."""
     (tmp_path / "omnidata-demo").mkdir()
     (tmp_path / "omnidata-demo" / "data").symlink_to(sample)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("page", COMPUTED, ids=lambda path: str(path.relative_to(DOCS)))
+@pytest.mark.usefixtures("beside_demo")
+def test_what_a_page_computes_is_what_it_says(page: Path) -> None:
     found = doctest.testfile(
         str(page), module_relative=False, encoding="utf-8", optionflags=doctest.NORMALIZE_WHITESPACE
     )
@@ -254,15 +266,8 @@ def test_every_link_leads_somewhere_in_the_repository_too() -> None:
     assert followed > 150
 
 
-def test_the_quickstarts_python_runs(
-    sample: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    (tmp_path / "omnidata-demo").mkdir()
-    (tmp_path / "omnidata-demo" / "data").symlink_to(sample)
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("beside_demo")
+def test_the_quickstarts_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     text = (DOCS / "quickstart.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     for block in blocks:
@@ -381,16 +386,18 @@ def test_the_python_of_a_benchmarks_page_loads_its_data(
 
 
 def commands() -> list[str]:
-    """The command lines of the benchmarks' pages."""
-    texts = [
-        page.read_text(encoding="utf-8") for page in sorted((DOCS / "benchmarks").glob("*.md"))
-    ]
-    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", "\n".join(texts), re.S))
+    """The command lines of the pages that open with a sentence."""
+    blocks = "\n".join(
+        block
+        for page in OPENED
+        for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+    )
     return sorted(set(re.findall(r"^omnidata .*", blocks.replace("\\\n", " "), re.M)))
 
 
 @pytest.mark.parametrize("line", commands())
-def test_a_command_of_a_benchmarks_page_parses(line: str) -> None:
+@pytest.mark.usefixtures("beside_demo")
+def test_a_command_of_a_page_parses(line: str) -> None:
     from typer.main import get_command
 
     from omnidata.cli import app

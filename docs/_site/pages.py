@@ -34,7 +34,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     docs, root = Path(config.docs_dir), Path(config.config_file_path).parent
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     config.copyright = f"omnidata {project['version']}, {project['license']}"
-    if repository := project.get("urls", {}).get("Repository"):
+    urls = project.get("urls", {})
+    config.site_url = urls.get("Documentation")  # 404.html needs it where the site is in a folder
+    if repository := urls.get("Repository"):
         config.repo_url = repository
         config.edit_uri = "edit/main/docs/"
     names = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
@@ -64,7 +66,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Make a page of every notebook, in the folder `notebooks`."""
     for path in sorted(Path(config.config_file_path).parent.glob("notebooks/*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        note = f"\n\n*This page is the notebook `notebooks/{path.name}` without its outputs.*"
+        note = f"\n\n*This page is the notebook `notebooks/{path.name}`.*"
         text = "\n\n".join(map(_cell, cells)) + note
         files.append(File.generated(config, f"notebooks/{path.stem}.md", content=text))
     return files
@@ -75,7 +77,18 @@ def _cell(cell: dict[str, Any]) -> str:
     if cell["cell_type"] == "markdown":
         return text
     language = "sh" if text.startswith("%%sh") else "python"
-    return f"```{language}\n{text.strip()}\n```"
+    code = f"```{language}\n{text.strip()}\n```"
+    return "\n\n".join([code, *map(_output, cell["outputs"])])
+
+
+def _output(output: dict[str, Any]) -> str:
+    """Show a printed text, a value or a picture."""
+    data = output.get("data", {})
+    if "image/png" in data:
+        source = "".join(data["image/png"]).strip()
+        return f'<img alt="Output of the cell" src="data:image/png;base64,{source}">'
+    text = "".join(output.get("text") or data["text/plain"])
+    return f"```text\n{text.rstrip()}\n```"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -239,11 +239,11 @@ def _date(text: str) -> datetime | None:
 
 def _remedy(status: int, spent: bool) -> str:
     if spent:
-        return "the account has no credit left"
+        return "add credit to the account"
     if status < 300:
-        return "check the server, or the proxy before it: it answers with less than an answer"
+        return "check the server, or the proxy before it: the answer is incomplete"
     if 300 <= status < 400:
-        return "give the address that the server redirects to"
+        return "use the address that the server redirects to"
     if status in (401, 403, 407):
         return "check the key and what it may use"
     if status in (404, 405, 410):

@@ -154,6 +154,6 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         lines = str(error).splitlines()
         said = ": ".join([type(error).__name__, *lines[:1]])
         verb = next((word for word in arguments if not word.startswith("-")), "")
-        remedy = f"{_DEBUG}=1 in the environment shows where"
-        terminal.note(f"{' '.join(filter(None, ('omnidata', verb)))} failed: {said} ({remedy})")
+        fix = f"This is a bug. Fix: rerun with {_DEBUG}=1 and report the traceback"
+        terminal.note(f"{' '.join(filter(None, ('omnidata', verb)))} failed: {said}. {fix}")
         sys.exit(1)

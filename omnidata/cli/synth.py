@@ -114,7 +114,7 @@ def episodes(
 ) -> None:
     """Generate episodes in which one medium alone decides each step.
 
-    Writes synthetic apps in OmniGUI's layout, with PNG, H.264 and WAV files. A seed makes the same
+    Writes episodes of synthetic apps in OmniGUI's layout (PNG, H.264, WAV). A seed makes the same
     episodes with any number of workers. The same command resumes an interrupted call.
 
     Example: omnidata synth episodes train --episodes 1000 --size 112x168 --fps 8 --seconds 1

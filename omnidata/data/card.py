@@ -377,7 +377,8 @@ def _tags(source: LoadedDataset) -> list[Table]:
 
 def _published(one: Publication) -> str:
     licence = f"`{one.licence}`, as its publisher says" if one.licence else "no licence is stated"
-    return f"* [{one.name}]({one.url}): {licence}"
+    paper = f"; cite [arXiv:{one.paper}](https://arxiv.org/abs/{one.paper})" if one.paper else ""
+    return f"* [{one.name}]({one.url}): {licence}{paper}"
 
 
 _SHEET = """## Datasheet
@@ -418,9 +419,8 @@ Data of {title} are published here:
 
 {published}
 
-Nobody has checked that these rows are those data. If they are, their licence holds here too, and
-the authors named there are to be cited. Write the licence at the top of this file, in place of
-`unknown`. For your own data, choose the licence yourself.
+Nobody has checked that these rows are those data. If they are, their licence holds here too: write
+it at the top of this file, in place of `unknown`. For your own data, choose the licence yourself.
 
 ## Maintenance
 

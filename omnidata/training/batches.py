@@ -1,4 +1,4 @@
-"""Steps as tensors, and several as one batch: lists of tensors as they are, or padded."""
+"""Steps as tensors, and batches of them: lists of tensors, or padded ones."""
 
 from __future__ import annotations
 
@@ -33,15 +33,14 @@ _WINDOW = 400
 
 
 def resample(audio: Tensor, rate: int, new_rate: int) -> Tensor:
-    """A waveform at another rate, through a windowed sinc filter.
+    """Resample a waveform with torchaudio's windowed sinc filter.
 
-    `Decoding(audio_rate=...)` needs no torchaudio and starts from what the file holds; this is for
-    a second rate from the same samples.
+    To decode at another rate use `Decoding(audio_rate=...)`, which needs no torchaudio.
 
     Args:
         audio: float32 (..., N).
-        rate: its samples per second, in Hz.
-        new_rate: those of the result.
+        rate: samples per second of `audio`, in Hz.
+        new_rate: samples per second of the result, in Hz.
 
     Returns:
         float32 (..., ceil(N * new_rate / rate)).
@@ -60,19 +59,19 @@ def resample(audio: Tensor, rate: int, new_rate: int) -> Tensor:
 
 
 def log_mel(audio: Tensor, *, bins: MelBins = 128, rate: int = RATE) -> Tensor:
-    """Log-mel features as Whisper's (Radford et al. 2022, section 2.2), which Qwen-Omni takes too.
+    """Return Whisper's log-mel features (Radford et al. 2022, section 2.2), also Qwen-Omni's.
 
-    Hann windows of 400 samples, one every 160; slaney filters up to 8 kHz; logarithm to the base
-    10, cut 8 below the waveform's maximum, then (x + 4) / 4. `transformers`'
-    `WhisperFeatureExtractor` gives the same within 5e-4.
+    Hann windows of 400 samples, one every 160; slaney filters up to 8 kHz; logarithm to base 10,
+    clipped at 8 below the maximum, then (x + 4) / 4. They equal those of `WhisperFeatureExtractor`
+    of transformers within 5e-4.
 
     Args:
-        audio: float32 (..., N), full scale at -1 and 1.
+        audio: float32 (..., N), in [-1, 1].
         bins: 80, or 128 (Whisper large-v3, Qwen-Omni).
-        rate: of `audio`, in Hz; resampled to 16 kHz first where it is another.
+        rate: samples per second of `audio`, in Hz; other rates are resampled to 16 kHz first.
 
     Returns:
-        float32 (..., bins, N // 160), N at 16 kHz, where less than 201 samples are filled up with
+        float32 (..., bins, N // 160), with N at 16 kHz. Fewer than 201 samples are padded with
         silence.
 
     Raises:
@@ -98,7 +97,7 @@ def _spectrogram(bins: MelBins, device: torch.device) -> torch.nn.Module:
 
 
 def _torchaudio() -> ModuleType:
-    """The library, or why it is not there: builds for another torch fail in ways of their own."""
+    """Import torchaudio, or explain why it does not load: builds for another torch fail."""
     try:
         import torchaudio
     except (ImportError, OSError, RuntimeError) as error:
@@ -106,8 +105,8 @@ def _torchaudio() -> ModuleType:
             f"torchaudio cannot be loaded ({type(error).__name__}: {error})",
             where=f"torch {torch.__version__}",
             expected="the build of torchaudio that was made for this torch, CUDA or CPU",
-            remedy="install both from one index; without it samples come at any rate through "
-            "Decoding(audio_rate=...), but there is no mel",
+            remedy="install torch and torchaudio from one index; to resample without torchaudio, "
+            "use Decoding(audio_rate=...)",
         ) from None
     module: ModuleType = torchaudio
     return module
@@ -116,7 +115,7 @@ def _torchaudio() -> ModuleType:
 # One step as tensors.
 
 LEAST_RATE = 1000
-"""Hz below which a track is no longer sound."""
+"""Lowest rate of a track, in Hz."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,20 +295,20 @@ T = TypeVar("T", bound=object)
 
 @dataclass(frozen=True, slots=True)
 class Padded:
-    """Tensors of different extents in one, zeros after each along every axis.
+    """Tensors of different extents in one tensor, padded with zeros at the end of every axis.
 
-    What lies at the top left stays there, so coordinates hold.
+    The top left corner stays in place, so coordinates stay valid.
 
     Attributes:
         values: (B, ...), each axis as long as the longest.
-        sizes: int64 (B, axes of one tensor), how far each goes; zeros for an absent one.
+        sizes: int64 (B, axes of one tensor), the true extents; zeros for an absent tensor.
     """
 
     values: Tensor
     sizes: Tensor
 
     def mask(self, *axes: int) -> Tensor:
-        """Where the values are real.
+        """Return which values are no padding.
 
         Args:
             axes: of `values`, e.g. 1 for the samples of tracks or the frames of clips, 2 and 3 for
@@ -335,7 +334,7 @@ Tensors = list[Tensor | None] | Padded | None
 
 
 def pad(tensors: Sequence[Tensor | None]) -> Padded | None:
-    """Tensors of equal rank and type in one; None if all are absent."""
+    """Pad tensors of equal rank and type to one; None if all are absent."""
     present = [tensor for tensor in tensors if tensor is not None]
     if not present:
         return None
@@ -449,7 +448,7 @@ class Collate:
     def __post_init__(self) -> None:
         if self.mel_bins not in (None, *get_args(MelBins)):
             raise UsageError(
-                "Whisper has no such features",
+                "Whisper has no features with so many bins",
                 where=f"Collate(mel_bins={self.mel_bins})",
                 expected="80, 128 or None",
             )

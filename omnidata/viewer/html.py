@@ -19,10 +19,11 @@ from urllib.parse import quote
 
 import jinja2
 
-from omnidata.actions import NUMBERS
-from omnidata.errors import counted
+from omnidata import media
+from omnidata.actions import NUMBERS, Screen
+from omnidata.errors import MediaError, StoreError, counted
 from omnidata.metrics.paired import Unit
-from omnidata.types import CAUSES, NOTHING, OUTCOMES, UNREAD, Mark
+from omnidata.types import CAUSES, NOTHING, OUTCOMES, UNREAD, Mark, MediaRef
 from omnidata.viewer.media_index import Addresses
 from omnidata.viewer.report_data import Book, facts
 
@@ -249,15 +250,17 @@ def listing(book: Book, axes: Sequence[Axis]) -> dict[str, Any]:
     Returns:
         "ids", "index" in the episode, "episode" and "face" (the number of its picture on the
         shelf, -1 for none) by step; "episodes" with app, id and instruction; "axes" with key,
-        values, names and codes by step.
+        values, names and codes by step; "size" of the first picture, for the space that
+        thumbnails need before they load.
     """
-    faces = (book.face(step) for step in book.steps)
+    faces = [book.face(step) for step in book.steps]
     firsts = [book.steps[numbers[0]] for numbers in book.episodes]
     return {
         "ids": [step.sample_id for step in book.steps],
         "index": [step.step_index for step in book.steps],
         "episode": [book.episode_of[number] for number in range(len(book.steps))],
         "face": [-1 if face is None else book.shelf.number(face) for face in faces],
+        "size": _size(next(filter(None, faces), None)),
         "strips": [list(numbers) for numbers in book.episodes],
         "episodes": [
             ["/".join(filter(None, (step.tags.get("app"), step.episode_id))), step.instruction]
@@ -270,6 +273,15 @@ def listing(book: Book, axes: Sequence[Axis]) -> dict[str, Any]:
     }
 
 
+def _size(ref: MediaRef | None) -> Screen:
+    """Return the size of a picture; that of a phone's screen if it cannot be read."""
+    try:
+        return media.image_size(ref) if ref else _PHONE
+    except (MediaError, StoreError):
+        return _PHONE
+
+
+_PHONE: Final[Screen] = (720, 1600)
 _CLOSED: Final = "default-src 'none'; base-uri 'none'; form-action 'none'"
 _LONG_TEXT: Final = 300
 """Characters from which a text of prompts is stored once in one file, for all steps."""

@@ -41,7 +41,7 @@ def _impatient() -> Iterator[None]:
     """Stop what reads or waits without an end."""
 
     def stop(*_: object) -> None:
-        raise EndlessError(f"no end after {LIMIT_S} s")
+        raise EndlessError(f"not finished after {LIMIT_S} s")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.alarm(LIMIT_S)

@@ -162,7 +162,7 @@ def test_a_failing_cell_does_not_stop_the_others(sample: Path, tmp_path: Path) -
         ('history = "none"', "histories = 3", "histories"),
         ("limit = 3", 'profile = "best"', "best"),
         ("seed = [1, 2]", "seed = [1, 1]", "would share the folder"),
-        ('["I", "IA"]', "[]", "asks for no run"),
+        ('["I", "IA"]', "[]", "has no run"),
         ("[limits]", "[limits", "cannot be read"),
     ],
 )

@@ -72,5 +72,5 @@ def test_only_publications_of_the_same_form_are_named(tmp_path: Path) -> None:
     form = {step.tags["form"] for step in get_task("aitw").load(data).steps}
     assert form == {"aitw"}
     text = readme("aitw", data, tmp_path / "out")
-    assert "`cc-by-4.0`, as its publisher says" in text
+    assert "`cc-by-4.0`, as its publisher says; cite [arXiv:2307.10088]" in text
     assert "openbmb/CAGUI" not in text

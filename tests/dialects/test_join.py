@@ -83,7 +83,7 @@ def test_a_run_is_asked_answered_and_counted_in_the_dialect(
     assert json.loads(strict)["dialect"]["rules"] == "strict"
     shown = run(capsys, "score", "aitw", phone, out)
     unsaid = len(plain.steps) - len(sayable)
-    assert f"{unsaid} right answers the dialect has no words for" in " ".join(shown.split())
+    assert f"{unsaid} targets that the dialect cannot express" in " ".join(shown.split())
 
 
 def test_what_either_side_has_no_words_for_is_wrong_and_counted(
@@ -196,7 +196,7 @@ def test_info_lists_what_each_side_cannot_say(capsys: pytest.CaptureFixture[str]
         ]
     )
     assert "dialect toy-px: A toy" in run(capsys, "info", "dialects")
-    assert "beside `info dialects` alone" in run(capsys, "info", "--task", "aitw", code=2)
+    assert "only for `info dialects`" in run(capsys, "info", "--task", "aitw", code=2)
 
 
 # Where a place lands, in every frame and on every shape of screen.

@@ -96,9 +96,9 @@ def test_options_reach_the_rows(data: Path, tmp_path: Path) -> None:
         (
             ("--format", "trl"),
             "add --drop-audio to leave sound out and --video frames to give pictures in place of "
-            "clips; or leave them out with -T modalities=I",
+            "clips; or drop them with -T modalities=I",
         ),
-        (("--format", "qwen-vl"), "sound out; or leave them out with -T modalities=IV"),
+        (("--format", "qwen-vl"), "sound out; or drop them with -T modalities=IV"),
         (("--format", "swift", "--split", "train=2"), "these are not shares"),
         (("--format", "swift", "--video", "gif"), "one of file, frames"),
         (("--format", "swift", "--frames", "2"), "--video frames as well"),

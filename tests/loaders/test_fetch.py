@@ -369,7 +369,7 @@ def test_other_counts_than_the_publishers_are_said(
 ) -> None:
     hub.add("agent-studio/CriticBench", {"data/a.parquet": b"no Parquet"})
     verb("fetch", "criticbench", tmp_path / "out", code=1)
-    assert "the files are there, and no data" in capsys.readouterr().err
+    assert "the files were downloaded but cannot be read as data" in capsys.readouterr().err
     assert (tmp_path / "out" / "source.json").is_file()
 
 

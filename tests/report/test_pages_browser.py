@@ -330,6 +330,16 @@ def test_thumbnails_show_the_whole_screen(reports: Path, visit: Open) -> None:
         assert shown == pytest.approx(own, rel=0.1)  # and has next to no empty margin
 
 
+def test_the_list_does_not_jump_when_thumbnails_load(reports: Path, visit: Open) -> None:
+    page = visit(address(reports, FORMS[1]), viewport={"width": 1280, "height": 300})
+    boxes = "[...document.querySelectorAll('.card')].map(each => each.offsetTop)"
+    before = page.evaluate(boxes)
+    assert page.evaluate("[...document.querySelectorAll('.card img')].some(e => !e.complete)")
+    page.locator(".card").last.scroll_into_view_if_needed()
+    until(page, "[...document.querySelectorAll('.card img')].at(-1).complete")
+    assert page.evaluate(boxes) == before
+
+
 def test_a_phone_shows_the_first_step_without_scrolling(reports: Path, visit: Open) -> None:
     page = visit(address(reports, FORMS[0]), **PHONE)
     badge = page.locator(".card .badge").first.bounding_box()

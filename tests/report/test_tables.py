@@ -328,7 +328,7 @@ def test_profiles_never_share_a_table_and_each_title_names_its_own(tmp_path: Pat
         assert len(each.rows) == 1
         assert each.profile in each.title
     for form in ("md", "latex"):
-        assert "do not compare numbers across them" in made.text(form)
+        assert "do not compare their numbers" in made.text(form)
 
 
 def test_csv_has_unrounded_fractions_with_what_they_are(ablation: list[Run]) -> None:

@@ -331,7 +331,7 @@ def test_what_is_neither_file_nor_folder_is_not_read_as_data(made: Path, tmp_pat
     run = changed(made / "plain", tmp_path / "run", data="/dev/zero")
     code, said = verb("report", run, "--html", tmp_path / "page.html")
     assert code == 2
-    assert "no file and no folder" in said
+    assert "neither a file nor a folder" in said
 
 
 def test_data_that_no_fingerprint_is_of_are_named_by_the_user(made: Path, tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_data_that_no_fingerprint_is_of_are_named_by_the_user(made: Path, tmp_pa
         code, said = verb(*VERBS[name](run, made, tmp_path))
         if name != "compare":  # the other run says it
             assert code == 2, said
-            assert "does not say which data it is of" in said
+            assert "does not name its data" in said
 
 
 def test_a_file_that_is_no_data_of_the_run_is_not_quoted(made: Path, tmp_path: Path) -> None:

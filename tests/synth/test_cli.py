@@ -26,7 +26,7 @@ def test_a_table_says_what_was_made(tmp_path: Path) -> None:
     for word in ("10 episodes", "audio", "40.0", "TAP", "bytes per step"):
         assert word in done.stdout
     assert str(out / "synth.json") in done.stderr
-    assert "lacks some" in done.stderr
+    assert "is incomplete" in done.stderr
     told = as_json(omnidata(*MAKE, out, "--episodes", "10", *OPTIONS, "--json"))
     assert told == json.loads((out / "synth.json").read_text("utf-8"))
 

@@ -64,7 +64,7 @@ def test_the_distribution_can_be_drawn(tmp_path: Path) -> None:
         (("--level", "hierarchy=hard", "--most", "4"), "at most 4 subtasks"),
         (("--most", "99"), "2 to 16"),
         (("--orders", "0"), "--orders"),
-        (("--trajectories", "30"), "no more than orders"),
+        (("--trajectories", "30"), "at most as many as orders"),
         (("--intent", "tunnel"), "no intent contains 'tunnel'"),
         (("--initial", "x", "--intent", "script", "--level", "knowledge=hard"), "the nearest has"),
         (("--plot", "figure.doc"), "--plot"),

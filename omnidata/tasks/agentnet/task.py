@@ -177,6 +177,7 @@ class AgentNet(Benchmark):
             "AgentNet",
             "https://huggingface.co/datasets/xlangai/AgentNet",
             "mit",
+            paper="2508.09123",
             remote=Remote(
                 "hf://datasets/xlangai/AgentNet",
                 archives=("*.zip", "*.z[0-9]*"),

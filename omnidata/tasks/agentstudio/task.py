@@ -377,6 +377,7 @@ class AgentStudio(Benchmark):
             Publication(
                 name,
                 f"https://huggingface.co/datasets/agent-studio/{name}",
+                paper="2403.17918",
                 remote=Remote(
                     f"hf://datasets/agent-studio/{name}",
                     files=("*.parquet",),

@@ -53,6 +53,7 @@ class Aitw(PhoneTask):
                 note="the bucket that the README names, of several TB: take a part, e.g. --only "
                 "'general/*'. Size and licence are not verified; on the Hub it is not",
             ),
+            paper="2307.10088",
         ),
         Publication(
             "Android in the Zoo",
@@ -61,6 +62,7 @@ class Aitw(PhoneTask):
             {"form": "aitz"},
             by_hand="one zip of about 2.6 GB on Google Drive or Baidu, which its README links to; "
             "no official id on the Hub was found",
+            paper="2403.02713",
         ),
         Publication(
             "CAGUI",
@@ -73,6 +75,7 @@ class Aitw(PhoneTask):
                 bytes=847_000_000,
                 note="the episodes, 847 MB of 1.4 GB; not for commercial use",
             ),
+            paper="2506.01391",
         ),
     )
     tags = loader.TAGS

@@ -68,6 +68,7 @@ class AndroidControl(PhoneTask):
                 note="the bucket that the README names. What the Hub has are re-packings by "
                 "others. Size and licence are not verified",
             ),
+            paper="2406.03679",
         ),
     )
     tags = loader.TAGS

@@ -189,6 +189,7 @@ class CaguiGrounding(Benchmark):
             "CAGUI",
             "https://huggingface.co/datasets/openbmb/CAGUI",
             "cc-by-nc-4.0",
+            paper="2506.01391",
             remote=Remote(
                 "hf://datasets/openbmb/CAGUI",
                 files=("CAGUI_grounding/*",),

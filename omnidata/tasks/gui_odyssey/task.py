@@ -82,6 +82,7 @@ class GuiOdyssey(PhoneTask):
             "GUIOdyssey",
             "https://huggingface.co/datasets/hflqf88888/GUIOdyssey",
             "cc-by-4.0",
+            paper="2406.08451",
             remote=Remote(
                 "hf://datasets/hflqf88888/GUIOdyssey",
                 archives=("*.zip",),
@@ -93,6 +94,7 @@ class GuiOdyssey(PhoneTask):
             "GUI-Odyssey 2024",
             "https://huggingface.co/datasets/OpenGVLab/GUI-Odyssey",
             "cc-by-4.0",
+            paper="2406.08451",
             remote=Remote(
                 "hf://datasets/OpenGVLab/GUI-Odyssey",
                 files=("annotations/*", "splits/*", "screenshots/*"),

@@ -87,6 +87,7 @@ class Mind2Web(Benchmark):
             "Multimodal-Mind2Web",
             "https://huggingface.co/datasets/osunlp/Multimodal-Mind2Web",
             "openrail",
+            paper="2401.01614",
             remote=Remote(
                 "hf://datasets/osunlp/Multimodal-Mind2Web",
                 files=("data/*.parquet",),

@@ -660,6 +660,7 @@ class OmniGui(Benchmark):
         Publication(
             "OmniGUI",
             "https://huggingface.co/datasets/OmniGUI/OmniGUI",
+            paper="2605.18758",
             remote=Remote(
                 "hf://datasets/OmniGUI/OmniGUI",
                 note="the id that the release's README links to; its download command names "

@@ -134,6 +134,7 @@ class OnlineMind2Web(Outcomes):
             "Online-Mind2Web",
             "https://huggingface.co/datasets/osunlp/Online-Mind2Web",
             "cc-by-4.0",
+            paper="2504.01382",
             remote=Remote(
                 "hf://datasets/osunlp/Online-Mind2Web",
                 note="the list of tasks. The authors of each agent publish its results elsewhere; "

@@ -317,6 +317,7 @@ class OsWorld(Benchmark):
                 "virtual machine "
                 "are another dataset, which is not fetched",
             ),
+            paper="2404.07972",
         ),
     )
     variations = (HISTORY, VARIATION)

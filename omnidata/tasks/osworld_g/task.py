@@ -72,6 +72,7 @@ class OsWorldG(Benchmark):
             "https://github.com/xlang-ai/OSWorld-G",
             by_hand="git clone https://github.com/xlang-ai/OSWorld-G; the refined instructions are "
             "only there",
+            paper="2505.13227",
         ),
         Publication(
             "OSWorld-G",
@@ -81,6 +82,7 @@ class OsWorldG(Benchmark):
                 note="the Hub's form, with the original instructions alone; size, licence and "
                 "gating are not verified",
             ),
+            paper="2505.13227",
         ),
     )
     tags = ("box_type", "capability", "instructions")

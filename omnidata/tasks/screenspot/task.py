@@ -243,6 +243,7 @@ class ScreenSpot(Benchmark):
                 "files are at box.nju.edu.cn, which SeeClick's README links to. The commit is "
                 "from a stored page of its history",
             ),
+            paper="2401.10935",
         ),
         Publication(
             "ScreenSpot-v2",
@@ -257,6 +258,7 @@ class ScreenSpot(Benchmark):
                 note="the authors' files; lmms-lab/ScreenSpot-v2 and HongxinLi/ScreenSpot_v2 are "
                 "copies in Parquet",
             ),
+            paper="2410.23218",
         ),
         Publication(
             "ScreenSpot-Pro",
@@ -268,6 +270,7 @@ class ScreenSpot(Benchmark):
                 note="the authors' files; lmms-lab/ScreenSpot-Pro is a copy in Parquet. Its card "
                 "has a licence, whose text was not seen",
             ),
+            paper="2504.07981",
         ),
     )
     roles = loader.ROLES

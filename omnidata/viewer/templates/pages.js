@@ -127,7 +127,7 @@
   const buttons = { steps: document.getElementById("as-steps"), episodes: document.getElementById("as-episodes") };
   const axes = new Map(data.axes.map((axis) => [axis.key, axis]));
   const verdict = axes.get("verdict"), target = axes.get("target"), answer = axes.get("answer");
-  let wide = false;  // the shape of the last screenshot: the next one is likely to be the same
+  const [width, height] = data.size;  // of the first picture: most others have its shape
   let view = "steps", shown = 0, found = [], inside = new Set(), title = document.title;
 
   const name = (axis, number) => axis.names[axis.codes[number]];
@@ -181,10 +181,13 @@
     if (held) picture.src = held.dataset.uri;
     else if (data.face[number] >= 0 && mode !== "file") picture.src = thumbPattern.replace("{}", data.face[number]);
     const link = make("a", { class: "card", href: address(number) });
-    link.classList.toggle("wide", wide);
+    link.classList.toggle("wide", width > height);
+    picture.width = width;
+    picture.height = height;
     picture.addEventListener("load", () => {
-      wide = picture.naturalWidth > picture.naturalHeight;
-      link.classList.toggle("wide", wide);
+      picture.width = picture.naturalWidth;
+      picture.height = picture.naturalHeight;
+      link.classList.toggle("wide", picture.width > picture.height);
     });
     const body = make("div", {}, make("strong", {}, make("bdi", {}, data.ids[number])));
     const line = make("p", { class: "line", dir: "auto" }, data.episodes[data.episode[number]][1]);

@@ -159,7 +159,7 @@ def test_places_and_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     for arguments, message in (
         (("a.mp4", "out"), "2 arguments in place of 3"),
         (("--list", "l", "a.mp4", "b", "out"), "3 places where 1 should be"),
-        (("--list", "l", "out", "--episode", "E"), "one name for many episodes"),
+        (("--list", "l", "out", "--episode", "E"), "one name cannot serve many episodes"),
         (("a.mp4", "b", "out", "--workers", "2"), "one recording is cut by one process"),
     ):
         assert message in omnidata("segment", *arguments, code=2).stderr

@@ -133,7 +133,7 @@ def test_a_wrong_clock_gives_no_endless_findings(recording: Path, tmp_path: Path
         (("--max-clip", "0"), "the number is out of range"),
         (("--app", "Mine", "--instruction-zh", "说"), "give --language"),
         (("--offset", "inf"), "the number is out of range"),
-        (("--offset", "100"), "0 of 3 actions lie in the used part"),
+        (("--offset", "100"), "0 of 3 actions are in the used part"),
         (("--app", "../x"), "cannot name a folder"),
         (("--episode", "a/b"), "cannot name a folder"),
         (("--dimension", "space"), "Invalid value for '--dimension'"),
