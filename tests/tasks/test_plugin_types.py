@@ -126,7 +126,7 @@ def test_what_judge_gives_is_checked_before_it_is_counted(
     ("body", "line", "said"),
     [
         ("yield {'a': 1}", True, "`steps` of words returns {'a': 1} Expected: a Step"),
-        ("note('hello'); yield", True, "`note` is told 'hello': expected Finding(code, severity"),
+        ("note('hello'); yield", True, "`note` received 'hello': expected Finding(code, severity"),
         ("return", False, "`steps` of words returns None Expected: the steps"),
         ("return [5]", False, "`steps` of words returns 5 Expected: a Step"),
     ],
