@@ -183,7 +183,9 @@ def test_options_and_baselines_that_do_not_exist_are_refused(site: Path, rows: P
 
 def test_what_is_no_task_is_named_with_its_distribution_and_all_that_it_lacks(site: Path) -> None:
     install(site, points="words = words_plugin:nothing")
-    with pytest.raises(UsageError, match=r"omnidata-words 1\.2.*is not a task: it lacks ") as caught:
+    with pytest.raises(
+        UsageError, match=r"omnidata-words 1\.2.*is not a task: it lacks "
+    ) as caught:
         get_task("words")
     parts = sorted({name for name in vars(Task) if not name.startswith("_")} - {"explain"})
     assert sorted(caught.value.what.rpartition("lacks ")[2].split(", ")) == parts
