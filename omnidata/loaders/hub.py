@@ -502,8 +502,7 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
             )
         if not _is_whole(address, read_json(kept_notes / f"{Path(kept).name}.json")):
             raise DataError(  # other programs download single files into the same folder
-                "nobody knows whether the cache has all of it, and HF_HUB_OFFLINE=1 forbids to ask "
-                "the Hub",
+                "the cache may be incomplete, and HF_HUB_OFFLINE=1 forbids requests to the Hub",
                 where=str(address),
                 expected="a dataset that omnidata downloaded completely",
                 remedy="name it once without HF_HUB_OFFLINE; or, if you know that nothing is "

@@ -181,7 +181,7 @@ def _canonical(name: str, value: str) -> str:
             return "" if said == "1" else said
     expected = {"language": f"one of {', '.join(LANGUAGES)}", "media_until": "above 0, up to 1"}
     raise UsageError(
-        f'"{value}" is no value of "{name}"',
+        f'"{name}" has no value "{value}"',
         where=f"-T {name}={value}",
         expected=expected.get(
             name, f"a whole number from 0 to 999, or {_NONE if name == 'patches' else _OWN}"

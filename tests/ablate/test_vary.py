@@ -113,8 +113,8 @@ def test_what_varies_nothing_is_refused(given: list[str], fixed: Any, said: str)
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (("--vary", "history=gold,silver"), '"silver" is no value of "history"'),
-        (("--vary", "media_until=1,2"), '"2" is no value of "media_until"'),
+        (("--vary", "history=gold,silver"), '"history" has no value "silver"'),
+        (("--vary", "media_until=1,2"), '"media_until" has no value "2"'),
         (("--vary", "seed=1,x"), "the seed is not a number"),
         (("--vary", "language=own,zh"), "no row has an instruction in that language"),
         (("--vary", "history_window=1,2", "-T", "history=none"), "the option changes no prompt"),

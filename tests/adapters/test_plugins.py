@@ -126,7 +126,7 @@ def test_a_broken_plugin_is_named_with_its_distribution(site: Path, point: str, 
 
 def test_all_that_a_plugin_lacks_is_named(site: Path) -> None:
     install(site, points="echo = echo_plugin:nothing")
-    with pytest.raises(UsageError, match="is no model: it lacks ") as caught:
+    with pytest.raises(UsageError, match="is not a model: it lacks ") as caught:
         get("echo:x")
     lacks = caught.value.what.rpartition("lacks ")[2].split(", ")
     assert sorted(lacks) == sorted(name for name in vars(Adapter) if not name.startswith("_"))

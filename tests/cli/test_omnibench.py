@@ -114,7 +114,7 @@ def test_the_table_is_for_people(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ("[1]", "object"),
         ('{"task_id": "1"}', "executed"),
         ('{"task_id": "1", "executed": "A"}', "array"),
@@ -217,7 +217,7 @@ def test_other_data_and_wrong_options_are_refused(tmp_path: Path) -> None:
             "this option is for answers of a model",
         ),
         ([library(tmp_path / "lib") / "subtasks.jsonl", sequences], "no task"),
-        ([tasks, sequences, "--out", tmp_path], "holds other things"),
+        ([tasks, sequences, "--out", tmp_path], "holds other files"),
     ):
         assert says in omnidata("score", "omnibench", *arguments, code=2).stderr
 
@@ -349,9 +349,9 @@ def test_coverage_within_so_many_turns_counts_each_subtask_from_its_action(tmp_p
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ({"task_id": "1", "executed": []}, "the line is no action"),
+        ({"task_id": "1", "executed": []}, "the line has no valid action"),
         (logged("1", "Z"), "has no node 'Z'"),
-        ({"task_id": "1", "passed": "A"}, "the line is no action"),
+        ({"task_id": "1", "passed": "A"}, "the line has no valid action"),
     ],
 )
 def test_a_bad_line_of_a_log_is_named(tmp_path: Path, line: dict[str, Any], says: str) -> None:

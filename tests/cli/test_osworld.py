@@ -152,7 +152,7 @@ def test_folders_of_agents_hold_nothing_else(tmp_path: Path) -> None:
     results(tree, RUN, {"os": ["1.0"]})
     scored(tree, "--out", out)
     results(tree, OTHER, {"os": ["0.0"]})
-    assert "holds other things" in omnidata("score", "osworld", tree, "--out", out, code=2).stderr
+    assert "holds other files" in omnidata("score", "osworld", tree, "--out", out, code=2).stderr
     for place in ("a-b", "a/b", "A+b", "a--b", "日本", "中国", "-", "x" * 200, "x" * 199):
         results(tree, f"pyautogui/screenshot/{place}", {"os": ["1.0"]})
     agents = scored(tree, "--out", tmp_path / "all")

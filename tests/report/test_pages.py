@@ -173,7 +173,7 @@ def test_grounding_is_explained_by_both_profiles(tmp_path: Path) -> None:
     run = answered("groundui", data, said, tmp_path / "run", coordinates="px")
     edge, miss, unread = why(run, 0), why(run, 1), why(run, 2)
     assert edge["agentstudio-paper"] == "the point (106, 9) is inside the target box"
-    assert "strictly inside" in edge["agentstudio-release"]
+    assert "excludes the edges" in edge["agentstudio-release"]
     assert "106 px left of and 9 px above" in miss["agentstudio-paper"]
     assert "no answer could be parsed" in unread["agentstudio-paper"]
     page = facts(open_run(run), 1)

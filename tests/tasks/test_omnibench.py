@@ -64,7 +64,7 @@ def test_the_options_change_the_prompt_and_its_hash(tmp_path: Path) -> None:
     assert "<Step History:> none\n" in texts(tasks[1].prompt(step))[-1]
     assert "<Task intent:> Send a presentation\n" in texts(tasks[2].prompt(step))[-1]
     assert "from 0 to 1 along" in texts(tasks[3].prompt(step))[0]
-    with pytest.raises(UsageError, match="no option"):
+    with pytest.raises(UsageError, match="unknown option"):
         get_task("omnibench", {"voice": "x"})
 
 

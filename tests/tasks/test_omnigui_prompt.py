@@ -160,7 +160,7 @@ def test_the_release_form_of_the_prompt_bridges_the_papers_tree(sample: Path) ->
 
 def test_a_voice_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     for form in ("paper", "release"):
-        with pytest.raises(UsageError, match="no such folder"):
+        with pytest.raises(UsageError, match="the folder does not exist"):
             get_task("omnigui", {"voice": str(tmp_path / "none"), "voice_form": form})
 
 

@@ -251,7 +251,7 @@ def test_every_option_changes_the_hash_of_the_prompt() -> None:
         )
     }  # fmt: skip
     assert len(hashes) == 10
-    with pytest.raises(UsageError, match="no option"):
+    with pytest.raises(UsageError, match="unknown option"):
         get_task("aitw", {"level": "low"})
 
 

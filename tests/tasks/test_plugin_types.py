@@ -26,11 +26,11 @@ def step_of(instruction: str) -> Step:
 @pytest.mark.parametrize(
     ("member", "given", "said"),
     [
-        ("target", "melon", "`target` of words gives 'melon'"),
-        ("answer", 5, "`answer` of words gives 5"),
-        ("read", {"action": "tap"}, "`read` of words gives {'action': 'tap'}"),
-        ("prompt", "Which?", "`prompt` of words gives 'Which?'"),
-        ("prompt", [{"role": "user"}], "`prompt` of words gives [{'role': 'user'}]"),
+        ("target", "melon", "`target` of words returns 'melon'"),
+        ("answer", 5, "`answer` of words returns 5"),
+        ("read", {"action": "tap"}, "`read` of words returns {'action': 'tap'}"),
+        ("prompt", "Which?", "`prompt` of words returns 'Which?'"),
+        ("prompt", [{"role": "user"}], "`prompt` of words returns [{'role': 'user'}]"),
     ],
 )
 def test_what_a_member_gives_of_another_type_is_named_with_the_step(
@@ -125,10 +125,10 @@ def test_what_judge_gives_is_checked_before_it_is_counted(
 @pytest.mark.parametrize(
     ("body", "line", "said"),
     [
-        ("yield {'a': 1}", True, "`steps` of words gives {'a': 1} Expected: a Step"),
-        ("note('hello'); yield", True, "`note` is told 'hello': expected Finding(code, severity"),
-        ("return", False, "`steps` of words gives None Expected: the steps"),
-        ("return [5]", False, "`steps` of words gives 5 Expected: a Step"),
+        ("yield {'a': 1}", True, "`steps` of words returns {'a': 1} Expected: a Step"),
+        ("note('hello'); yield", True, "`note` received 'hello': expected Finding(code, severity"),
+        ("return", False, "`steps` of words returns None Expected: the steps"),
+        ("return [5]", False, "`steps` of words returns 5 Expected: a Step"),
     ],
 )
 def test_what_steps_gives_is_named_with_the_line_and_what_was_expected(

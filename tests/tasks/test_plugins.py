@@ -183,7 +183,9 @@ def test_options_and_baselines_that_do_not_exist_are_refused(site: Path, rows: P
 
 def test_what_is_no_task_is_named_with_its_distribution_and_all_that_it_lacks(site: Path) -> None:
     install(site, points="words = words_plugin:nothing")
-    with pytest.raises(UsageError, match=r"omnidata-words 1\.2.*is no task: it lacks ") as caught:
+    with pytest.raises(
+        UsageError, match=r"omnidata-words 1\.2.*is not a task: it lacks "
+    ) as caught:
         get_task("words")
     parts = sorted({name for name in vars(Task) if not name.startswith("_")} - {"explain"})
     assert sorted(caught.value.what.rpartition("lacks ")[2].split(", ")) == parts
@@ -203,7 +205,7 @@ def test_a_plugin_does_not_replace_a_task_of_ours(site: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "what"), [("nothing", "is no task"), ("Ruleless", "Ruleless has no profile")]
+    ("of", "what"), [("nothing", "is not a task"), ("Ruleless", "Ruleless has no profile")]
 )
 def test_a_broken_one_does_not_stand_in_the_way_of_others(
     site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], of: str, what: str

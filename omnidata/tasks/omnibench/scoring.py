@@ -338,7 +338,7 @@ def _converted(
             found = msgspec.convert(value, kind)
         except (ValueError, RecursionError, msgspec.ValidationError) as error:
             raise PredictionError(
-                f"the line is not a {noun}: {str(error).splitlines()[0]}",
+                f"the line has no valid {noun}: {str(error).splitlines()[0]}",
                 where=where,
                 expected=expected,
                 remedy="correct or remove the line",
