@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start hundreds of processes: where nothing keeps the bytecode, each compiles all it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo docs pictures check test test-full lint format dist clean
+.PHONY: help demo docs pictures notebooks check test test-full lint format dist clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make test-full  the same with long fuzzing, training, many kills, all that is slow"
 	@echo "make docs       build the site of the documentation"
 	@echo "make pictures   make the pictures of README and docs from the demo"
+	@echo "make notebooks  run the notebooks and store their outputs"
 	@echo "make format     format the code"
 	@echo "make dist       build sdist and wheel, and try them in empty environments"
 	@echo "make clean      remove .venv and what the tools left"
@@ -69,6 +70,9 @@ test: lint $(VENV)/browser.stamp
 
 test-full: lint $(VENV)/browser.stamp
 	OMNIDATA_TEST_FULL=1 $(PYTEST)
+
+notebooks: $(VENV)/dev.stamp
+	$(BIN)/python notebooks/run.py
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .

@@ -11,12 +11,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from omnidata.loaders.hooks import register_on_import
+
 if TYPE_CHECKING:
     from omnidata.actions import Action
     from omnidata.errors import OmnidataError
     from omnidata.files import following
-    from omnidata.loaders.builders import load_dataset, register
+    from omnidata.loaders.builders import load_dataset
     from omnidata.loaders.decoding import decode
+    from omnidata.loaders.hooks import register
     from omnidata.run.evaluate import evaluate
     from omnidata.run.scoring import score
     from omnidata.tasks import get_task
@@ -44,7 +47,7 @@ _HOMES = {
     "following": "omnidata.files",
     "get_task": "omnidata.tasks",
     "load_dataset": "omnidata.loaders.builders",
-    "register": "omnidata.loaders.builders",
+    "register": "omnidata.loaders.hooks",
     "score": "omnidata.run.scoring",
 }
 
@@ -59,3 +62,6 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """The public names."""
     return sorted(__all__)
+
+
+register_on_import()

@@ -1,6 +1,6 @@
-"""What an agent does, on a phone or on a desktop: one action for all benchmarks, without loss.
+"""Actions of agents on phones and desktops: one type for all benchmarks, without loss.
 
-A benchmark's own numbers, names and wording are read in its folder, and written there again.
+A benchmark's own numbers, names and wording are read and written in its folder.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Final, Literal, get_args
 
 Pair = tuple[float, float]
-"""A place as x and y, in whatever unit is said beside it."""
+"""A place as x and y, in the unit that its context states."""
 
 Space = Literal["px", "rel", "norm1000", "norm999"]
 Screen = tuple[int, int]
@@ -52,7 +52,7 @@ class Box:
 
     @property
     def centre(self) -> Point:
-        """The middle of the box, in the space of the box."""
+        """The middle of the box, in its space."""
         return Point((self.left + self.right) / 2, (self.top + self.bottom) / 2, self.space)
 
 
@@ -73,8 +73,8 @@ OPPOSITE: Final[Mapping[Direction, Direction]] = {
     "right": "left",
 }
 Sense = Literal["finger", "wheel", "content"]
-"""What a direction is said of: the finger that swipes, the wheel, or what comes into sight. The
-last two agree ("down" shows what is further down), and the finger goes the other way."""
+"""Whose direction is stated: that of the finger, the wheel or the content. The last two agree
+("down" shows what is further down); the finger moves the other way."""
 AmountUnit = Literal["notch", "px", "norm1000", "page"]
 Button = Literal["left", "right", "middle", "x"]
 Status = Literal["success", "failure"]
@@ -82,44 +82,44 @@ Status = Literal["success", "failure"]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One action: what an expert did, or what a model answered.
+    """One action, of an expert or of a model's answer.
 
     Attributes:
-        kind: what is done. A phone's tap is a desktop's click; "swipe" is a finger's, "scroll" the
-            wheel's, "drag" the mouse's with a button down. "keys" are pressed one after the other,
-            "hotkey" all at once; "hold" and "release" are of keys, or of a button where there are
-            none. "select" picks `text` from a list; "look" asks for a picture of the screen or of
-            a part of it. "done" ends the episode, "ask" calls the user; "none" is to do nothing,
-            "wait" to wait.
-        start: where it is done or begins; several regions are alternatives. Empty where the kind
-            has no place, or the source names none: with a mouse, where the pointer is.
-        end: where a swipe or a drag ends, or where the finger of a tap was lifted; empty where the
-            source does not say it.
-        text: what is typed, or said at the end; None for every other kind.
-        words: the source's own spelling, where it has one; histories show it.
-        direction: of a swipe: which way the finger goes, of a scroll: which way the wheel turns,
-            unless `sense` says otherwise; None where only the two places tell, or nothing.
-        sense: what the direction is said of; None for what the kind has, see `direction`.
-        amount: by how many notches the wheel turns, unless `amount_unit` says otherwise; None
-            where the source does not say it.
+        kind: the kind of action. A phone's tap is a desktop's click. "swipe" is with a finger,
+            "scroll" with the wheel, "drag" with the mouse and a button down. "keys" are pressed one
+            after the other, "hotkey" all at once. "hold" and "release" are of keys, or of a button
+            if there are no keys. "select" picks `text` from a list. "look" asks for a picture of
+            the screen or of a part of it. "done" ends the episode, "ask" calls the user, "none"
+            does nothing, "wait" waits.
+        start: the place of the action, or its start; several regions are alternatives. Empty if the
+            kind has no place or the source states none: a mouse then acts at the pointer.
+        end: where a swipe or a drag ends, or where the finger of a tap was lifted; empty if the
+            source does not state it.
+        text: the typed text, or the text at the end; None for other kinds.
+        words: the source's own spelling, if it has one; histories show it.
+        direction: of the finger for a swipe, of the wheel for a scroll, unless `sense` is set; None
+            if only the two places show it, or nothing does.
+        sense: whose direction it is; None for the default of the kind, see `direction`.
+        amount: how many notches the wheel turns, in `amount_unit` if that is set; None if the
+            source does not state it.
         amount_unit: the unit of the amount.
         button: of the mouse.
-        count: how often it is tapped or clicked, 1 to 3.
+        count: number of taps or clicks, 1 to 3.
         keys: names of keys, as the source has them.
-        held: keys that are down while it is done, as with ctrl and a click.
-        path: places that a drag goes through, between `start` and `end`.
-        app: what "open_app" opens.
-        url: what "open_url" opens.
-        submit: whether the enter key follows what is typed; None where the source does not say it.
-        clear: whether the field is emptied before it is typed in; None likewise.
-        seconds: how long a wait, a press or a key that is held lasts; None likewise.
-        status: what "done" reports; None where the source does not say it.
-        element: the number of the element that is meant, from 0, where the source counts elements.
-        then: what is done after it in the same step.
+        held: keys that are down during the action, as with ctrl and a click.
+        path: places that a drag passes, between `start` and `end`.
+        app: the app that "open_app" opens.
+        url: the address that "open_url" opens.
+        submit: whether the enter key follows the text; None if the source does not state it.
+        clear: whether the field is emptied first; None likewise.
+        seconds: duration of a wait, a press or a held key; None likewise.
+        status: the reported status of "done"; None likewise.
+        element: number of the target element, from 0, if the source counts elements.
+        then: further actions of the same step.
 
     Raises:
-        ValueError: there is no such kind.
-        TypeError: the places are no tuple of regions.
+        ValueError: the kind is unknown.
+        TypeError: the places are not a tuple of regions.
 
     Examples:
         >>> Action("tap", (Point(10, 20, "px"),), count=2).label
@@ -156,11 +156,13 @@ class Action:
             raise ValueError(f"there is no kind of action {self.kind!r}; {_HINT}")
         for places in (self.start, self.end):
             if not isinstance(places, tuple):
-                raise TypeError(f"the places of an action are a tuple of regions, not {places!r}")
+                raise TypeError(
+                    f"the places of an action must be a tuple of regions, not {places!r}"
+                )
 
     @property
     def label(self) -> str:
-        """The action in a word that many steps share.
+        """The action as one word that many steps share.
 
         What OmniGUI has a primitive for (paper, Table 2) is called like it.
 
@@ -191,7 +193,7 @@ class Action:
         text: str | None = None,
         words: str | None = None,
     ) -> Action:
-        """The action of a label.
+        """Return the action of a label.
 
         Raises:
             ValueError: no action has it.
@@ -218,7 +220,7 @@ class Action:
         )
 
 
-_HINT: Final = f"there are {', '.join(get_args(Kind))}"
+_HINT: Final = f"the kinds are {', '.join(get_args(Kind))}"
 _TAPS: Final = {2: "DOUBLE_TAP", 3: "TRIPLE_TAP"}
 _DIRECTED: Final[Mapping[tuple[Kind, Direction | None], str]] = {
     (kind, way): f"{kind}_{way}".upper() if way else kind.upper()
@@ -252,12 +254,12 @@ NUMBERS: Final[Mapping[str, int]] = {
     "SWIPE_LEFT": 5, "SWIPE_RIGHT": 6, "INPUT": 7, "BACK": 8, "HOME": 9, "TASK_COMPLETE": 10,
     "TASK_IMPOSSIBLE": 11,
 }  # fmt: skip
-"""The labels of OmniGUI's primitives and their numbers there (paper, Table 2), which episode trees
-and the column `number` of Parquet repositories have too."""
+"""The labels of OmniGUI's primitives and their numbers (paper, Table 2), as in episode trees and in
+the column `number` of Parquet repositories."""
 
 
 def ratio(space: Space, extent: int) -> tuple[float, float]:
-    """The factor pair (a, b) with `value * a / b` in pixels along an axis of `extent` pixels.
+    """Return the pair (a, b) with `value * a / b` in pixels along an axis of `extent` pixels.
 
     A pair instead of a quotient keeps comparisons of integers exact.
 
@@ -274,12 +276,12 @@ _EDGES: Final[Mapping[Space, int]] = {"rel": 1, "norm1000": 1000, "norm999": 999
 
 
 def centre(region: Region) -> Point:
-    """The point itself, or the middle of the box."""
+    """Return the point itself, or the middle of the box."""
     return region if isinstance(region, Point) else region.centre
 
 
 def convert(point: Point, space: Space, screen: Screen) -> Point:
-    """The same place in another space.
+    """Return the same place in another space.
 
     Args:
         point: any point.
@@ -301,7 +303,7 @@ def convert(point: Point, space: Space, screen: Screen) -> Point:
 
 
 def heading(start: Pair, end: Pair) -> Direction:
-    """Which way a finger goes, along the axis on which it goes further; vertically if both agree.
+    """Return the direction of a finger along its longer axis; vertical if both are equal.
 
     Examples:
         >>> heading((0.5, 0.5), (0.1, 0.8)), heading((0, 0), (1, 1))
@@ -314,7 +316,7 @@ def heading(start: Pair, end: Pair) -> Direction:
 
 
 def finger_way(action: Action) -> Direction | None:
-    """Which way a finger goes that does the same as a swipe or a scroll; None where nobody says.
+    """Return the finger's direction of a swipe or a scroll; None if unknown.
 
     A swipe without a direction goes from its `start` to its `end`, which have one unit.
 
@@ -334,7 +336,7 @@ def finger_way(action: Action) -> Direction | None:
 
 
 def round_half_up(value: float) -> int:
-    """The nearest integer; halves go up, unlike `round`, which sends them to the even neighbour.
+    """Return the nearest integer; halves go up, unlike `round`, which rounds them to even.
 
     Examples:
         >>> round_half_up(388.5), round(388.5)
@@ -349,7 +351,7 @@ def _bracketed(region: Region, screen: Screen) -> str:
 
 
 def history_text(action: Action, screen: Screen) -> str:
-    """The wording of a past action in a prompt, version `history-v1`.
+    """Return the wording of a past action in a prompt, version `history-v1`.
 
     The source's own words win. Coordinates are centres of the first region in [0, 1000], rounded
     half up. A place that the source does not name is left out.

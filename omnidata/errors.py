@@ -1,8 +1,6 @@
-"""What can go wrong, said so that a person can mend it.
+"""Errors and findings: what happened, where, what was expected, and how to fix it.
 
-Every message answers four questions: what happened, where (file and line, or episode and step),
-what was expected, and the remedy. The same four answers make a `Finding`, the form a problem takes
-while the work goes on.
+An error stops the work. A `Finding` has the same four parts and is reported while the work goes on.
 """
 
 from __future__ import annotations
@@ -20,16 +18,16 @@ class OmnidataError(Exception):
     """Base of every error that omnidata raises on purpose.
 
     Args:
-        what: what was found, in one sentence.
-        where: file and line, or episode and step; empty where there is no place.
-        expected: what would have been right.
-        remedy: what the reader can do now.
+        what: the problem, in one sentence.
+        where: file and line, or episode and step; empty if there is no place.
+        expected: the right value or state.
+        remedy: how to fix it; printed after "Fix:".
 
     Examples:
         >>> print(OmnidataError("2 columns", where="a.csv:3", expected="3", remedy="add one"))
         a.csv:3: 2 columns
           Expected: 3
-          Remedy: add one
+          Fix: add one
     """
 
     exit_code = 2
@@ -47,7 +45,7 @@ class OmnidataError(Exception):
         if self.expected:
             lines.append(f"  Expected: {self.expected}")
         if self.remedy:
-            lines.append(f"  Remedy: {self.remedy}")
+            lines.append(f"  Fix: {self.remedy}")
         return "\n".join(lines)
 
 
@@ -56,26 +54,26 @@ class DataError(OmnidataError):
 
 
 class StoreError(OmnidataError):
-    """A store of objects gives no answer, or an object is no longer what its listing said.
+    """An object store does not answer, or an object has changed since it was listed.
 
-    It is neither a `DataError` nor a `MediaError`: whoever goes on without what is broken would go
-    on without what is whole.
+    It is neither a `DataError` nor a `MediaError`: code that skips broken data would otherwise skip
+    data that are intact.
     """
 
 
 class UnusableRowError(ValueError):
-    """A row of a repository that is no step of its benchmark; it becomes a finding."""
+    """A row of a repository is not a step of its benchmark; it becomes a finding."""
 
 
 class FileError(OmnidataError, OSError):
-    """A file is not opened: it is no regular file, too large, a pointer, or lies elsewhere.
+    """A file is not opened: not a regular file, too large, a pointer, or outside the data.
 
-    It is an `OSError` as well: whoever goes on where a file cannot be read goes on here too.
+    It is an `OSError` as well, so code that handles unreadable files handles it too.
     """
 
     @property
     def strerror(self) -> str:  # type: ignore[override]  # there it is an attribute
-        """What was found, for those who know an `OSError`."""
+        """The problem, under the name that an `OSError` gives it."""
         return self.what
 
 
@@ -84,8 +82,8 @@ class MediaError(OmnidataError):
 
     Args:
         what, where, expected, remedy: as in every error.
-        fault: the kind of it; "refused" is what omnidata does not open: what lies outside the
-            folder, is no regular file, or exceeds a limit.
+        fault: the kind of problem; "refused" is a file that omnidata does not open: it is outside
+            the folder, not a regular file, or over a limit.
     """
 
     fault: MediaFault = "unreadable"
@@ -105,17 +103,17 @@ class MediaError(OmnidataError):
 
 
 class MissingMediaError(MediaError):
-    """There is no file where a row says that one is."""
+    """A row names a file that does not exist."""
 
     fault = "missing"
 
 
 class UsageError(OmnidataError):
-    """An option or argument has a value that nothing can be done with."""
+    """An option or argument has a value that cannot be used."""
 
 
 class PredictionError(OmnidataError):
-    """A file of predictions is not what the data asks for."""
+    """A file of predictions does not fit the data."""
 
 
 class RunError(OmnidataError):
@@ -123,22 +121,22 @@ class RunError(OmnidataError):
 
 
 class PlatformError(OmnidataError):
-    """An installed library lacks what is needed: an extra, a table of names, a codec."""
+    """An extra, a table of names or a codec is not installed."""
 
 
 class PluginError(OmnidataError):
-    """The code of another distribution failed where it was called."""
+    """The code of a plug-in failed."""
 
 
 class CallError(OmnidataError):
-    """A model gave no answer to one attempt.
+    """One attempt to ask a model got no answer.
 
     Args:
         what, where, expected, remedy: as in every error.
         transient: whether the same request may be answered later.
-        throttled: whether the model asked for fewer requests.
-        retry_after: seconds that the model asked to wait; None if it did not.
-        hopeless: whether no request of the run can be answered: a wrong key, a wrong address.
+        throttled: whether the server asked for fewer requests.
+        retry_after: seconds that the server asked to wait; None if it did not.
+        hopeless: whether every request of the run will fail, e.g. because of a wrong key.
     """
 
     exit_code = 1
@@ -163,28 +161,28 @@ class CallError(OmnidataError):
 
 
 class AdapterError(CallError):
-    """The code of a model failed: whatever it raised was no CallError, or it gave no answers."""
+    """The code of an adapter raised another error than `CallError`, or returned no answers."""
 
     def __init__(self, what: str, *, where: str = "", expected: str = "", remedy: str = "") -> None:
         super().__init__(what, where=where, expected=expected, remedy=remedy, transient=False)
 
 
 class UnansweredError(OmnidataError):
-    """A model answered no step at all: there is nothing to score."""
+    """The model answered no step, so there is nothing to score."""
 
     exit_code = 1
 
 
 class UnansweredWarning(UserWarning):
-    """Some steps got no answer; they count as wrong in the score."""
+    """Some steps got no answer; they count as wrong."""
 
 
 class MisspeltWarning(UserWarning):
-    """A class has an attribute that nobody asks for, and whose name is nearly that of one asked."""
+    """A class has an unused attribute whose name is close to one that is used: a typing error."""
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things, in words.
+    """Return a number with its noun, in the singular or plural.
 
     Examples:
         >>> counted(1, "episode"), counted(2_000, "row"), counted(2, "trajectory")
@@ -196,14 +194,14 @@ def counted(number: int, noun: str) -> str:
 
 
 def meant(given: str, known: Iterable[str]) -> str:
-    """A remedy for a name that does not exist: the known one that is most like it.
+    """Suggest the known name that is closest to an unknown one.
 
     Args:
-        given: the name.
-        known: those that exist.
+        given: the unknown name.
+        known: the names that exist.
 
     Returns:
-        A question; empty where none is alike.
+        A question, or an empty string if no name is close.
 
     Examples:
         >>> meant("OmniGU", ["omnigui", "osworld"]), meant("x", ["omnigui"])
@@ -216,16 +214,16 @@ def meant(given: str, known: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem that does not stop the work, but that nobody may overlook.
+    """A problem in the data that is reported and does not stop the work.
 
     Attributes:
         code: stable name, e.g. `target-outside`.
         severity: "error" (a step or episode is unusable or missing) or "warning" (doubtful).
         where: file and line, or episode and step.
-        what: what was found.
-        expected: what would have been right.
-        remedy: what the reader can do.
-        sample_ids: of the steps that it is about; empty where it is about none, or about all.
+        what: the problem, in one sentence.
+        expected: the right value or state.
+        remedy: how to fix it; printed after "Fix:".
+        sample_ids: the steps that it is about; empty if it is about none, or about all.
     """
 
     code: str
@@ -242,6 +240,6 @@ class Finding:
         )
 
     def as_dict(self) -> Mapping[str, Any]:
-        """The finding as a JSON object."""
+        """Return the finding as a JSON object."""
         found = {name: getattr(self, name) for name in self.__slots__}
         return {**found, "sample_ids": list(self.sample_ids)}

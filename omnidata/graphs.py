@@ -330,7 +330,7 @@ class Graph:
             ...
             omnidata.errors.DataError: sequence 7: place 1 is 'b', but 'a' is not done before it
               Expected: every subtask after the ones it waits for
-              Remedy: mend the order, or the edges of the task's graph
+              Fix: correct the order, or the edges of the task's graph
         """
         done = 0
         for place, node in enumerate(order, start=1):

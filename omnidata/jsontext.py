@@ -11,10 +11,11 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final, TypeGuard
 
+import jsonlines
 import msgspec
 
 from omnidata.files import BOM, STREAMED, open_text, read_text
@@ -362,6 +363,30 @@ def encode(value: Any) -> bytes:
         return _encode(value)
     except UnicodeEncodeError:
         return json.dumps(msgspec.to_builtins(value)).encode()
+
+
+def write_lines(
+    file: IO[bytes], values: Iterable[Any], *, dumps: Callable[[Any], bytes] = encode
+) -> int:
+    r"""Write values as JSON Lines.
+
+    Args:
+        file: open to write bytes.
+        values: one per line.
+        dumps: encodes a value, without a line break.
+
+    Returns:
+        The number of bytes.
+
+    Examples:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> write_lines(file, [{"a": 1}, {"a": 2}])
+        16
+        >>> file.getvalue()
+        b'{"a":1}\n{"a":2}\n'
+    """
+    return jsonlines.Writer(file, dumps=dumps).write_all(values)
 
 
 def compact(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What other distributions bring: callables behind entry points, made and looked over."""
+"""Plug-ins of other distributions: callables behind entry points, made and checked."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from omnidata.errors import (
 
 @cache
 def _installed(group: str, path: tuple[str, ...]) -> EntryPoints:
-    """What distributions in those folders bring; to read the metadata of all takes long."""
+    """The entry points of distributions in those folders; reading all metadata takes long."""
     return entry_points(group=group)
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of thing that is brought.
+    """A kind of plug-in.
 
     Attributes:
         group: the group of entry points, e.g. "omnidata.adapters".
         noun: for messages.
-        parts: what each must have.
-        base: the class that has most of it.
+        parts: members that each must have.
+        base: the base class to derive from.
     """
 
     group: str
@@ -44,19 +44,19 @@ class Kind:
     base: str
 
     def names(self) -> list[str]:
-        """The names that installed distributions bring, in order."""
+        """Return the names of installed plug-ins, in order."""
         return sorted(set(_installed(self.group, tuple(sys.path)).names))
 
     def make(self, name: str, *arguments: object, where: str) -> Any:
-        """What the callable of that name gives; None if there is none.
+        """Call the plug-in of that name and return its result; None if there is none.
 
         Args:
             name: of the entry point.
             arguments: for the callable.
-            where: how the user asked for it, for messages.
+            where: how the user named it, for messages.
 
         Raises:
-            UsageError: the distribution's code fails or gives something else, or two have that
+            UsageError: the distribution's code fails or returns something else, or two have that
                 name; the message names them.
             OmnidataError: whatever the distribution's code says.
         """
@@ -65,7 +65,7 @@ class Kind:
             return None
         if len(points) > 1:
             raise UsageError(
-                f"{len(points)} distributions bring a {self.noun} of that name: "
+                f"{len(points)} distributions have a {self.noun} of that name: "
                 + ", ".join(sorted(map(_origin, points))),
                 where=where,
                 remedy="uninstall all but one",
@@ -79,11 +79,11 @@ class Kind:
             raise UsageError(
                 f"{_origin(points[0])} fails: {type(error).__name__}: {error}",
                 where=where,
-                remedy="tell its authors, or uninstall it",
+                remedy="report it to its authors, or uninstall it",
             ) from error
         if lacks:
             raise UsageError(
-                f"what {_origin(points[0])} gives is no {self.noun}: it lacks {', '.join(lacks)}",
+                f"{_origin(points[0])} is not a {self.noun}: it lacks {', '.join(lacks)}",
                 where=where,
                 remedy=f"derive its class from {self.base}",
             )
@@ -97,13 +97,13 @@ _ALIKE: Final = 0.75
 def warn_of_misspelt(kind: type, contract: type, *, stacklevel: int) -> None:
     """Warn of each public attribute of a class that may be a misspelt member of its contract.
 
-    Nobody would ever ask for it, and the member's default would be used in silence. A name is left
-    alone where it begins with another letter, and where the class has the member as well.
+    Otherwise the member's default would be used in silence. A name is skipped if it begins with
+    another letter, or if the class has the member as well.
 
     Args:
         kind: a class that has just been defined.
-        contract: the class that it derives from, whose members are asked for.
-        stacklevel: how many calls lie between the definition of the class and this function.
+        contract: its base class with the members.
+        stacklevel: number of calls between the definition of the class and this function.
     """
     inherited = set().union(*(vars(base) for base in kind.__mro__[1:]))
     members = {name for name in dir(contract) if not name.startswith("_")}
@@ -112,26 +112,27 @@ def warn_of_misspelt(kind: type, contract: type, *, stacklevel: int) -> None:
         like = [member for member in members - vars(kind).keys() if member[0] == name[0]]
         for meant in get_close_matches(name, like, 1, _ALIKE):
             warnings.warn(
-                f"{kind.__qualname__} has `{name}`, which nobody asks for: if `{meant}` of "
-                f"{contract.__name__} is meant, spell it so; if not, begin it with an underscore",
+                f"{kind.__qualname__} has `{name}`, which is never called: if `{meant}` of "
+                f"{contract.__name__} is meant, spell it so; if not, start its name with "
+                "an underscore",
                 MisspeltWarning,
                 stacklevel + 1,
             )
 
 
 def origin_of(group: str, name: str) -> str:
-    """The distribution that brings a name, with its version and the callable."""
+    """Return the distribution of a name, with its version and the callable."""
     return ", ".join(sorted(map(_origin, _installed(group, tuple(sys.path)).select(name=name))))
 
 
 def versions_of(group: str, name: str) -> dict[str, str]:
-    """The distributions that bring a name, with their versions."""
+    """Return the distributions of a name, with their versions."""
     homes = (point.dist for point in _installed(group, tuple(sys.path)).select(name=name))
     return {home.name: home.version for home in homes if home and home.version}
 
 
 def distributions_of(group: str, package: str) -> dict[str, str]:
-    """The distributions with entry points of a group in a top-level package, with versions."""
+    """Return the distributions with entry points of a group in a package, with versions."""
     homes = [
         point.dist
         for point in _installed(group, tuple(sys.path))
@@ -142,34 +143,34 @@ def distributions_of(group: str, package: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a function of a plug-in is to give.
+    """The expected result of a function of a plug-in.
 
     Attributes:
-        fits: whether something is such a result.
-        expected: what is one, for messages.
+        fits: returns whether something is such a result.
+        expected: such a result in words, for messages.
     """
 
     fits: Callable[[Any], bool]
     expected: str
 
     def of(self, found: Any, function: str, where: str) -> Any:
-        """What the function gave.
+        """Return the result if it fits.
 
         Args:
-            found: is looked at.
-            function: its name and whose it is, for the message.
-            where: the data or the step that it was called for.
+            found: the result of the function.
+            function: its name and its owner, for the message.
+            where: the data or the step of the call.
 
         Raises:
-            PluginError: it is no such result.
+            PluginError: the result does not fit.
         """
         if self.fits(found):
             return found
         raise PluginError(
-            f"{function} gives {found!r:.300}",
+            f"{function} returns {found!r:.300}",
             where=where,
             expected=self.expected,
-            remedy="mend the function, or tell the authors of the plug-in",
+            remedy="fix the function, or report it to the authors of the plug-in",
         )
 
 
@@ -223,8 +224,8 @@ class Blame:
         return PluginError(
             what,
             where=where,
-            expected="code that takes what is there, or an OmnidataError that says what is wrong",
-            remedy="mend what it was called for, or tell the authors of the plug-in",
+            expected="code that handles this input, or an OmnidataError that says what is wrong",
+            remedy="fix the method, or report it to the authors of the plug-in",
         )
 
 

@@ -1,9 +1,9 @@
-"""The tasks that there are: ours and those of other distributions, by name.
+"""All tasks by name: ours and those of other distributions.
 
 A task is an entry point of the group `omnidata.tasks`: a callable `(name: str, options:
 Mapping[str, str]) -> Task`, as the class of a task derived from `omnidata.tasks.base.Benchmark` is.
-Ours are declared in our own `pyproject.toml` and found in the same way. What fails in a task of
-another distribution names it, the line, and the data or step.
+Ours are declared in our own `pyproject.toml` and found in the same way. An error in a task of
+another distribution names the distribution, the line, and the data or step.
 """
 
 from __future__ import annotations
@@ -42,61 +42,61 @@ def _ours() -> Mapping[str, EntryPoint]:
 
 
 def is_ours(name: str) -> bool:
-    """Whether omnidata itself brings the task."""
+    """Return whether the task is part of omnidata."""
     return name in _ours()
 
 
 def plugin_names() -> list[str]:
-    """The tasks that other distributions bring, in order; none of their code is run."""
+    """Return the tasks of other distributions in order, without running their code."""
     return [name for name in TASKS.names() if not is_ours(name)]
 
 
 def plugin_versions(name: str) -> dict[str, str]:
-    """The distributions that bring a task, with their versions; none for tasks of ours."""
+    """Return the distributions of a task with their versions; empty for tasks of omnidata."""
     return {} if is_ours(name) else versions_of(TASKS.group, name)
 
 
 def names() -> list[str]:
-    """All tasks, in order; none of their code is run."""
+    """Return all tasks in order, without running their code."""
     return sorted(_ours().keys() | set(TASKS.names()))
 
 
 def benchmarks() -> list[str]:
-    """The tasks that have data of their own, in order; those of others are taken to have them."""
+    """Return the tasks with their own data, in order; tasks of others count as such."""
     return [name for name in names() if not (is_ours(name) and get_task(name).asks_about)]
 
 
 def working() -> Iterator[tuple[str, Task]]:
-    """All tasks, without options, by name; a broken plug-in has no say about data of others."""
+    """Yield all tasks by name, without options; broken plug-ins are skipped."""
     for name in names():
         with suppress(OmnidataError):
             yield name, get_task(name)
 
 
 def episode_tree_reader() -> str:
-    """The task that reads what the demo, `segment` and `synth` write: ours, if one of ours does.
+    """Return the task that reads the trees of the demo, `segment` and `synth`; ours first.
 
     Raises:
-        UsageError: no task that is installed says so.
+        UsageError: no installed task reads them.
     """
     readers = [name for name, task in working() if task.reads_episode_tree]
     if not readers:
-        raise UsageError("no task reads the trees of episodes", remedy=_REINSTALL)
+        raise UsageError("no task reads trees of episodes", remedy=_REINSTALL)
     return min(readers, key=lambda name: not is_ours(name))
 
 
 def find(name: str, options: Mapping[str, str] | None = None) -> Task | None:
-    """The task of that name, set up with its options; None if there is none.
+    """Return the task of a name with its options; None if there is none.
 
-    A name of ours is ours, whoever else brings it.
+    A name of ours is ours, even if a distribution has it too.
 
     Args:
         name: as in `omnidata evaluate NAME`.
         options: as given with `-T key=value`.
 
     Raises:
-        UsageError: an option has an unknown name or value, or the distribution that brings the
-            task is broken.
+        UsageError: an option has an unknown name or value, or the distribution of the task is
+            broken.
     """
     if is_ours(name):
         return cast("Task", _ours()[name].load()(name, options or {}))
@@ -107,27 +107,27 @@ def find(name: str, options: Mapping[str, str] | None = None) -> Task | None:
 
 
 def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
-    """The task of that name, set up with its options.
+    """Return the task of a name with its options.
 
     Args:
         name: one of `names()`.
         options: as given with `-T key=value`.
 
     Raises:
-        UsageError: as `find`, or there is no such task.
+        UsageError: as `find`, or the task is unknown.
     """
     found = find(name, options)
     if found is None:
         known = names()
         raise UsageError(
-            f'there is no task "{name}"',
+            f'unknown task "{name}"',
             expected=f"one of {', '.join(known)}",
             remedy=meant(name, known) if _ours() else _REINSTALL,
         )
     return found
 
 
-_REINSTALL = "install omnidata again: what is installed of it declares no task"
+_REINSTALL = "reinstall omnidata: the installed package declares no task"
 
 
 def _staying(data: Path, task: str) -> AbstractContextManager[None]:
@@ -155,12 +155,12 @@ _CALLED_FOR: Mapping[str, Callable[[Any], str]] = {
 
 TARGET: Final = Result(
     lambda found: found is None or isinstance(found, Target),
-    "Target(text, template, points), or None where there is no right answer; a text alone is what "
+    "Target(text, template, points), or None if there is no right answer; a text alone is what "
     "`answer` gives",
 )
 ANSWER: Final = Result(
     lambda found: found is None or isinstance(found, str),
-    "the right answer as text, or None where there is none",
+    "the right answer as text, or None if there is none",
 )
 STEPS: Final = Result(
     lambda found: isinstance(found, Iterable),
@@ -168,7 +168,7 @@ STEPS: Final = Result(
 )
 STEP: Final = Result(
     lambda found: found is None or isinstance(found, Step),
-    "a Step (omnidata.types), or None for a row that becomes none",
+    "a Step (omnidata.types), or None for a row without a step",
 )
 _GIVES: Mapping[str, Result] = {
     "named": Result(lambda found: found is None or isinstance(found, Step), "the Step, or None"),
@@ -178,12 +178,12 @@ _GIVES: Mapping[str, Result] = {
     ),
     "log_difference": Result(
         lambda found: found is None or hasattr(found, "column"),
-        "a Difference (omnidata.tasks.log_rows), or None where there is none",
+        "a Difference (omnidata.tasks.log_rows), or None if there is none",
     ),
     "target": TARGET,
     "read": Result(
         lambda found: found is None or isinstance(found, Action),
-        "an Action (omnidata.actions), or None where the text is none",
+        "an Action (omnidata.actions), or None if the text is not an action",
     ),
 }
 """What some of them are to give."""

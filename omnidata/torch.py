@@ -1,6 +1,7 @@
-"""Steps for PyTorch: decoded in DataLoader workers, in an order that a seed decides.
+"""Steps for PyTorch, decoded in DataLoader workers in an order that depends on a seed.
 
-Needs the extra `local`.
+Sizes are (height, width). Screenshots are uint8 (3, H, W) and clips uint8 (T, 3, H, W), RGB in
+[0, 255]; sound is float32 (N,), mono in [-1, 1]. Needs the extra `local`.
 
 Examples:
     >>> import json, tempfile

@@ -652,6 +652,7 @@ class Publication:
         where: tags that steps of it have, where a benchmark reads several datasets.
         remote: where a program gets its files; None where only a person does.
         by_hand: how a person gets them, where no program does.
+        paper: the paper to cite, by its number on arXiv.
     """
 
     name: str
@@ -660,6 +661,7 @@ class Publication:
     where: Mapping[str, str] = field(default_factory=dict)
     remote: Remote | None = None
     by_hand: str = ""
+    paper: str = ""
 
 
 @dataclass(frozen=True, slots=True)

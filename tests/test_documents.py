@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from omnidata.cli import main
+from tests.conftest import Once
 from tests.export.small import tree
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -208,17 +209,55 @@ def test_pictures_are_small_used_and_load_nothing() -> None:
 
 
 def test_the_torch_pages_python_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    once: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from tests.adapters.local_models import checkpoint
+
     tree(tmp_path / "DATA")
+    (tmp_path / "MODEL").symlink_to(checkpoint(once, "qwen2.5-omni"))
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "torch.md").read_text("utf-8")
     names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", text, re.S):
         exec(block, names)
-    told = capsys.readouterr().out
-    assert told.count("torch.Size([4, 3, 1008, 448])") == 2
-    assert told.count("torch.Size([2, 3, 1008, 448])") == 1
+    printed = capsys.readouterr().out
+    assert printed.count("torch.Size([4, 3, 1008, 448])") == 2
+    assert printed.count("torch.Size([2, 3, 1008, 448])") == 2
+    seconds = len(names["item"].audio) / 16_000
+    assert names["mel"].shape == (64, int(seconds * 80) + 1)  # a column of features every 12.5 ms
+    assert names["mel"].isfinite().all() and names["mel"].std() > 0
+    inputs = names["inputs"]
+    assert inputs["pixel_values"].dim() == 2 and len(inputs["image_grid_thw"]) == 1
+    heard = int(inputs["feature_attention_mask"].sum())
+    assert heard == round(seconds * 100)  # Whisper's columns are 10 ms
+
+
+def test_the_libraries_page_runs_and_names_what_is_declared_and_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree(tmp_path / "DATA", app="App")
+    text = (ROOT / "docs" / "libraries.md").read_text("utf-8")
+    table = re.findall(r"^\| \[([\w-]+)\]\(.*?\) \| .* \| (.*) \|$", text, re.M)
+    assert {name for name, _ in table} == {
+        "datasets", "torch", "torchaudio", "av", "transformers", "pillow", "jsonlines",
+        "scikit-learn",
+    }  # fmt: skip
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["local"]]
+    imported = {"pillow": "PIL", "scikit-learn": "sklearn"}
+    for name, places in table:
+        assert any(re.match(rf"{name}\b", line) for line in declared), name
+        for place in re.findall(r"`([\w.]+)`", places):
+            spec = find_spec(place)
+            assert spec, place
+            source = Path(str(spec.origin))
+            files = source.parent.rglob("*.py") if source.name == "__init__.py" else [source]
+            use = re.compile(rf"^\s*(import|from) {imported.get(name, name)}\b", re.M)
+            assert any(use.search(path.read_text("utf-8")) for path in files), (name, place)
+    monkeypatch.chdir(tmp_path)
+    for block in re.findall(r"```python\n(.*?)```", text, re.S):
+        exec(block, {})
+    assert "torch.Size([2, 3, 400, 180]) torch.Size([2, 4, 3, 400, 180])" in capsys.readouterr().out
 
 
 def test_the_reinforcement_pages_python_runs(
@@ -241,7 +280,6 @@ def test_the_notebook_runs_where_a_loop_runs_already(capsys: pytest.CaptureFixtu
     async def run_cells() -> None:
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
-                assert cell["outputs"] == []
                 exec("".join(cell["source"]), names)
 
     asyncio.run(run_cells())

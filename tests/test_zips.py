@@ -131,7 +131,7 @@ def test_validate_decodes_clips_and_sounds_of_zips_and_names_the_users_folder(
     assert done.value.code == 0, said.err
     assert str(tmp_path / "cache") not in said.out + said.err + out.read_text()
     assert sorted(zips.iterdir()) == before, "the user's folder was written to"
-    assert f"{zips}: zips in it are read" in said.err
+    assert f"{zips}: its zips are read" in said.err
 
 
 @pytest.fixture
@@ -287,7 +287,7 @@ def test_a_hostile_zip_is_a_file_and_nothing_more(
         return
     with pytest.raises(MissingMediaError) as lacking:
         media.resolve(MediaRef("image", data, "a/x.png"))
-    assert f"unpack {name}, which is not read here" in str(lacking.value)
+    assert f"unpack {name}, which cannot be read" in str(lacking.value)
     assert not list(cache.rglob("*.png"))
 
 
@@ -351,12 +351,12 @@ def test_rows_that_are_in_a_zip_and_elsewhere_are_a_finding(tmp_path: Path) -> N
     assert len(source.steps) == 4
     (again,) = source.findings
     assert (again.code, again.severity) == ("rows-again", "warning")
-    assert "files of rows in backup.zip that are elsewhere in the data too: 1" in again.what
+    assert "backup.zip repeats 1 file of rows" in again.what
     (data / "other.zip").write_bytes(held.getvalue())
     for path in data.glob("*.json"):
         path.unlink()
     (again,) = task.load(data).findings
-    assert "files of rows in other.zip that are elsewhere in the data too: 1" in again.what
+    assert "other.zip repeats 1 file of rows" in again.what
 
 
 def test_a_cache_in_data_with_zips_is_refused(
@@ -429,7 +429,7 @@ def test_a_dataset_of_the_hub_that_is_all_in_zips_is_read_by_its_name(
     assert done.value.code == 0
     said = capsys.readouterr()
     assert "2 steps" in said.out
-    assert "zips in it are read as if they were unpacked there" in said.err
+    assert "its zips are read as if unpacked" in said.err
 
 
 def test_a_zip_in_parts_is_not_read_and_the_finding_says_how_it_is(tmp_path: Path) -> None:
@@ -441,7 +441,7 @@ def test_a_zip_in_parts_is_not_read_and_the_finding_says_how_it_is(tmp_path: Pat
     assert source.root == data
     (absent,) = source.findings
     assert absent.code == "media-absent"
-    assert "unpack images.zip, which is not read here: it is the last of 3 parts" in absent.remedy
+    assert "unpack images.zip, which cannot be read: it is the last of 3 parts" in absent.remedy
 
 
 def test_a_zip_that_a_link_leads_to_elsewhere_is_not_opened(tmp_path: Path) -> None:

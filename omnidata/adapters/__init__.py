@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from omnidata.adapters.presets import Preset
 
 if not __name__.startswith("omnidata."):
-    raise ImportError("import omnidata.adapters: the top-level name only shows where the room is")
+    raise ImportError("import omnidata.adapters: the top-level name only shows where the code is")
 
 __all__ = ["FORMS", "Model", "get_adapter"]
 
@@ -91,7 +91,8 @@ def get_adapter(
     for flag, value in (("--base-url", base_url), ("--key-file", key_file)):
         if value is not None:
             raise UsageError(
-                "only presets and models of a wire format, as openai:MODEL, have that", where=flag
+                "this option is for presets and models of a wire format, e.g. openai:MODEL",
+                where=flag,
             )
     if kind == "baseline" and task:
         return Baseline(rest, steps, task.baseline(rest, steps, options))
@@ -137,7 +138,7 @@ def _behind_http(preset: Preset, key_file: Path | None, asks: bool) -> Adapter:
             "there is no key",
             where=f"--model {preset.spec}",
             expected=f"the environment variable {preset.key_env}",
-            remedy=f"export {preset.key_env}=..., or give --key-file FILE",
+            remedy=f"export {preset.key_env}=..., or use --key-file FILE",
         )
     module, name = _WIRES[preset.wire]
     adapter: Adapter = getattr(import_module(f"omnidata.adapters.{module}"), name)(preset, key)

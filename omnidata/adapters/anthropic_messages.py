@@ -87,7 +87,7 @@ class AnthropicMessages(SdkModel):
         super().__init__(preset, key)
         if preset.params.max_new_tokens is None:
             raise UsageError(
-                "every request of Messages says how long the answer may be",
+                "the Messages API needs a length limit in every request",
                 where=f"--model {preset.spec}",
                 expected="max_new_tokens=4096, or another number",
             )

@@ -84,7 +84,7 @@ class ApiModel(Model):
                 raise UsageError(
                     f'the wire format "{self.wire}" cannot send {name}',
                     where=f"--model {preset.spec}",
-                    expected=f"{name}=none, which leaves it to the server",
+                    expected=f"{name}=none, to use the server's default",
                 )
         self.preset = preset
         hidden = (*secrets_in(preset.base_url), *credentials_in(preset.extra_body))
@@ -349,7 +349,7 @@ def first_of(indices: Sequence[object], where: str) -> int:
     if len(indices) == 1 or (found and len(named) < 2):
         return found[0] if found else 0
     raise CallError(
-        f"of {len(indices)} answers in one response {len(named)} have the index 0",
+        f"{len(named)} of {len(indices)} answers in one response have the index 0",
         where=where,
         expected="one answer, or one with the index 0",
         transient=False,

@@ -107,7 +107,7 @@ def check_served(form: str) -> None:
     """
     if form not in _SERVICES:
         raise UsageError(
-            "there is no service to submit to: `vllm run-batch` reads the files itself",
+            "`vllm run-batch` reads the files itself, so nothing can be submitted",
             where=f"a batch of the form {form}",
             expected="a batch of OpenAI, Gemini or Anthropic",
             remedy="run it on the files, then `omnidata batch read RUN RESULTS`",

@@ -98,9 +98,7 @@ class FlatModel(ApiModel):
 
     def _unreadable(self, said: str) -> CallError:
         excerpt = " ".join(self.key.redact(said).split())[:_EXCERPT]
-        return CallError(
-            f"the answer is not what the server should send: {excerpt}", where=self.url
-        )
+        return CallError(f"the answer has not the expected form: {excerpt}", where=self.url)
 
     async def close(self) -> None:
         """Close the connections."""

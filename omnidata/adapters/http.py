@@ -209,7 +209,7 @@ def text_of(body: bytes, where: str) -> str:
         twice = doubled(text)
     except UnicodeDecodeError:
         raise CallError(
-            "the answer is not UTF-8: what the model said is not known",
+            "the answer is not UTF-8",
             where=where,
             expected="JSON in UTF-8",
         ) from None
@@ -219,7 +219,7 @@ def text_of(body: bytes, where: str) -> str:
         raise CallError(
             f"the answer says {twice[:_EXCERPT]!r} twice, and not the same",
             where=where,
-            expected="each key of an object once",
+            expected="each key once",
             transient=False,
         )
     return text
@@ -239,11 +239,11 @@ def _date(text: str) -> datetime | None:
 
 def _remedy(status: int, spent: bool) -> str:
     if spent:
-        return "the account has no credit left"
+        return "add credit to the account"
     if status < 300:
-        return "check the server, or the proxy before it: it answers with less than an answer"
+        return "check the server, or the proxy before it: the answer is incomplete"
     if 300 <= status < 400:
-        return "give the address that the server redirects to"
+        return "use the address that the server redirects to"
     if status in (401, 403, 407):
         return "check the key and what it may use"
     if status in (404, 405, 410):
@@ -472,13 +472,13 @@ def broken(error: BaseException, where: str) -> CallError:
             said = " ".join(str(link.message).split())[:_EXCERPT]
             if said.startswith(_CUT):
                 return CallError(
-                    f"the connection broke before the whole answer had come: {said}",
+                    f"the connection broke before the answer was complete: {said}",
                     where=where,
-                    expected="an answer of the length that its head says",
+                    expected="an answer of the length in its header",
                     remedy="check that the server, and any proxy before it, stays up",
                 )
             return CallError(
-                f"what the server sends is not HTTP: {said}",
+                f"the server's response is not HTTP: {said}",
                 where=where,
                 expected="a response of HTTP/1.1",
                 remedy="check the address, the port, and any proxy before the server",

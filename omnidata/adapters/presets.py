@@ -360,9 +360,9 @@ def _address(row: Row, base_url: str | None, spec: str) -> str:
         return _ADDRESSES[row.wire]
     also = f", or set {row.base_url_env}" if row.base_url_env else ""
     raise UsageError(
-        "nothing says where the model's server is",
+        "the address of the model's server is unknown",
         where=f"--model {spec}",
-        remedy=f"give --base-url http://HOST:PORT{also}",
+        remedy=f"use --base-url http://HOST:PORT{also}",
     )
 
 

@@ -66,7 +66,7 @@ def render_messages(
     if problem:
         raise UsageError(
             problem,
-            expected="a step that the model can take whole",
+            expected="a step whose media the model accepts",
             remedy="leave the modality out with -T modalities, or allow it with -M degrade=true",
         )
     parts = flat(conversation)
@@ -85,9 +85,9 @@ def render_messages(
             if part.kind in ("tool", "call"):
                 if tool is None or part.role not in capabilities.tools:
                     raise UsageError(
-                        "the prompt has a provider's own tool, which the model does not take",
+                        "the prompt uses a provider's own tool, which the model does not accept",
                         expected=f"a model that has the tool {part.role}",
-                        remedy="leave -T dialect out, or name a model of that provider",
+                        remedy="drop -T dialect, or use a model of that provider",
                     )
                 turn.parts.append(tool(part))
                 continue
@@ -281,7 +281,7 @@ def _samples(ref: MediaRef, rate: int) -> npt.NDArray[np.float32]:
     samples = media.samples(ref, rate=rate)
     if not np.isfinite(samples).all():
         raise MediaError(
-            "there are samples that are no numbers",
+            "some audio samples are not numbers",
             where=media.place(ref),
             expected="samples from -1 to 1",
             remedy="record the step again, or leave it out with --exclude",

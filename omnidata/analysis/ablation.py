@@ -1,4 +1,4 @@
-"""Run an ablation and compare its runs: what does a model lose or gain by what it is given?"""
+"""Run an ablation and compare its runs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, Final, Literal, get_args
 
 from omnidata.adapters import is_light
 from omnidata.analysis.comparison import Slice, compare, correct
-from omnidata.analysis.comparison_tables import span
+from omnidata.analysis.comparison_tables import few, span
 from omnidata.analysis.controls import Altered, altered
 from omnidata.analysis.inference import RESAMPLES
 from omnidata.analysis.tables import csv_text, markdown_text, number, text_markdown
 from omnidata.analysis.varied_options import Variant, Varied, spelt
 from omnidata.errors import Finding, OmnidataError, UsageError, counted
-from omnidata.jsontext import encode
+from omnidata.jsontext import write_lines
 from omnidata.metrics.paired import Unit
 from omnidata.run.altered_media import CONTROLS, MEDIUM, Control, without
 from omnidata.run.cost import Limits
@@ -105,6 +105,7 @@ class Plan:
         profile, where, exclude, limit: as in `omnidata evaluate`.
         limits: of each run.
         seed: of the choice of other episodes.
+        by: the tag of the breakdown; empty for the benchmark's own.
         by_option: whether the task's prompt leaves media out, by its option `modalities`; else the
             steps are without them.
     """
@@ -124,6 +125,7 @@ class Plan:
     seed: int
     by_option: bool = True
     of_task: Collection[str] = ()
+    by: str = ""
 
     @property
     def controls(self) -> list[Control]:
@@ -203,17 +205,16 @@ def settings(
     """
     if varied and (modalities or instructions):
         raise UsageError(
-            "options are varied, or media and instructions",
+            "--vary excludes --modalities and --instructions",
             where="--vary",
-            expected="neither --modalities nor --instructions beside it",
-            remedy="vary the options modalities and voice of a task that has them, or make two "
-            "ablations",
+            expected="--vary alone",
+            remedy="vary the task options modalities and voice, or run two ablations",
         )
     if not varied and not kinds and "modalities" not in task.allowed:
         raise UsageError(
             f"the steps of {task.name} have no media",
             where=task.name,
-            expected="data with pictures, clips or sounds, of which an ablation takes some away",
+            expected="data with pictures, clips or sounds",
             remedy="`omnidata info NAME DATA` lists the media of data",
         )
     allowed = task.allowed.get("modalities") or grid(kinds)
@@ -222,7 +223,7 @@ def settings(
             "an ablation sets the modalities itself",
             where=f"-T modalities={task_options['modalities']}",
             expected="other options with -T",
-            remedy=f"--modalities {task_options['modalities']}",
+            remedy=f"use --modalities {task_options['modalities']}",
         )
     taken = [each for each in allowed if _is_taken(each, accepts)] or list(allowed)
     shown = [task.options.get("modalities", allowed[0])] if varied else taken
@@ -236,8 +237,8 @@ def settings(
         raise UsageError(
             "there is no folder of spoken instructions",
             where=f"--instructions {instructions}",
-            expected="-T voice=DIR beside it",
-            remedy="omnidata voice DATA DIR makes them",
+            expected="-T voice=DIR as well",
+            remedy="make them with `omnidata voice DATA DIR`",
         )
     full = shown[0]
     usable = [name for name in CONTROLS if full != _NO_MEDIA and _LETTERS[MEDIUM[name]] in full]
@@ -251,11 +252,11 @@ def settings(
     lacking = [name for name in wrong if name != "none" and name not in usable]
     if lacking or ("none" in wrong and len(wrong) > 1):
         raise UsageError(
-            f"{lacking[0]} alters what the full setting {full} does not show"
+            f"{lacking[0]} alters a medium that the full setting {full} does not show"
             if lacking
-            else "controls and none of them",
+            else "none excludes other controls",
             where=f"--controls {controls}",
-            expected=f"of {', '.join(usable) or 'no control'}, or none",
+            expected=f"one or more of {', '.join(usable) or 'no control'}, or none",
         )
     if varied:
         made = [_varied_setting(each, {**task_options, **each.options}, allowed) for each in varied]
@@ -294,9 +295,9 @@ def _chosen(flag: str, text: str, allowed: Sequence[str]) -> list[str]:
     for place, item in enumerate(items):
         if item not in allowed or item in items[:place]:
             raise UsageError(
-                f'"{item}" comes twice' if item in allowed else f'there is no "{item}"',
+                f'"{item}" is given twice' if item in allowed else f'there is no "{item}"',
                 where=f"{flag} {text}",
-                expected=f"of {', '.join(allowed)}, each once, with commas",
+                expected=f"some of {', '.join(allowed)}, separated by commas",
             )
     return items
 
@@ -459,10 +460,11 @@ def ablate(
         done(outcome)
     spec = next((spec for spec in task.tables if spec.varied), None)
     results = (outcome.results for outcome in outcomes if outcome.results)
-    axis = spec.axis if spec else next((name for found in results for name in found["by"]), "")
+    known = list(dict.fromkeys(name for found in results for name in found["by"]))
+    axis = plan.by or (spec.axis if spec else next(iter(known), ""))
     rows, tests = _corrected(list(_rows(plan, source, outcomes, axis)))
     profile = task.profiles[plan.profile or task.default_profile]
-    headers = spec.groups if spec else {}
+    headers = spec.groups if spec and axis == spec.axis else {}
     result = Ablation(plan, profile.columns, rows, findings, tests, headers)
     with wrap_os_error(plan.out):
         write_json(plan.out / "ablation.json", result.as_dict())
@@ -500,8 +502,9 @@ def _record(plan: Plan, control: Control, found: Altered, excluded: frozenset[st
     folder = plan.out / "controls" / control
     folder.mkdir(parents=True, exist_ok=True)
     with atomic_write(folder / "given.jsonl") as file:
-        for name, given in found.given.items():
-            file.write(encode({"sample_id": name, "given": given}) + b"\n")
+        write_lines(
+            file, ({"sample_id": name, "given": given} for name, given in found.given.items())
+        )
     if not found.left_out:
         return plan.exclude
     path = folder / "left_out.txt"
@@ -543,17 +546,24 @@ def _corrected(rows: Sequence[Row]) -> tuple[list[Row], int]:
     return [replace(row, slices={name: next(slices) for name in row.slices}) for row in rows], tests
 
 
-# An ablation as people read it, in the shape of the paper's Table 4.
+# An ablation as text tables; with levels in the shape of the paper's Table 4.
 
 _SURE = 0.05
+CHANGE = "change"
+"""Header of a column that belongs to the one before it."""
 
 
-def tables(found: Ablation) -> list[TextTable]:
-    """One table per metric: a row per setting, a value and its difference per level."""
-    levels = found.levels()
+def tables(found: Ablation, *, by_level: bool = True) -> list[TextTable]:
+    """Return a table per metric that is not 0 in all runs: a row per setting.
+
+    Args:
+        found: the ablation.
+        by_level: with columns for each level of the tag, not for all steps alone.
+    """
+    levels = found.levels() if by_level else ["overall"]
     header, names = ["setting"], {"overall": "Overall", **found.headers}
     for level in levels:
-        header += [names.get(level, level), "change"]
+        header += [names.get(level, level), CHANGE]
     return [
         TextTable(
             f"{metric} (%)" if unit == "share" else metric,
@@ -561,7 +571,14 @@ def tables(found: Ablation) -> list[TextTable]:
             [_cells(row, levels, metric, unit) for row in found.rows],
         )
         for metric, unit in found.columns.items()
+        if metric not in _zero(found)
     ]
+
+
+def _zero(found: Ablation) -> list[str]:
+    """Return the metrics that are 0 in all runs and levels."""
+    values = [of for row in found.rows for of in row.values().values()]
+    return [name for name in found.columns if values and all(of[name] == 0 for of in values)]
 
 
 def _cells(row: Row, levels: list[str], metric: str, unit: Unit) -> tuple[str, ...]:
@@ -579,29 +596,34 @@ def _cells(row: Row, levels: list[str], metric: str, unit: Unit) -> tuple[str, .
     return tuple(cells)
 
 
-def notes(found: Ablation) -> list[str]:
-    """What a reader must know before the numbers."""
+def notes(found: Ablation, *, by_level: bool = True) -> list[str]:
+    """Return the lines below the tables: failures, warnings, and the meaning of `change`."""
     lines = [
         f"{row.setting.name}: failed: {row.error.splitlines()[0]}"
         for row in found.rows
         if row.error
     ]
     lines += [f"{row.setting.name}: {warning}" for row in found.rows for warning in row.warnings]
+    lines += [f"{metric}: left out, 0 in all runs" for metric in _zero(found)]
+    shown = tables(found, by_level=by_level)
+    lines += filter(None, [few(shown)])
     compared = {row.reference.name for row in found.rows if row.reference}
     lines.append(
-        f"change: setting minus {' or '.join(sorted(compared)) or 'nothing'}, on the steps that "
-        "both have, and its interval: 95 % percentiles of a bootstrap over episodes, twins as one, "
-        f"paired, {RESAMPLES} resamples. *: p below {_SURE}, corrected for the whole table "
-        f"({counted(found.tests, 'test')}; Benjamini-Hochberg)."
+        f"change: difference to {' or '.join(sorted(compared)) or 'nothing'} on the steps of both "
+        f"runs, with its 95 % interval: percentiles of {RESAMPLES} paired bootstrap resamples of "
+        f"groups. *: p below {_SURE}, corrected for all {counted(found.tests, 'test')} "
+        "(Benjamini-Hochberg)."
     )
+    axis = next((row.axis for row in found.rows if row.axis), "")
+    if axis and not by_level:
+        lines.append(f"breakdown: --by {axis}")
     return lines
 
 
-def markdown(found: Ablation) -> str:
-    """The ablation as Markdown."""
-    return (
-        "\n\n".join([*map(text_markdown, tables(found)), *map(markdown_text, notes(found))]) + "\n"
-    )
+def markdown(found: Ablation, *, by_level: bool = True) -> str:
+    """Return the ablation as Markdown."""
+    made = map(text_markdown, tables(found, by_level=by_level))
+    return "\n\n".join([*made, *map(markdown_text, notes(found, by_level=by_level))]) + "\n"
 
 
 _FIELDS = (

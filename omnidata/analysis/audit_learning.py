@@ -481,7 +481,7 @@ def permutation_test(
             if isinstance(found, Lost):
                 raise RunError(
                     f"a process was lost: {found.why}",
-                    expected="room in memory for the features of all prompts, in each process",
+                    expected="enough memory for the features of all prompts in each process",
                     remedy="fewer --workers",
                 )
             highest = max(highest, found)

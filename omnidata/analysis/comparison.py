@@ -152,7 +152,7 @@ def align(
                 f"{run.path} has {len(own)}" for run, own in zip(runs, answered, strict=True)
             ),
             expected="answers to the same steps",
-            remedy="look at --where, --limit and --shard of the runs",
+            remedy="check --where, --limit and --shard of the runs",
         )
     common = [name for name in ids if name in chosen]
     kept = taken(steps, [n for n, name in enumerate(ids) if name in chosen] if steps else [])
@@ -182,7 +182,7 @@ def _check_alike(a: Run, b: Run) -> None:
             "the runs were made on different data: fingerprints "
             f"{a.fingerprint[:16]} ({a.data}) and {b.fingerprint[:16]} ({b.data})",
             where=f"{a.path} and {b.path}",
-            expected="the same annotations, to the byte",
+            expected="the same annotations, byte for byte",
             remedy="run one of the two again on the other's data",
         )
 
@@ -192,7 +192,7 @@ def _load(runs: Sequence[Run], data: Path | None) -> LoadedDataset:
     said = next((run for run in runs if run.data), None)
     if data is None and said is None:
         raise UsageError(
-            "no run says which data it is of",
+            "no run names its data",
             where=" and ".join(str(run.path) for run in runs),
             expected="the data that the answers were scored on",
             remedy="add --data DATA",
@@ -200,10 +200,10 @@ def _load(runs: Sequence[Run], data: Path | None) -> LoadedDataset:
     named = local(recorded_data(said.settings if said else {}, (said or runs[0]).path, data))
     if not named.exists():
         raise UsageError(
-            "the data are not there",
+            "the data are missing",
             where=str(named),
             expected="the data of the runs, for their episodes and labels",
-            remedy="add --data DATA with the place where they lie now",
+            remedy="add --data DATA with their current place",
         )
     told = next((run for run in runs if not run.imported), runs[0])
     return told.benchmark.load(named, check_media=False)
@@ -220,8 +220,8 @@ def check_source(run: Run, source: LoadedDataset) -> None:
             f"the run was made on other data: fingerprint {run.fingerprint[:16]}, and "
             f"{source.fingerprint[:16]} of {source.root}",
             where=str(run.path),
-            expected="the annotations that the run was made on, to the byte",
-            remedy="name them with --data, or run again on these",
+            expected="the run's annotations, byte for byte",
+            remedy="name the run's data with --data, or run again on these",
         )
 
 
@@ -239,7 +239,7 @@ def check_ids(run: Run, known: set[str]) -> None:
             f"{steps} of the run {are} not in the data, e.g. {unknown[0]:.80}",
             where=str(run.path),
             expected="scores of steps of the data",
-            remedy="name with --data the data that it was scored on",
+            remedy="name the scored data with --data",
         )
 
 
@@ -258,7 +258,7 @@ def _rows(run: Run, ids: Sequence[str], whole: npt.NDArray[np.bool_] | None) -> 
             f"runs of the profile {run.profile} cannot be compared",
             where=str(run.path / "scores.jsonl"),
             expected=f"{lacking[0]} of every step or task",
-            remedy="compare runs that answer steps; if an older version scored these, score again",
+            remedy="compare runs that answer steps, or score these again with this version",
         )
     try:
         codes = np.array([OUTCOMES.index(score["outcome"]) for score in scores], dtype=np.uint8)
@@ -270,7 +270,7 @@ def _rows(run: Run, ids: Sequence[str], whole: npt.NDArray[np.bool_] | None) -> 
         raise RunError(
             f"a line of the scores cannot be read ({type(error).__name__}: {error})",
             where=str(run.path / "scores.jsonl"),
-            expected="what `omnidata score` writes",
+            expected="a file written by `omnidata score`",
             remedy="score the run again: omnidata score TASK DATA RUN --out RUN",
         ) from None
     return VerdictColumns(
@@ -651,7 +651,7 @@ def _warnings(compared: Pair) -> Iterator[str]:
         yield f"run {label} was scored without causes of wrong answers: score it again"
     for label, run in (("A", compared.a), ("B", compared.b)):
         if run.imported:
-            yield f"run {label} is imported: neither its settings nor its data's hash are known"
+            yield f"run {label} is imported: its settings and data fingerprint are unknown"
         yield from (f"run {label} is not a result: {line}" for line in lines_of(run.results))
         if run.stopped:
             yield f"run {label} is unfinished: {run.stopped}"
@@ -664,4 +664,4 @@ def _warnings(compared: Pair) -> Iterator[str]:
     for label, failed in zip("AB", compared.failures(), strict=True):
         if failed:
             told = ", ".join(f"{count} {name}" for name, count in failed.items())
-            yield f"run {label} failed on {unit}s that count as wrong: {told}"
+            yield f"failed {unit}s of run {label} count as wrong: {told}"

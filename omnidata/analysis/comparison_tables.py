@@ -1,17 +1,17 @@
-"""A comparison as people read it: tables of texts, Markdown, CSV."""
+"""A comparison as text tables, Markdown and CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from omnidata.analysis.comparison import Comparison, Direction, Flip, Pair, Slice
-from omnidata.analysis.inference import Estimate
+from omnidata.analysis.inference import MIN_DIFFERING, MIN_EPISODES, Estimate
 from omnidata.analysis.tables import csv_text, markdown_text, number, text_markdown
-from omnidata.errors import counted
+from omnidata.errors import UsageError, counted
 from omnidata.metrics.paired import Unit
 from omnidata.run.run_files import brief
 from omnidata.tasks.overview import Table as TextTable
@@ -22,11 +22,28 @@ _FLIPS = 50
 
 
 def span(found: Estimate, unit: Unit) -> str:
-    """The interval of a difference, or why there is none."""
+    """Return the interval of a difference, or in short why there is none (see `few`)."""
     if found.ci95 is None:
-        return found.why
+        if found.why.startswith("too few"):
+            return f"too few: {found.why.rpartition('(')[2].removesuffix(')')}"
+        return "no difference" if found.why == "no episode differs" else found.why
     low, high = (number(end, unit, sign=True) for end in found.ci95)
     return f"{low} to {high}"
+
+
+def few(tables: Iterable[TextTable]) -> str:
+    """Explain `too few` below tables that have it; empty for others."""
+    if not any(
+        cell.startswith("too few: ") or "(too few: " in cell
+        for each in tables
+        for row in each.rows
+        for cell in row
+    ):
+        return ""
+    return (
+        f"too few: no interval, as fewer than {MIN_EPISODES} groups are compared, or fewer "
+        f"than {MIN_DIFFERING} differ."
+    )
 
 
 def probability(p: float | None) -> str:
@@ -40,13 +57,13 @@ def probability(p: float | None) -> str:
 
 
 def facts(found: Comparison) -> list[str]:
-    """What was compared with what, and how."""
+    """Return lines that say which runs are compared, and on which steps."""
     a, b = found.pair.a, found.pair.b
     unit = "step" if found.pair.steps else "task"
     lines = [
         f"A: {a.name} ({a.path})",
         f"B: {b.name} ({b.path})",
-        f"{a.task} by {a.profile}: {counted(len(found.pair.ids), unit)} that both have",
+        f"{a.task} by {a.profile}: {counted(len(found.pair.ids), unit)} in both runs",
         *_groups(found.pair),
         *found.warnings,
     ]
@@ -54,97 +71,219 @@ def facts(found: Comparison) -> list[str]:
         are = "is" if unjudged == 1 else "are"
         lines.append(f"{counted(unjudged, unit)} without a usable target {are} left out")
     for each in found.settings:
-        lines.append(f"other settings: {each.name} is {brief(each.a)} in A, {brief(each.b)} in B")
+        lines.append(f"settings differ: {each.name} is {brief(each.a)} in A, {brief(each.b)} in B")
     return lines
 
 
 def _groups(compared: Pair) -> Iterator[str]:
-    """What is counted as one episode, where it is more than one."""
-    episodes = len({step.episode for step in compared.steps})
-    groups = len({step.group for step in compared.steps})
+    """Say that groups are resampled, if a group has several episodes."""
+    episodes, groups = _sizes(compared)
     if groups < episodes:
         yield (
-            f"{counted(episodes, 'episode')} in {counted(groups, 'group')} of what belongs "
-            "together: a group is drawn and swapped as one, and counts as one episode"
+            f"{counted(episodes, 'episode')} form {counted(groups, 'group')} of related episodes; "
+            "the bootstrap resamples groups"
         )
 
 
-def method(found: Comparison) -> str:
-    """How the intervals and p were found, in a few sentences."""
+def _sizes(compared: Pair) -> tuple[int, int]:
+    """Return the numbers of episodes and of groups."""
+    episodes = len({step.episode for step in compared.steps})
+    return episodes, len({step.group for step in compared.steps})
+
+
+def method(found: Comparison, by: Sequence[str] = ()) -> str:
+    """Explain the columns in a few sentences."""
     text = (
-        "Differences are B - A. Intervals: 95 % percentiles of a bootstrap over episodes, paired, "
-        f"{found.resamples} resamples. p: two-sided, runs swapped episode by episode."
+        f"95 % interval: of B - A, percentiles of {found.resamples} paired bootstrap resamples of "
+        "groups. p: two-sided permutation test that swaps the runs group by group."
     )
     if found.flipping:
         text += (
-            f" McNemar's exact test of {found.flipping} takes steps for independent and is too "
-            "sure of itself where those of one episode stand or fall together."
+            f" McNemar's exact test of {found.flipping} assumes independent steps; its p-values "
+            "are too small when steps of an episode are correlated."
         )
-    if found.tests:
+    if by and found.tests:
         text += (
-            f" q: p corrected for all slices and metrics together ({counted(found.tests, 'test')}; "
-            "Benjamini-Hochberg); for McNemar's p, for all slices."
+            f" q: p corrected for all {counted(found.tests, 'test')} of metrics and tags "
+            "(Benjamini-Hochberg); McNemar's for all tags."
         )
     if found.causes:
-        text += " q of causes: p corrected for all causes together."
+        text += " q of causes: p corrected for all causes (Benjamini-Hochberg)."
     return text
 
 
-def tables(found: Comparison) -> list[TextTable]:
-    """One table per metric, with a row per slice; and one of the causes of wrong answers."""
-    told = [_table(found, metric, unit) for metric, unit in found.columns.items()]
-    return [*told, _causes(found)] if found.causes else told
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A table, or the reason why it is left out.
+
+    Attributes:
+        table: the table; None if every row would be zero.
+        note: which rows are left out; empty if none is.
+    """
+
+    table: TextTable | None
+    note: str = ""
 
 
-def _causes(found: Comparison) -> TextTable:
-    """A row per cause: of how many steps it is the cause."""
+def axes_of(found: Comparison) -> list[str]:
+    """Return the tags that `by` can name."""
+    return list(dict.fromkeys(each.axis for each in found.slices if each.axis))
+
+
+def blocks(found: Comparison, by: Sequence[str] = (), *, wide: bool = True) -> list[Block]:
+    """Return the table of all steps, a table per metric and tag, and the causes.
+
+    Args:
+        found: the comparison.
+        by: the tags; see `axes_of`.
+        wide: with all columns; without, tables of short names fit 80 columns.
+
+    Raises:
+        UsageError: the comparison has no such tag.
+    """
+    known = axes_of(found)
+    for axis in by:
+        if axis not in known:
+            raise UsageError(
+                "there is no such tag in the comparison",
+                where=f"--by {axis}",
+                expected=f"one of {', '.join(known)}" if known else "no --by: there are no tags",
+                remedy="" if known else "drop --by",
+            )
+    made = [_overall(found, wide=wide)]
+    for axis in by:
+        made += [
+            _by_axis(found, axis, metric, unit, wide=wide) for metric, unit in found.columns.items()
+        ]
+    return [*made, _causes(found, wide=wide)] if found.causes else made
+
+
+def next_steps(found: Comparison, by: Sequence[str]) -> str:
+    """Name the tags that are not shown; empty if all are."""
+    more = [axis for axis in axes_of(found) if axis not in by]
+    return f"breakdowns: --by {', --by '.join(more)}" if more else ""
+
+
+_COMPARED = ("A", "B", "B - A", "95 % interval")
+
+
+def _overall(found: Comparison, *, wide: bool) -> Block:
+    rows = []
+    for metric, unit in found.columns.items():
+        value = found.overall.metrics[metric]
+        name = f"{metric} (%)" if unit == "share" else metric
+        sizes = _counts(found, value, found.overall) if wide else ()
+        rows.append((value, (name, *_cells(value, unit), probability(value.p), *sizes)))
+    header = ("overall", *_COMPARED, "p", *(_sized(found) if wide else ()))
+    return _without_zeros(f"{found.pair.a.task}, {_all(found)}", header, rows)
+
+
+def _all(found: Comparison) -> str:
+    return f"all {counted(found.overall.steps, 'step' if found.pair.steps else 'task')}"
+
+
+def flips_line(found: Comparison) -> str:
+    """Return McNemar's test on all steps in words; empty if there is none."""
+    flips = found.overall.flips
+    if not found.flipping or flips is None:
+        return ""
+    unit = "step" if found.pair.steps else "task"
+    return (
+        f"{found.flipping}: {counted(flips.a_only, unit)} right only in A, {flips.b_only} only "
+        f"in B; McNemar p {_equals(flips.p)}"
+    )
+
+
+def _equals(p: float | None) -> str:
+    text = probability(p)
+    return text if text.startswith("<") else f"= {text}"
+
+
+def _by_axis(found: Comparison, axis: str, metric: str, unit: Unit, *, wide: bool) -> Block:
+    """Return a row per group of a tag."""
+    flips = wide and metric == found.flipping
+    header = [axis, *_COMPARED, *(("p", "q") if wide else ("q",))]
+    if flips:
+        header += ["only A right", "only B right", "McNemar p", "McNemar q"]
+    rows = []
+    for name, each in found.by(axis).items():
+        value = each.metrics[metric]
+        row = [name, *_cells(value, unit), *([probability(value.p)] if wide else [])]
+        row.append(probability(each.q[metric]))
+        if flips:
+            own = each.flips
+            tested = own and (
+                *(str(own.a_only), str(own.b_only)),
+                *(probability(own.p), probability(each.flips_q)),
+            )
+            row += tested or ("-",) * 4
+        rows.append((value, (*row, *(_counts(found, value, each) if wide else ()))))
+    title = f"{metric} by {axis}" + (" (%)" if unit == "share" else "")
+    return _without_zeros(title, (*header, *(_sized(found) if wide else ())), rows)
+
+
+def _causes(found: Comparison, *, wide: bool) -> Block:
+    """Return a row per cause: the share of all steps that are wrong for it."""
     rows = [
-        (CAUSES[name].partition(":")[0], *_compared(each.share, "share", each.q))
+        (
+            each.share,
+            (
+                CAUSES[name].partition(":")[0],
+                *_cells(each.share, "share"),
+                *([probability(each.share.p)] if wide else []),
+                probability(each.q),
+            ),
+        )
         for name, each in found.causes.items()
     ]
-    return TextTable("Wrong, by cause (% of all steps)", ("", *_COMPARED), rows)
+    header = ("", *_COMPARED, *(("p", "q") if wide else ("q",)))
+    return _without_zeros("wrong, by cause (% of all steps)", header, rows)
 
 
-_COMPARED = ("A", "B", "B - A", "95 % interval", "p", "q")
+def _without_zeros(
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[tuple[Estimate, Sequence[str]]],
+) -> Block:
+    """Leave rows out whose value is 0 in both runs, and say so."""
+    kept = [cells for value, cells in rows if not value.a == value.b == 0]
+    zero = [cells[0] for value, cells in rows if value.a == value.b == 0]
+    note = f"{counted(len(zero), 'row')} left out, 0 in both runs" if zero else ""
+    if zero and len(zero) <= _NAMED:
+        note += f": {', '.join(zero)}"
+    if not kept:
+        return Block(None, f"{title}: {note or 'nothing to compare'}")
+    return Block(TextTable(title, tuple(header), kept), note)
 
 
-def _compared(value: Estimate, unit: Unit, q: float | None) -> tuple[str, ...]:
-    """Cells under `_COMPARED`."""
+_NAMED = 4
+"""So many rows that are left out are named."""
+
+
+def _sized(found: Comparison) -> tuple[str, ...]:
+    if not found.pair.steps:
+        return ("tasks",)
+    episodes, groups = _sizes(found.pair)
+    return ("groups" if groups < episodes else "episodes", "steps")
+
+
+def _counts(found: Comparison, value: Estimate, each: Slice) -> tuple[str, ...]:
+    return (str(value.episodes), str(each.steps))[: len(_sized(found))]
+
+
+def _cells(value: Estimate, unit: Unit) -> tuple[str, ...]:
+    """Return the cells under `_COMPARED`."""
     return (
         number(value.a, unit),
         number(value.b, unit),
         number(value.difference, unit, sign=True),
         span(value, unit),
-        probability(value.p),
-        probability(q),
     )
-
-
-def _table(found: Comparison, metric: str, unit: Unit) -> TextTable:
-    header = ["", *_COMPARED]
-    flips = metric == found.flipping
-    if flips:
-        header += ["only A right", "only B right", "McNemar p", "q"]
-    sized = ("episodes", "steps") if found.pair.steps else ("tasks",)
-    rows = []
-    for each in found.slices:
-        value = each.metrics[metric]
-        row = [each.name, *_compared(value, unit, each.q[metric])]
-        if flips and each.flips:
-            row += [
-                str(each.flips.a_only),
-                str(each.flips.b_only),
-                probability(each.flips.p),
-                probability(each.flips_q),
-            ]
-        rows.append((*row, *map(str, (value.episodes, each.steps)[: len(sized)])))
-    title = f"{metric} (%)" if unit == "share" else metric
-    return TextTable(title, (*header, *sized), rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """Where the HTML reports of the runs are; None for one that is not there.
+    """The HTML reports of the runs; None for a run without one.
 
     Attributes:
         a, b: a file, or a folder of pages.
@@ -182,16 +321,21 @@ def flips(
     return lines
 
 
-def markdown(found: Comparison, reports: Reports = NO_REPORTS) -> str:
-    """The comparison as Markdown."""
+def markdown(found: Comparison, reports: Reports = NO_REPORTS, by: Sequence[str] = ()) -> str:
+    """Return the comparison as Markdown."""
     parts = ["\n".join(f"- {markdown_text(line)}" for line in facts(found))]
-    parts += map(text_markdown, tables(found))
+    made = blocks(found, by)
+    for block in made:
+        parts += [text_markdown(block.table)] if block.table else []
+        parts += [markdown_text(block.note)] if block.note else []
+    parts += [markdown_text(line)] if (line := flips_line(found)) else []
     for direction in DIRECTIONS if found.flipping else ():
         lines = [f"### {direction}: {count(found, direction)}", ""]
         for name, links in flips(found, direction, reports):
             lines.append(" ".join([f"- {markdown_text(name)}", *(f"<{link}>" for link in links)]))
         parts.append("\n".join(lines).rstrip())
-    return "\n\n".join([*parts, method(found)]) + "\n"
+    ends = [few(block.table for block in made if block.table), method(found, by)]
+    return "\n\n".join([*parts, *filter(None, ends)]) + "\n"
 
 
 DIRECTIONS: tuple[Direction, ...] = ("right->wrong", "wrong->right")

@@ -309,7 +309,7 @@ def _impossible(worker: _Worker, control: Control) -> Finding:
         control,
         f"no episode can be altered: {'; '.join(whys)}",
         f"episodes whose {kind} can be replaced",
-        "none is needed: the control is left out",
+        "nothing to do; the control is left out",
     )
 
 
@@ -321,16 +321,16 @@ def _findings(worker: _Worker, control: Control) -> Iterator[Finding]:
             episode,
             f"{control}: {why}",
             f"an episode whose {worker.kind} can be replaced",
-            "none is needed: the episode is left out of the control and of its differences",
+            "nothing to do; the episode is left out of the control and its differences",
         )
     if worker.same:
         yield Finding(
             "control-same-medium",
             "warning",
             f"{worker.same[0]}, {len(worker.same)} of {len(worker.given)} steps",
-            f"{control}: the {worker.kind} of the other episode is the step's own, to the byte",
+            f"{control}: the {worker.kind} of the other episode equals the step's own",
             "other media",
-            "mind that nothing can be lost there: the control does less than it could",
+            "nothing to do; the control has no effect at these steps",
         )
     for episode, sample_id in worker.clips_with_sound.items():
         left = "still has it" if worker.kind == "audio" else "may lose it"
@@ -340,5 +340,5 @@ def _findings(worker: _Worker, control: Control) -> Iterator[Finding]:
             f"{episode} ({sample_id})",
             f"{control}: the clip has a sound of its own, and {left}",
             "clips without sound",
-            "mind models that hear a clip's own sound: the control does less, or more, to them",
+            "nothing to do, unless the model hears the clip's own sound",
         )

@@ -76,13 +76,13 @@ def clicks(run: Run, data: Path | None = None) -> Clicks:
         data: its dataset; where it lay when the run was made if None.
 
     Raises:
-        UsageError: nobody says where the data are, or no target is an element.
+        UsageError: the place of the data is unknown, or no target is an element.
         RunError: the data are others than the run's, or its scores are of no steps.
     """
     place = local(recorded_data(run.settings, run.path, data))
     if not place.exists():
         raise UsageError(
-            "the data are not there",
+            "the data are missing",
             where=str(place),
             expected="the dataset that the answers are to, for the boxes of its targets",
             remedy="name it with --data",
@@ -107,7 +107,7 @@ def clicks(run: Run, data: Path | None = None) -> Clicks:
         raise UsageError(
             "no target of a judged step is an element whose size is known",
             where=f"--by {AXIS}",
-            expected=f"boxes to tap or click, which {run.task} has not here",
+            expected="boxes to tap or click",
             remedy="leave it out",
         )
     return Clicks(

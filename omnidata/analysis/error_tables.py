@@ -111,13 +111,13 @@ def _readings(runs: Sequence[Run]) -> Iterator[str]:
         if not (places := run.results.get("places")):
             continue
         readings = ", ".join(f"{count:,} as {name}" for name, count in places["readings"].items())
-        told = f"{run.name}: of {counted(places['missed'], 'answer')} at a wrong place right in "
-        told += f"another reading: {readings}; "
+        told = f"{run.name}: {counted(places['missed'], 'answer')} at a wrong place; right if read "
+        told += f"otherwise: {readings}; "
         if chance := places["by_chance"]:
             shares = ", ".join(f"{100 * share:.1f} % {CAUSES[c]}" for c, share in chance.items())
             yield f"{told}by chance (right answers to other steps): {shares}."
         else:
-            yield f"{told}what chance gives is not known, as all targets are alike."
+            yield f"{told}chance is unknown, because all targets are alike."
 
 
 def _cells(counts: Counts, shown: Sequence[str]) -> tuple[Cell, ...]:

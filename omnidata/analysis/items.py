@@ -94,7 +94,7 @@ def several(folders: Sequence[Path]) -> list[Run]:
     """
     if len(folders) < MIN_RUNS:
         raise UsageError(
-            f"{counted(len(folders), 'run')} cannot tell what a step is worth",
+            f"{counted(len(folders), 'run')} cannot rate steps",
             where=" ".join(map(str, folders)),
             expected=f"{MIN_RUNS} runs or more, on the same steps",
         )
@@ -121,10 +121,10 @@ def analyse(
     pairs, judged = measure_all(found)
     if pairs[0].flips is None:
         raise RunError(
-            f"by the profile {runs[0].profile} no step is right or wrong",
+            f"the profile {runs[0].profile} does not judge steps as right or wrong",
             where=str(runs[0].path),
-            expected="a profile by which steps are",
-            remedy=f"score the runs by another one: omnidata score {runs[0].task} DATA RUN",
+            expected="a profile that judges steps",
+            remedy=f"score the runs by another profile: omnidata score {runs[0].task} DATA RUN",
         )
     metric, value = pairs[0].flips
     right = np.stack([rows.values[value][judged] for rows in found.rows])

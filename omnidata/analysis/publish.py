@@ -174,7 +174,7 @@ def _card(run: Run, name: str, place: str) -> str:
         results=RESULTS,
         info=INFO,
         profile=run.profile,
-        data=place or "not published, or nobody has said where",
+        data=place or "not published, or unknown",
         fingerprint=run.fingerprint,
         name=name,
     )

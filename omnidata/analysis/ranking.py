@@ -294,10 +294,11 @@ def table(found: Ranking) -> TextTable:
 def method(found: Ranking) -> str:
     """How the intervals were found, in a few sentences."""
     return (
-        f"{counted(found.steps, 'step')} that all runs have, in {counted(found.groups, 'group')} "
-        f"of episodes that are drawn as one. With 95 % confidence all intervals together hold the "
-        f"true ranks: {found.resamples} draws, the largest studentised difference of any two runs. "
-        f"Runs that differ in fewer than {MIN_DIFFERING} groups are never told apart."
+        f"{counted(found.steps, 'step')} in all runs, in {counted(found.groups, 'group')} of "
+        "related episodes; the bootstrap resamples groups. With 95 % confidence all intervals "
+        f"together contain the true ranks ({found.resamples} resamples, largest studentised "
+        f"difference of any two runs). Runs that differ in fewer than {MIN_DIFFERING} groups are "
+        "never ranked apart."
     )
 
 

@@ -85,7 +85,7 @@ def report(
                 f'the runs have no groups by "{axis}"',
                 where=f"--by {axis}",
                 expected=f"one of {', '.join(known)}" if known else "no --by with these runs",
-                remedy="name one of these, or leave --by out" if known else "leave --by out",
+                remedy="name one of these, or drop --by" if known else "drop --by",
             )
     for task in dict.fromkeys(run.task for run in runs):
         told += warnings([run for run in runs if run.task == task])
@@ -124,7 +124,7 @@ def _tables(
         except variations.NotTracedError as error:
             told.append(
                 f"{runs[0].task}: the {which} left out: {error.what} "
-                f"({error.where}). Expected: {error.expected}. Remedy: {error.remedy}"
+                f"({error.where}). Expected: {error.expected}. Fix: {error.remedy}"
             )
     found += variations.seed_tables(runs)
     axes = [*by, *(["app"] if len(runs) == 1 else [])]
@@ -189,8 +189,8 @@ def _check(runs: Sequence[Run], card: Path, datasets: Mapping[str, str]) -> None
         raise UsageError(
             "there is a file already",
             where=f"--card {card}",
-            expected="a new file: a card that somebody wrote is not replaced",
-            remedy="give another name, and move the results over",
+            expected="a new file: an existing card is not replaced",
+            remedy="choose another name, and copy the results",
         )
     for task, dataset in datasets.items():
         count = sum(run.task == task for run in runs)

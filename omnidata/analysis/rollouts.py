@@ -144,7 +144,7 @@ def ranking(
 def _unranked(common: Set[str] | None, tried: Mapping[str, Set[str]]) -> Iterator[str]:
     """Why agents have no ranks."""
     if common is None:
-        yield "No ranks: the agents tried other tasks."
+        yield "No ranks: the agents tried different tasks."
         return
     for name, own in tried.items():
         lacks, more = common - own, own - common
@@ -152,7 +152,7 @@ def _unranked(common: Set[str] | None, tried: Mapping[str, Set[str]]) -> Iterato
             told = f"lacks {counted(len(lacks), 'task')} of the ranked ones, e.g. {min(lacks)}"
             yield f"No rank: {name} {told}."
         if more:
-            told = f"tried {counted(len(more), 'task')} beside theirs, e.g. {min(more)}"
+            told = f"tried {counted(len(more), 'task')} more than the others, e.g. {min(more)}"
             yield f"No rank: {name} {told}."
 
 

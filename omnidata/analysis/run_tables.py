@@ -202,15 +202,15 @@ def with_rules(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> list[Publis
 
 
 def of_other_rules(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> tuple[str, ...]:
-    """Which published rows are left out, and by which profile runs can stand beside them."""
+    """Say which published rows are not shown, and which profile shows them."""
     other: dict[str, list[str]] = {}
     for row in rows:
         if not row.has_rules_of(runs[0].profile):
             sources = other.setdefault(" or ".join(row.profiles), [])
             sources += [row.source] * (row.source not in sources)
     return tuple(
-        f"{' and '.join(sources)}: by the rules of {profiles}; its rows stand beside runs that "
-        f"are scored with --profile {profiles}."
+        f"Not shown: {' and '.join(sources)}, scored by the rules of {profiles}. "
+        f"Fix: score the runs with --profile {profiles}."
         for profiles, sources in other.items()
     )
 

@@ -189,18 +189,15 @@ def warnings(runs: Sequence[Run], aligned: Aligned | None = None) -> Iterator[st
     profiles = dict.fromkeys(run.profile for run in runs)
     if len(profiles) > 1:
         yield (
-            f"{runs[0].task}: {len(profiles)} profiles ({', '.join(profiles)}): each has tables of "
-            "its own; do not compare numbers across them"
+            f"{runs[0].task}: {len(profiles)} profiles ({', '.join(profiles)}): each has its "
+            "own tables; do not compare their numbers"
         )
     apart = unlike(runs)
     yield from (f"{runs[0].task}: {why}" for why in apart)
     if not apart and len(runs) > 1 and any(run.imported for run in runs):
-        yield (
-            f"{runs[0].task}: imported answers do not say what data they were scored on; "
-            "their steps have the ids of the others'"
-        )
+        yield f"{runs[0].task}: imported answers name no data; their step ids fit the other runs"
     for copy, original in copies(runs):
-        yield f"{copy.path}: a copy of {original.path}, to the byte; it is no repeat"
+        yield f"{copy.path}: a copy of {original.path}, byte for byte; not counted as a repeat"
     for run in runs:
         yield from (f"{run.path}: not a result: {line}" for line in lines_of(run.results))
         if run.stopped:
@@ -237,14 +234,14 @@ def _left_out(found: Aligned) -> Iterator[str]:
         if lacking := len(listed.difference(own)):
             are = "is" if lacking == 1 else "are"
             yield (
-                f"{run.path}: {counted(lacking, unit)} that it has no answer to {are} left out for "
+                f"{run.path}: {counted(lacking, unit)} without an answer {are} left out for "
                 "all runs"
             )
     for run, rows in zip(found.runs, found.rows, strict=True):
         failed = failures(rows)
         if failed:
             told = ", ".join(f"{count} {name}" for name, count in failed.items())
-            yield f"{run.path}: {unit}s that it failed on count as wrong: {told}"
+            yield f"{run.path}: failed {unit}s count as wrong: {told}"
 
 
 def unlike(runs: Sequence[Run]) -> list[str]:

@@ -14,7 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from omnidata.analysis.run_tables import of_published, published_row, title, with_rules
+from omnidata.analysis.run_tables import (
+    of_other_rules,
+    of_published,
+    published_row,
+    title,
+    with_rules,
+)
 from omnidata.analysis.runs import labels
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table
 from omnidata.analysis.variations import NotTracedError, data_of, groups, right_of, value_of
@@ -148,6 +154,7 @@ def sensitivity_tables(runs: Sequence[Run], *, with_published: bool) -> list[Tab
                 "over tasks of the (population's) standard deviation over wordings, in points; "
                 "Worst and Best: of the score under the worst and the best wording of each task.",
                 *of_published(others, runs),
+                *of_other_rules(printed, runs),
             ),
         )
     ]

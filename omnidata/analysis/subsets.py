@@ -196,9 +196,9 @@ def _owners(found: Aligned, sums: GroupSums) -> np.ndarray[Any, np.dtype[np.int6
 
 def _too_small(share: float) -> UsageError:
     return UsageError(
-        "no part of the data is so small and says something of every run",
+        "no subset of this size judges every run",
         where=f"--subset {share:g}",
-        expected="a share that some groups of episodes fit into",
+        expected="a share of at least one group of episodes",
         remedy="name a larger share",
     )
 
@@ -268,18 +268,17 @@ def facts(found: Subset) -> list[str]:
     def points(value: float) -> str:
         return number(value, found.unit)
 
-    sure = f"{counted(found.sure, 'pair')} of runs that all steps tell apart"
+    sure = f"{counted(found.sure, 'pair')} of runs that differ on all steps"
     told = [
         f"{counted(part, 'step')} of the {total} that all runs have, in {found.groups[0]} of "
         f"{counted(found.groups[1], 'group')} of episodes",
-        f"a run that had no part in the choice: {found.metric} is off by "
-        f"{points(found.unseen_mean)} on average and {points(found.unseen_most)} at most, over "
-        f"{counted(len(found.runs), 'run')} left out in turn; a part of that size taken at random: "
-        f"{points(found.random_mean)} on average",
+        f"error of {found.metric} for a run outside the choice: {points(found.unseen_mean)} on "
+        f"average, {points(found.unseen_most)} at most ({counted(len(found.runs), 'run')} left out "
+        f"in turn); a random subset of this size: {points(found.random_mean)} on average",
     ]
     if found.order is not None and found.unseen_order is not None:
         told.append(
-            f"{sure}: {number(found.order, 'share')} % come in their order on the subset, "
-            f"{number(found.unseen_order, 'share')} % where one of them had no part in the choice"
+            f"{sure}: {number(found.order, 'share')} % keep their order on the subset, "
+            f"{number(found.unseen_order, 'share')} % if one of the two is outside the choice"
         )
     return told

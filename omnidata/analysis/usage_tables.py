@@ -219,20 +219,18 @@ def _right_per(run: Run, usage: Usage) -> float | None:
 
 def _notes(runs: Sequence[Run], found: Sequence[Usage], metric: str) -> list[str]:
     """What a reader must know to read the numbers rightly."""
-    told = ["Tokens and latencies: of the final answers. A dash: nobody told of any."]
+    told = ["Tokens and latencies: of the final answers. A dash: not reported."]
     if any(each.cost is not None for each in found):
         dates = ", ".join(dict.fromkeys(each.prices_of for each in found if each.prices_of))
         told.append(
-            f"Cost: of every request, at prices of {dates}; {metric} per unit of it: so many right "
-            "steps."
+            f"Cost: of all requests, at prices of {dates}. {metric} per cost: right steps per unit "
+            "of currency."
         )
     for run, each in zip(runs, found, strict=True):
         if each.cost is None:
             continue
         if each.kept:
-            told.append(
-                f"{run.path}: {counted(each.kept, 'answer')} out of the cache cost nothing."
-            )
+            told.append(f"{run.path}: {counted(each.kept, 'answer')} from the cache cost nothing.")
         if each.unmetered:
             told.append(
                 f"{run.path}: the tokens of {counted(each.unmetered, 'answer')} are unknown."

@@ -370,7 +370,7 @@ def data_of(run: Run, known: dict[Path, LoadedDataset]) -> LoadedDataset:
     except UsageError as why:
         raise error(why.what, why.where) from None
     if not place.exists():
-        raise error("the data are not there", place)
+        raise error("the data are missing", place)
     try:
         if place not in known:
             known[place] = run.benchmark.load(place, check_media=False)

@@ -65,7 +65,7 @@ def read_values(
         told = name in options or name in fixed
         if told or len(values) < 2 or len({_meant(name, v, allowed) for v in values}) < len(values):
             raise UsageError(
-                "the option is given twice" if told else "there are no two different values",
+                "the option is given twice" if told else "two different values are needed",
                 where=f"--vary {text}",
                 expected="KEY=V1,V2: each option once, each of its values once, the base's first",
             )
@@ -153,7 +153,7 @@ def variants(
     """
     if grid and not values:
         raise UsageError(
-            "there is nothing to combine", where="--grid", expected="--vary KEY=V1,V2 beside it"
+            "--grid needs an option to vary", where="--grid", expected="--vary KEY=V1,V2 beside it"
         )
     if not values:
         return []

@@ -40,28 +40,27 @@ from omnidata.cli import (
     validate,
     voice,
 )
+from omnidata.cli.help import Verb, write_verbs
 from omnidata.errors import OmnidataError, UnansweredWarning
 
 _DEBUG: Final = "OMNIDATA_DEBUG"
 
 
 class _Groups(TyperGroup):
-    """Lists the verbs in groups, each in one whole line."""
+    """Lists the verbs in groups, one line each."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         widest = max(map(len, self.commands))
         for group, verbs in _VERBS.items():
             with formatter.section(group):
-                for name in verbs:
-                    said = (self.commands[name].help or "").strip().partition("\n")[0]
-                    formatter.write(f"  {name:{widest}}  {said}\n")
+                write_verbs(formatter, {name: self.commands[name] for name in verbs}, widest)
 
 
 app = typer.Typer(
     name="omnidata",
     cls=_Groups,
     help="Datasets and evaluation for GUI agents that see, hear and remember.",
-    epilog="Start with `omnidata demo`: it makes a sample dataset and evaluates two models on it.",
+    epilog="Start with `omnidata demo`. Help on a verb: omnidata VERB --help",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -98,7 +97,7 @@ for _group in _VERBS.values():
         if isinstance(_verb, typer.Typer):
             app.add_typer(_verb, name=_name)
         else:
-            app.command(_name)(_verb)
+            app.command(_name, cls=Verb)(_verb)
 
 
 @app.callback(invoke_without_command=True)
@@ -113,7 +112,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 def _commit() -> str:
-    """What the package was built from, or the checkout that it lies in; empty if nobody knows."""
+    """Return the commit that the package was built from, or an empty string."""
     package = Path(__file__).parents[1]
     if (package / "COMMIT").is_file():
         return (package / "COMMIT").read_text("ascii").strip()
@@ -130,10 +129,10 @@ def _commit() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line; whatever goes wrong is a message, never a traceback.
+    """Run the command line; every failure is a message, never a traceback.
 
-    An error that nobody foresaw is a fault of omnidata's or of a plug-in's. It is said in one line;
-    with OMNIDATA_DEBUG=1 in the environment the traceback comes before it.
+    Any other exception is a bug in omnidata or in a plug-in. It is reported in one line; with
+    OMNIDATA_DEBUG=1 in the environment the traceback is printed before it.
 
     Args:
         argv: the arguments after `omnidata`; those of this process if None.
@@ -155,6 +154,6 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         lines = str(error).splitlines()
         said = ": ".join([type(error).__name__, *lines[:1]])
         verb = next((word for word in arguments if not word.startswith("-")), "")
-        remedy = f"{_DEBUG}=1 in the environment shows where"
-        terminal.note(f"{' '.join(filter(None, ('omnidata', verb)))} failed: {said} ({remedy})")
+        fix = f"This is a bug. Fix: rerun with {_DEBUG}=1 and report the traceback"
+        terminal.note(f"{' '.join(filter(None, ('omnidata', verb)))} failed: {said}. {fix}")
         sys.exit(1)

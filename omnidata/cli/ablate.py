@@ -11,7 +11,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import Asking, asks, finds, on_engine, reading_data
-from omnidata.errors import OmnidataError, counted
+from omnidata.errors import OmnidataError, UsageError, counted
 
 if TYPE_CHECKING:
     from omnidata.analysis.ablation import Ablation
@@ -29,14 +29,14 @@ def ablate(
     task: args.TaskName,
     data: args.Data,
     model: Annotated[str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where all runs and the table go.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the runs and the table.")],
     task_options: args.TaskOptions,
     where: args.Where,
     vary: Annotated[
         list[str],
         args.repeatable(
-            "Values of a task or model option, the base's first, in place of media that are taken "
-            "away; one option at a time (repeatable).",
+            "Compare values of a task or model option instead of media, the base value first; "
+            "one option varies at a time (repeatable).",
             "--vary",
             metavar="KEY=V1,V2",
         ),
@@ -45,44 +45,51 @@ def ablate(
         str | None,
         typer.Option(
             metavar="LIST",
-            help="What is shown, e.g. IAV,IV,IA,I: the full setting first; all and less of them, "
-            "unless given.",
+            help="Media to show, the full setting first, e.g. IAV,IV,IA,I. Default: all media, "
+            "then fewer.",
         ),
     ] = None,
     instructions: Annotated[
         str | None,
-        typer.Option(metavar="LIST", help="text, voice; both where -T voice=DIR is given."),
+        typer.Option(
+            metavar="LIST",
+            help="Forms of the instruction. Default: text, and voice with -T voice=DIR.",
+        ),
     ] = None,
     controls: Annotated[
         str | None,
         typer.Option(
             metavar="LIST",
-            help="other-sound, silence, other-clip, frozen-clip, other-picture, or none; unless "
-            "given, all but other-picture, which is for data of pictures alone.",
+            help="Wrong media to show: other-sound, silence, other-clip, frozen-clip, "
+            "other-picture, or none. Default: all that fit the data; other-picture only if the "
+            "data have pictures alone.",
         ),
     ] = None,
     grid: Annotated[
-        bool, typer.Option("--grid", help="Every combination of what is varied.")
+        bool, typer.Option("--grid", help="Run every combination of the varied values.")
     ] = False,
     profile: args.Profile = None,
     exclude: args.Exclude = None,
     limit: args.Limit = None,
     strict: args.Strict = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the choice of other episodes.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for choosing other episodes.")] = 0,
     *,
     asking: Asking,
     cluster: Cluster | None,
-    form: Annotated[Format, typer.Option("--format", help="How to print it.")] = "terminal",
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="TAG", help="Break the tables down by this tag, e.g. dependency."),
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="Format of the tables.")] = "terminal",
     as_json: args.Json = False,
 ) -> None:
-    """Ask a model with less or wrong media, or with other options.
+    """Measure the score with less or wrong media, or with other options.
 
-    Runs the modalities with each form of instruction and, in the full setting, controls: the sound,
-    the clip or the picture of another episode, silence, a clip in which nothing moves. Each run has
-    a folder of its own; the same command again resumes them all. With --vary the runs differ in the
-    values of options instead, and in the controls that are named. The table has the differences by
-    dependency level, or by the benchmark's first axis, with paired intervals. Exit code 1 means
-    that a run failed, or that some steps got no answer or one to less than all of their media.
+    Runs each set of media with each form of instruction. In the full setting it also runs controls:
+    the sound, clip or picture of another episode, silence, or a frozen clip. With --vary the runs
+    differ in options instead. Tables show the differences to the base with paired intervals;
+    --by adds breakdowns. Each run has its own folder; the same command resumes all runs. Exit
+    code 1: a run failed, steps have no answer, or a model was asked without some media.
 
     Example: omnidata ablate omnigui omnidata-demo/data --model baseline:random --out ablation
     """
@@ -109,7 +116,14 @@ def ablate(
     varied = variants(values, trial, grid=grid, note=terminal.note)
     base = varied[0].options if varied else {}
     benchmark = get_task(task, options | {name: base[name] for name in base if name in of_task})
-    get_profile(benchmark, profile)
+    tags = getattr(get_profile(benchmark, profile), "by", {})
+    if by is not None and by not in tags:
+        raise UsageError(
+            "the results of the task have no such tag",
+            where=f"--by {by}",
+            expected=f"one of {', '.join(tags)}" if tags else "no --by: there are no tags",
+            remedy="" if tags else "drop --by",
+        )
     source = benchmark.load(data, strict=strict)
     kinds = {ref.kind for step in source.steps for ref in step.media.values() if ref}
     terminal.print_findings(source)
@@ -127,8 +141,8 @@ def ablate(
     if accepts is not None and modalities is None and not kinds <= {*accepts}:
         takes = ", ".join(sorted(accepts)) or "no media"
         terminal.note(
-            f"{model} accepts {takes}: the full setting is {chosen[0].modalities}; --modalities "
-            "names others, -M degrade=true leaves out what the model does not take"
+            f"{model} accepts {takes}: the full setting is {chosen[0].modalities}. Choose others "
+            "with --modalities; -M degrade=true drops media that the model does not accept"
         )
     plan = Plan(
         task,
@@ -151,6 +165,7 @@ def ablate(
         seed,
         by_option="modalities" in benchmark.allowed,
         of_task=of_task,
+        by=by or "",
     )
     tried = check_effects(plan.suite_run(chosen[0], None, None).benchmark, source)
     doubts = [*tried, *(found for found in trial.findings if found not in tried)]
@@ -168,7 +183,7 @@ def ablate(
             cluster=cluster,
         )
     terminal.print_doubts(found.findings)
-    _show(found, "json" if as_json else form)
+    _show(found, "json" if as_json else form, by_level=by is not None)
     terminal.note(f"runs and table: {out}")
     if any(not row.results or row.error or runs.is_doubtful(row.results) for row in found.rows):
         raise typer.Exit(1)
@@ -187,16 +202,16 @@ def _accepted(
     return adapter.accepts
 
 
-def _show(found: Ablation, form: Format) -> None:
+def _show(found: Ablation, form: Format, *, by_level: bool) -> None:
     from omnidata.analysis import ablation as shown
 
     if form == "json":
         terminal.print_json(found.as_dict())
     elif form == "terminal":
-        for table in shown.tables(found):
-            terminal.print_table(table.title, table.header, table.rows)
-        for line in shown.notes(found):
+        for table in shown.tables(found, by_level=by_level):
+            terminal.print_table(table.title, table.header, table.rows, beside=shown.CHANGE)
+        for line in shown.notes(found, by_level=by_level):
             terminal.note(line)
     else:
-        text = shown.as_csv(found) if form == "csv" else shown.markdown(found)
+        text = shown.as_csv(found) if form == "csv" else shown.markdown(found, by_level=by_level)
         terminal.say(text.removesuffix("\n"))

@@ -161,15 +161,15 @@ def find_answers(
 
     if harness is not None and harness not in (*HARNESSES, *TRAINERS):
         raise UsageError(
-            f'nobody can read what "{harness}" writes',
+            f'"{harness}" is no known format of answers',
             where=f"--from {harness}",
             expected=f"one of {', '.join((*HARNESSES, *TRAINERS))}",
         )
     if rows is not None and harness not in TRAINERS:
         raise UsageError(
-            "rows of an export are for the predictions of a trainer",
+            "--rows is for predictions of a trainer",
             where=f"--rows {rows}",
-            expected=f"--from {'|'.join(TRAINERS)} beside it",
+            expected=f"--from {'|'.join(TRAINERS)} as well",
         )
     if harness in TRAINERS:
         log = TrainerLog(harness, place, rows)
@@ -188,10 +188,10 @@ def _run(task: str, data: Path, folder: Path) -> Answers:
     lines = folder / ANSWERS
     if not (folder / INFO).exists():
         raise RunError(
-            "the folder holds no run: it has no run.json",
+            "the folder is not a run folder: it has no run.json",
             where=str(folder),
-            expected="a run folder of `omnidata evaluate`, or a file of predictions",
-            remedy="name the file of the predictions themselves: omnidata score "
+            expected="a run folder from `omnidata evaluate`, or a file of predictions",
+            remedy="name the file of predictions: omnidata score "
             f"{task} {data} {lines if lines.exists() else 'PREDICTIONS'}",
         )
     return _Run(folder, lines, read_info(folder))
@@ -216,8 +216,8 @@ def read_counted(
     if count and nulls == count:
         verb = "is" if nulls == 1 else "are"
         raise UnansweredError(
-            f"nothing was answered: {counted(nulls, 'output')} {verb} null",
+            f"no step was answered: {counted(nulls, 'output')} {verb} null",
             where=str(answers.lines),
-            expected="an answer to one step at least: without any there is no score",
-            remedy="run the model again, or name the file that its answers are in",
+            expected="an answer to at least one step",
+            remedy="run the model again, or name the file that holds its answers",
         )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _held(context: typer.Context, place: Path | None) -> Path | None:
-    """What the user meant: the place, or the folder `data` in it; the Hub's is downloaded."""
+    """Return the place itself, or its folder `data`; a dataset of the Hub is fetched first."""
     from omnidata.loaders.hub import sending_token
 
     if place is None:
@@ -50,35 +50,40 @@ def repeatable(help: str, *names: str, metavar: str) -> Any:
 
 
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="The benchmark, e.g. omnigui.")]
-Data = Annotated[Path, data_argument("The dataset's folder or file, hf://ORG/NAME[@REV], or auto.")]
+Data = Annotated[
+    Path, data_argument("The dataset: a folder or file, hf://ORG/NAME[@REV], or auto.")
+]
 TaskOptions = Annotated[
     list[str],
-    repeatable("A task option, e.g. modalities=I (repeatable).", "-T", metavar="KEY=VALUE"),
+    repeatable(
+        "Set an option of the task, e.g. modalities=I (repeatable).", "-T", metavar="KEY=VALUE"
+    ),
 ]
 Profile = Annotated[
-    str | None, typer.Option(help="The scoring rules; the task's default follows its paper.")
+    str | None, typer.Option(help="Rules for scoring. Default: those of the task's paper.")
 ]
 Where = Annotated[
     list[str],
     repeatable(
-        "Only episodes with this tag, e.g. dimension=localization (repeatable).",
+        "Use only episodes with this tag, e.g. dimension=localization (repeatable).",
         metavar="TAG=VALUE",
     ),
 ]
 Exclude = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Sample ids to leave out, one per line.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Leave out the sample ids in this file, one per line."),
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N steps.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Make findings in the data an error.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Use only the first N steps.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop if the data have findings.")]
 ChangedMedia = Annotated[
     bool,
     typer.Option(
-        "--changed-media", help="Go on although media have changed since the model was shown them."
+        "--changed-media", help="Accept media that have changed since the model was asked."
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, help="Processes; one per core, with ray as many as have room, if left."),
+    typer.Option(min=1, help="Number of processes. Default: one per core, with ray all that fit."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 
@@ -86,19 +91,23 @@ Token = Annotated[
     bool,
     typer.Option(
         "--token",
-        help="Send the Hub your token (HF_TOKEN, or of `hf auth login`), for what needs one.",
+        help="Send your Hugging Face token (HF_TOKEN or `hf auth login`), for gated data.",
         is_eager=True,  # DATA is read with it, wherever that stands
     ),
 ]
 ReuseAnswers = Annotated[
     bool,
-    typer.Option("--reuse-answers", help="Keep answers of the model before its code changed."),
+    typer.Option("--reuse-answers", help="Reuse answers from before the adapter's code changed."),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show the first conversation and an estimate; send none.")
+    bool,
+    typer.Option("--dry-run", help="Show the first conversation and an estimate; send nothing."),
 ]
 ShardOf = Annotated[
-    str | None, typer.Option(metavar="I/N", help="Only the I-th of N parts (omnidata merge).")
+    str | None,
+    typer.Option(
+        metavar="I/N", help="Run only the I-th of N parts; join them with `omnidata merge`."
+    ),
 ]
 # How a model is asked, the same for every verb that asks one.
 
@@ -167,40 +176,50 @@ def asked_about(
 WAY: dict[str, Any] = {
     "model_options": Annotated[
         list[str],
-        repeatable("A model option, e.g. layout=release (repeatable).", "-M", metavar="KEY=VALUE"),
+        repeatable(
+            "Set an option of the model, e.g. layout=release (repeatable).",
+            "-M",
+            metavar="KEY=VALUE",
+        ),
     ],
     "base_url": Annotated[
         str | None,
-        typer.Option(metavar="URL", help="The server, e.g. http://127.0.0.1:8000/v1."),
+        typer.Option(metavar="URL", help="Address of the server, e.g. http://127.0.0.1:8000/v1."),
     ],
     "key_file": Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Holds the server's key, in place of the environment."),
+        typer.Option(
+            metavar="FILE", help="Read the API key from this file, not from the environment."
+        ),
     ],
     "models": Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A TOML file of models of your own.")
+        Path | None, typer.Option(metavar="FILE", help="Your own models, in TOML (docs/models.md).")
     ],
 }
 _LIMITS: dict[str, Any] = {
     "concurrency": Annotated[
-        int | None, typer.Option(help="Requests in flight at most; fewer after a refusal.")
+        int | None,
+        typer.Option(help="Most requests at the same time; lowered when the server throttles."),
     ],
-    "rpm": Annotated[float | None, typer.Option(help="Requests per minute at most.")],
-    "tpm": Annotated[float | None, typer.Option(help="Tokens per minute at most.")],
+    "rpm": Annotated[float | None, typer.Option(help="Most requests per minute.")],
+    "tpm": Annotated[float | None, typer.Option(help="Most tokens per minute.")],
     "timeout": Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="One attempt may take so long.")
+        float | None, typer.Option(metavar="SECONDS", help="Time limit of one attempt.")
     ],
-    "attempts": Annotated[int, typer.Option(help="One request is sent so often at most.")],
+    "attempts": Annotated[int, typer.Option(help="Most attempts for one request.")],
     "max_cost": Annotated[
-        float | None, typer.Option(help="Stop before the run costs more; needs --prices.")
+        float | None, typer.Option(help="Stop before the run costs more than this; needs --prices.")
     ],
-    "max_tokens": Annotated[int | None, typer.Option(help="Stop before the run uses more tokens.")],
+    "max_tokens": Annotated[
+        int | None, typer.Option(help="Stop before the run uses more tokens than this.")
+    ],
     "prices": Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What models cost (docs/evaluate.md).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Prices of models, in TOML (docs/evaluate.md)."),
     ],
     "cache": Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Keep answers in this database and use them."),
+        typer.Option(metavar="FILE", help="Store answers in this database and reuse them."),
     ],
     "reuse_answers": ReuseAnswers,
 }
@@ -214,7 +233,7 @@ _DEFAULTS = {
     "token": False,
     "each_finding": False,
 }
-"""Of options that have another default than None; an empty one is made by the option itself."""
+"""Defaults other than None; an empty one is made by the option itself."""
 
 
 def with_options(
@@ -295,29 +314,31 @@ def prices_only(verb: Callable[..., None]) -> Callable[..., None]:
 _ENGINE: dict[str, Any] = {
     "engine": Annotated[
         Literal["local", "ray"],
-        typer.Option(help="Do the work here, or on a cluster of Ray's (docs/cluster.md)."),
+        typer.Option(help="Run on this machine or on a Ray cluster (docs/cluster.md)."),
     ],
     "address": Annotated[
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="With ray: the cluster, or auto for the one this machine is part of; "
-            "unless given, one is started here.",
+            help="With ray: address of the cluster, or auto for the one that this machine is in. "
+            "Default: start one here.",
         ),
     ],
     "workers": Annotated[
-        int | None, typer.Option(min=1, help="With ray: processes; as many as have room if left.")
+        int | None,
+        typer.Option(min=1, help="With ray: number of processes. Default: all that fit."),
     ],
     "gpus_per_worker": Annotated[
-        float | None, typer.Option(min=0, help="With ray: GPUs of each; 0.5 lets two share one.")
+        float | None,
+        typer.Option(min=0, help="With ray: GPUs per process; 0.5 lets two share one."),
     ],
     "cpus_per_worker": Annotated[
-        float | None, typer.Option(min=0, help="With ray: cores of each; 1 unless given.")
+        float | None, typer.Option(min=0, help="With ray: cores per process. Default: 1.")
     ],
     "gpus": Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Short for --engine ray --workers N --gpus-per-worker 1."
+            min=1, metavar="N", help="Short for: --engine ray --workers N --gpus-per-worker 1."
         ),
     ],
 }
@@ -345,7 +366,7 @@ def on_engine(verb: Callable[..., None]) -> Callable[..., None]:
             if taken := {"workers", "gpus_per_worker"} & said.keys():
                 flag = min(taken).replace("_", "-")
                 raise UsageError(
-                    "the number of workers and their GPUs are said twice",
+                    "the number of workers or their GPUs are given twice",
                     where=f"--gpus {gpus}",
                     expected=f"--gpus or --{flag}, not both",
                 )
@@ -353,10 +374,10 @@ def on_engine(verb: Callable[..., None]) -> Callable[..., None]:
         elif engine == "local" and said:
             flag = min(said).replace("_", "-")
             raise UsageError(
-                "this is about a cluster, and the work is done here",
+                "this option is for a cluster, and the run is on this machine",
                 where=f"--{flag}",
-                expected="--engine ray beside it",
-                remedy=f"add --engine ray, or leave --{flag} out",
+                expected="--engine ray as well",
+                remedy=f"add --engine ray, or drop --{flag}",
             )
         if spreads:
             said["workers"] = given["workers"]
@@ -374,7 +395,7 @@ _SPREADING = ("engine", "address", "cpus_per_worker")
 _ROOTS = Annotated[
     list[Path],
     repeatable(
-        "Links and linked repositories may lead there, outside DATA (repeatable).",
+        "Also allow files below this folder, outside DATA (repeatable).",
         "--media-root",
         metavar="FOLDER",
     ),
@@ -408,7 +429,7 @@ _CACHE: dict[str, Any] = {
             metavar="FOLDER",
             is_eager=True,  # DATA, which may be a URL, is looked at when it is parsed
             callback=_in_environment("OMNIDATA_CACHE"),
-            help="With a URL as DATA: keep there what was fetched (docs/object_stores.md).",
+            help="Where to cache data that DATA names by URL (docs/object_stores.md).",
         ),
     ],
     "cache_bytes": Annotated[
@@ -418,7 +439,7 @@ _CACHE: dict[str, Any] = {
             metavar="N",
             is_eager=True,
             callback=_in_environment("OMNIDATA_CACHE_BYTES"),
-            help="With a URL as DATA: keep so many bytes at most; 50 GB unless given.",
+            help="Most bytes in the cache of URLs. Default: 50 GB.",
         ),
     ],
 }
@@ -445,7 +466,7 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
         with following(media_root), sending_token(token):
             if media_root:
                 told = ", ".join(str(root.resolve()) for root in media_root)
-                terminal.note(f"files outside the data may be opened below {told}")
+                terminal.note(f"files below {told} may be opened")
             verb(**given)
 
     return with_options(verb, call, {"media_root": _ROOTS, "token": Token} | _CACHE)
@@ -453,9 +474,7 @@ def reading_data(verb: Callable[..., None]) -> Callable[..., None]:
 
 # How findings are printed, the same for every verb that has any.
 
-_EACH = Annotated[
-    bool, typer.Option("--all", help="List each finding, not a line for each kind of them.")
-]
+_EACH = Annotated[bool, typer.Option("--all", help="List every finding, not one line per kind.")]
 
 
 def finds(verb: Callable[..., None]) -> Callable[..., None]:
@@ -490,7 +509,7 @@ def data_of(task: str | None, place: Path) -> Path:
     own = inner.is_dir() and inside(real(inner), [real(place)])  # and no link of somebody else's
     if not own or _holds(place, task) or not _holds(inner, task):
         return place
-    terminal.note(f"{place} itself is no data, {inner} is: it is what is read")
+    terminal.note(f"reading {inner}: {place} itself holds no data")
     return inner
 
 
@@ -548,8 +567,8 @@ def check_exclude(path: Path, *, head: str, flag: str) -> None:
         raise UsageError(
             "the file cannot be written here",
             where=f"{flag} {path}",
-            expected="a new file in a folder that exists, or one of an earlier call",
-            remedy="give another name",
+            expected="a new file in an existing folder, or a file that this verb wrote earlier",
+            remedy="choose another name",
         )
 
 
@@ -560,7 +579,7 @@ def write_exclude(path: Path, ids: Sequence[str], *, head: str) -> None:
     lacking = selection.write_exclude(path, ids, head=head)
     terminal.note(f"{counted(len(ids) - len(lacking), 'step')} to leave out: {path}")
     for sample in lacking:
-        terminal.note(f"this id cannot stand in such a file, rename it: {sample}")
+        terminal.note(f"not written: rename this id, such a file cannot hold it: {sample}")
 
 
 def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> str:
@@ -580,11 +599,11 @@ def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> s
 
     if not data.exists():
         if str(data) in registry.names():
-            raise UsageError("there is no data to look at", expected=naming(str(data), "DATA"))
+            raise UsageError("no data is named", expected=naming(str(data), "DATA"))
         raise DataError(
             "there is no such file or folder",
             where=str(data),
-            expected="the dataset's place",
+            expected="the dataset's folder or file",
             remedy=meant(str(data), registry.names()),
         )
     found = recognised(data)
@@ -592,14 +611,14 @@ def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> s
         return found[0]
     if found:
         raise UsageError(
-            f"these may be rows of {either(found)}",
+            f"the data fit {either(found)}",
             where=str(data),
             expected=usage,
             remedy=f"name the task: {naming(found[0], data)}",
         )
     raise DataError(
-        "these are rows of no benchmark that is known, or broken ones",
+        "the data fit no known benchmark, or are broken",
         where=str(data),
         expected=f"data of {either(registry.benchmarks())}",
-        remedy=f"name the task to see what is wrong: {naming('TASK', data)}",
+        remedy=f"name the task to see the problems: {naming('TASK', data)}",
     )

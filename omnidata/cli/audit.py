@@ -1,4 +1,4 @@
-"""`omnidata audit`: what a model that looks at nothing would score."""
+"""`omnidata audit`: the score of guesses that see no media."""
 
 from __future__ import annotations
 
@@ -35,24 +35,26 @@ def audit(
     data: Data,
     task_options: TaskOptions,
     profile: Profile = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of folds, shuffles and sampled answers.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of folds, shuffles and sampled answers.")
+    ] = 0,
     workers: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Processes that learn from shuffled prompts; 1, or one per core from 5,000 steps "
-            "on; with ray as many as have room.",
+            help="Number of processes for the shuffles. Default: 1, from 5,000 steps on one per "
+            "core, with ray all that fit.",
         ),
     ] = None,
     *,
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
-    """Score answers that look at nothing, beside the best published score.
+    """Test if answers leak: score guesses that see no media.
 
-    Constant answers, and shallow learners on the form of the prompt: number and order of parts,
-    lengths, texts that prompts share. No medium is opened. Exit code 1 means that the form tells
-    something about the answer; docs/audit.md has the rule.
+    Scores constant answers, and simple classifiers trained on the form of the prompt: the number
+    and order of its parts, lengths, texts shared by prompts. The best published score is shown for
+    comparison. Exit code 1: the form predicts the answer; docs/audit.md has the rule.
 
     Example: omnidata audit omnigui omnidata-demo/data
     """  # fmt: skip
@@ -104,7 +106,7 @@ def _print_table(report: Report, best: BestScores | None, columns: terminal.Colu
             name: best.metrics[name].score if name in best.metrics else None for name in columns
         }
         rows.append(["best published", *terminal.cells(scores, columns)])
-    title = f"{report.task} without looking, by {report.profile} (%)"
+    title = f"{report.task} without media, by {report.profile} (%)"
     terminal.print_table(title, ("", *columns), rows)
     terminal.note(
         f"{report.judged} of {counted(report.steps, 'step')} judged, "
@@ -130,26 +132,26 @@ def _print_verdict(report: Report, best: BestScores | None) -> None:
     mark = f"{terminal.percent(without.metric)} ({without.name})"
     if learned is None:
         terminal.say(
-            "no leak tested for: too few groups, or one answer or one form for nearly all steps"
+            "not tested for a leak: too few groups, or nearly all steps have one answer or one form"
         )
     elif report.chance is None:
-        terminal.say(f"no leak found: no learner exceeds {metric} {mark}")
+        terminal.say(f"no leak found: no classifier exceeds {metric} {mark}")
     else:
         found = report.chance
         terminal.say(
             f"{'LEAK' if report.leak else 'no leak found'}: {learned.name} has {metric} "
-            f"{terminal.percent(learned.metric)} where {mark} is the most without learning; "
-            f"the best of {found.shuffles} shuffles has {terminal.percent(found.highest)}, "
+            f"{terminal.percent(learned.metric)}; the best untrained guess has {mark}, "
+            f"the best of {found.shuffles} shuffles {terminal.percent(found.highest)}, "
             f"p = {found.p:.3f}"
         )
     if report.leak and learned:
         blind = learned
         for name, share in report.carriers.items():
-            terminal.say(f"  {terminal.percent(share)} by this feature alone: {name}")
+            terminal.say(f"  {terminal.percent(share)} with this feature alone: {name}")
         terminal.say(report.tree.rstrip())
     top = best.metrics.get(report.metric) if best else None
     if top and blind.metric > top.score:
         terminal.say(
             f"{blind.name} exceeds the best published {metric}, {terminal.percent(top.score)} "
-            f"({top.model}): the score alone does not show that a model looks"
+            f"({top.model}): that score does not show that a model uses the media"
         )

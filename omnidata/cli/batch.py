@@ -19,6 +19,7 @@ from omnidata.cli.arguments import (
     reading_data,
     with_options,
 )
+from omnidata.cli.help import Verb, Verbs
 from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from omnidata.types import Task
 
 app = typer.Typer(
-    help="Ask through a provider's batch API, at half the price.",
+    cls=Verbs,
+    help="Ask a model through its provider's batch API, at half the price.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -37,16 +39,16 @@ app = typer.Typer(
 
 @app.callback()
 def _root() -> None:
-    """Ask through a provider's batch API, at half the price."""
+    """Ask a model through its provider's batch API, at half the price."""
 
 
 _Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")]
 _Prices = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="What models cost (docs/evaluate.md).")
+    Path | None, typer.Option(metavar="FILE", help="Prices of models, in TOML (docs/evaluate.md).")
 ]
 
 
-@app.command("write")
+@app.command("write", cls=Verb)
 @reading_data
 @finds
 @prices_only
@@ -59,7 +61,7 @@ def write(
     task_options: args.TaskOptions,
     where: args.Where,
     place: Annotated[
-        Path | None, typer.Argument(metavar="[OUT]", help="The run folder, in place of --out.")
+        Path | None, typer.Argument(metavar="[OUT]", help="The run folder; same as --out.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="RUN", help="The run folder.")] = None,
     exclude: args.Exclude = None,
@@ -67,7 +69,7 @@ def write(
     strict: args.Strict = False,
     only: Annotated[
         Literal["missing"] | None,
-        typer.Option(help="Write another round, for the steps that still have no answer."),
+        typer.Option(help="Write another round for the steps without an answer."),
     ] = None,
     *,
     asking: Asking,
@@ -75,24 +77,23 @@ def write(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Put each medium there once, in place of into the requests: vLLM reads them by "
-            "file:// (--allowed-local-media-path FOLDER), `submit` uploads them to Gemini.",
+            help="Store each media file here once, outside the requests. vLLM reads them with "
+            "--allowed-local-media-path FOLDER; `submit` uploads them to Gemini.",
         ),
     ] = None,
     per_file: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Requests that a file holds at most.")
+        int | None, typer.Option(min=1, metavar="N", help="Most requests per file.")
     ] = None,
     mb_per_file: Annotated[
-        float | None, typer.Option(min=0.001, metavar="MB", help="Megabytes of a file at most.")
+        float | None, typer.Option(min=0.001, metavar="MB", help="Most megabytes per file.")
     ] = None,
     as_json: args.Json = False,
 ) -> None:
-    """Write a run's requests as files for a batch API; nothing is sent.
+    """Write the requests of a run as files for a batch API; send nothing.
 
-    RUN becomes a run folder as `evaluate` makes it, with the files in RUN/batch: for OpenAI, Gemini
-    or Anthropic, or for `vllm run-batch` where --base-url names another server than OpenAI's. The
-    same command goes on where it was interrupted; `evaluate` with the same options asks live what
-    has no answer in the end. Keys are in none of the files.
+    The files are in RUN/batch, for OpenAI, Gemini or Anthropic, or for `vllm run-batch` if
+    --base-url names another server. They hold no API keys. The same command resumes an interrupted
+    call. `evaluate` with the same options asks for the remaining answers directly.
 
     Example: omnidata batch write omnigui omnidata-demo/data --model openai:gpt-4o --out runs/gpt
     """
@@ -145,7 +146,7 @@ def _print_written(written: Written, out: Path, as_json: bool) -> None:
         terminal.note(f"no request: {why}")
     terminal.note(
         f"{counted(written.new, 'request')} written, "
-        f"{counted(written.answered, 'step')} answered already: {written.folder}"
+        f"{counted(written.answered, 'step')} already answered: {written.folder}"
     )
     if written.new:
         _note_next(written, out)
@@ -185,31 +186,29 @@ def _note_next(written: Written, out: Path) -> None:
         terminal.note(f"next: omnidata batch submit {out}, then omnidata batch fetch {out} --wait")
 
 
-@app.command("read")
+@app.command("read", cls=Verb)
 @reading_data
 def read(
     run: _Run,
     results: Annotated[
         list[Path],
-        typer.Argument(metavar="RESULTS...", help="The provider's files, in any order."),
+        typer.Argument(metavar="RESULTS...", help="The provider's result files, in any order."),
     ],
-    data: Annotated[
-        Path | None, args.data_option("The dataset, if it is not where the run had it.")
-    ] = None,
+    data: Annotated[Path | None, args.data_option("The dataset, if it has moved.")] = None,
     profile: args.Profile = None,
     changed_media: args.ChangedMedia = False,
     prices: _Prices = None,
     models: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The TOML file of models that the batch is of."),
+        typer.Option(metavar="FILE", help="The TOML file of models that `batch write` used."),
     ] = None,
     as_json: args.Json = False,
 ) -> None:
-    """Read what came back of a batch, score the run, print the table.
+    """Read the results of a batch, score the run and print a table.
 
-    Results of OpenAI (output and error files), `vllm run-batch`, Gemini and Anthropic, of one round
-    or of several. What failed, expired or was cancelled is an api_error; what is in no file is
-    missing. Reading a file again changes nothing. Exit code 1 means that some steps have no answer.
+    Reads results of OpenAI (output and error files), `vllm run-batch`, Gemini and Anthropic, of one
+    or several rounds. Failed, expired and cancelled requests count as api_error, absent ones as
+    missing. Reading a file twice changes nothing. Exit code 1: some steps have no answer.
 
     Example: omnidata batch read runs/gpt batch_output.jsonl batch_errors.jsonl
     """
@@ -242,8 +241,8 @@ def print_read(found: Read, task: Task, run: Path, as_json: bool) -> None:
     lacking = runs.lacking(found.results)
     if found.missing or found.failed or lacking[0]:
         terminal.note(
-            f"{counted(lacking[0], 'step')} without an answer: `omnidata batch write ... --only "
-            "missing` asks again in a batch, the same `omnidata evaluate` live"
+            f"{counted(lacking[0], 'step')} without an answer: ask again in a batch with "
+            "`omnidata batch write ... --only missing`, or directly with `omnidata evaluate`"
         )
     if runs.is_doubtful(found.results):
         raise typer.Exit(1)
@@ -267,7 +266,7 @@ def at_provider(verb: Callable[..., None]) -> Callable[..., None]:
     return with_options(verb, call, dict(_PLACE), instead_of="place")
 
 
-@app.command("submit")
+@app.command("submit", cls=Verb)
 @at_provider
 def submit(
     run: _Run,
@@ -275,10 +274,10 @@ def submit(
     place: Place,
     as_json: args.Json = False,
 ) -> None:
-    """Send a run's files of requests to OpenAI, Gemini or Anthropic.
+    """Send the request files of a run to OpenAI, Gemini or Anthropic.
 
-    RUN/batch/jobs.json says what was sent: the same command goes on where it was interrupted, and
-    sends no file twice but one that the provider has refused as a whole.
+    RUN/batch/jobs.json records each file that was sent. The same command resumes an interrupted
+    call; it sends a file again only if the provider has refused the whole file.
 
     Example: omnidata batch submit runs/gpt
     """
@@ -290,7 +289,7 @@ def submit(
     terminal.note(f"next: omnidata batch fetch {run} --wait")
 
 
-@app.command("status")
+@app.command("status", cls=Verb)
 @at_provider
 def status(
     run: _Run,
@@ -298,9 +297,9 @@ def status(
     place: Place,
     as_json: args.Json = False,
 ) -> None:
-    """Say how things stand with a run's files of requests.
+    """Show the state of the request files of a run.
 
-    Exit code 1 means that the provider has refused a file as a whole.
+    Exit code 1: the provider has refused a whole file.
 
     Example: omnidata batch status runs/gpt
     """
@@ -312,27 +311,26 @@ def status(
         raise typer.Exit(1)
 
 
-@app.command("fetch")
+@app.command("fetch", cls=Verb)
 @reading_data
 @at_provider
 def fetch(
     run: _Run,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Look again, ever more seldom, until all has ended.")
+        bool,
+        typer.Option("--wait", help="Wait until all jobs have ended, asking less and less often."),
     ] = False,
     *,
     place: Place,
-    data: Annotated[
-        Path | None, args.data_option("The dataset, if it is not where the run had it.")
-    ] = None,
+    data: Annotated[Path | None, args.data_option("The dataset, if it has moved.")] = None,
     profile: args.Profile = None,
     changed_media: args.ChangedMedia = False,
     prices: _Prices = None,
     as_json: args.Json = False,
 ) -> None:
-    """Fetch what has ended, read it into the run, print the table.
+    """Fetch finished results, score the run and print a table.
 
-    Exit code 1 means that some steps have no answer, or that nothing has ended yet.
+    Exit code 1: some steps have no answer, or no job has ended yet.
 
     Example: omnidata batch fetch runs/gpt --wait
     """
@@ -349,7 +347,7 @@ def fetch(
         if not known.fetched or known.state != "done":
             terminal.note(" ".join(filter(None, (f"{name}: {known.state}", known.said))))
     if not (results or lost):
-        terminal.note("nothing has come yet")
+        terminal.note("no job has ended yet; add --wait to wait")
         raise typer.Exit(1)
     task, found = read_results(
         run,

@@ -21,38 +21,37 @@ if TYPE_CHECKING:
 def convert(
     task: TaskName,
     data: Data,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The repository's folder, new.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the repository.")],
     embed: Annotated[
         bool,
         typer.Option(
             "--embed/--link",
-            help="Put the media into the rows (portable), or their paths (this machine only).",
+            help="Store the media in the rows (portable), or only their paths (this machine).",
         ),
     ] = True,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the repository that is there.")
+        bool, typer.Option("--overwrite", help="Replace an existing repository.")
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at findings in the annotations.")
+        bool, typer.Option("--strict", help="Stop if the annotations have findings.")
     ] = False,
     workers: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Processes that write files; 1, which uses all cores to look at media, if left; "
-            "with ray as many as have room.",
+            help="Number of processes that write files. Default: 1, which checks media on all "
+            "cores; with ray all that fit.",
         ),
     ] = None,
     *,
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
-    """Write a Parquet repository, which plain `datasets` opens.
+    """Write a Parquet repository that `datasets.load_dataset` opens.
 
-    Every value of every tag (an app, a language, a platform, a source, ...) is a subset over shared
-    files; `all` is the default. The same command goes on with an interrupted conversion. Exit code
-    1 means that the repository is written, but that there are errors in the rows or the media; the
-    findings say which.
+    Each value of each tag (app, language, platform, source, ...) is a subset over shared files;
+    `all` is the default. The same command resumes an interrupted conversion. Exit code 1: the
+    repository is written, but rows or media have errors; the findings list them.
 
     Example: omnidata convert omnigui omnidata-demo/data omnidata-demo/parquet --embed
     """

@@ -23,20 +23,20 @@ _LOCAL_OPTIONS = {"max_new_tokens": "16"}
 
 
 def demo(
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where data/ and runs/ are written.")
-    ] = Path("omnidata-demo"),
-    seed: Annotated[int, typer.Option(help="Of the sample dataset.")] = 0,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for data/ and runs/.")] = Path(
+        "omnidata-demo"
+    ),
+    seed: Annotated[int, typer.Option(help="Seed of the sample dataset.")] = 0,
     local: Annotated[
-        bool, typer.Option("--local", help="Also ask a tiny random Qwen2.5-Omni on this machine.")
+        bool, typer.Option("--local", help="Also run a tiny random Qwen2.5-Omni on this machine.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Make a small OmniGUI dataset and evaluate two baselines on it.
 
-    The oracle shows the ceiling of the rules, the centre tap the floor. A second call with the same
-    seed uses what the first one made. With --local a model of transformers, made on the spot with
-    random weights, looks at a few steps: all is real but what it says.
+    The oracle shows the ceiling of the rules, the tap on the centre the floor. A second call with
+    the same seed reuses the data and the answers of the first. With --local a tiny transformers
+    model with random weights is built and asked about a few steps, to try the whole path.
 
     Example: omnidata demo --out omnidata-demo
     """
@@ -73,7 +73,7 @@ def demo(
         if not as_json:
             named = legend_of(profile), episode_metrics(profile)
             terminal.print_results(results[model], profile.columns, *named)
-            terminal.note(f"{model}: its weights are random, and so is what it says")
+            terminal.note(f"{model}: the weights are random, so the answers are random too")
     if as_json:
         terminal.print_json(results)
     terminal.note(f"dataset: {data}")
@@ -98,7 +98,7 @@ def _sample(out: Path, seed: int) -> Path:
             "the folder holds other data",
             where=str(data),
             expected=f"nothing, or the sample dataset of seed {seed}",
-            remedy="give another --out, or remove the folder",
+            remedy="choose another --out, or remove the folder",
         )
     shutil.rmtree(unfinished, ignore_errors=True)  # what an interrupted call left
     with terminal.progress("making the sample dataset") as progress:

@@ -1,4 +1,4 @@
-"""`omnidata doctor`: what is installed, what loads, and what mends the rest."""
+"""`omnidata doctor`: check the installation and show how to fix problems."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LIMIT = 120.0  # a first import from a network disk is slow
 
 def doctor(
     time_limit: Annotated[
-        float, typer.Option(min=1, metavar="SECONDS", help="Loading one package may take so long.")
+        float, typer.Option(min=1, metavar="SECONDS", help="Time limit for loading one package.")
     ] = _LIMIT,
     as_json: Json = False,
 ) -> None:
-    """Say what is installed, what loads, and what mends the rest.
+    """Check the installation and show how to fix problems.
 
-    Each package is loaded and tried in a process of its own; GPUs are asked to compute; of keys
-    only the names are shown. Nothing is changed. Exit code 1 means that something is broken.
+    Each package is imported and tried in its own process, and each GPU computes something. Only the
+    names of API keys are shown. Nothing is changed. Exit code 1: something is broken.
 
     Example: omnidata doctor
     """  # fmt: skip
@@ -66,7 +66,7 @@ def _print(machine: Mapping[str, str], checks: Sequence[Check]) -> None:
     _print_table(lines)
     for check in checks:
         if check.state in ("broken", "worked round") or check.fault:
-            terminal.say(f"{check.name}: {check.remedy or 'no command is known that mends it'}")
+            terminal.say(f"{check.name}: {check.remedy or 'no fix is known'}")
     absent = {check.group: check.remedy for check in checks if _is_extra(check)}
     for group, remedy in absent.items():
         terminal.say(f"for {group}: {remedy}")

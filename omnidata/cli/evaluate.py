@@ -31,7 +31,7 @@ def evaluate(
     model: Annotated[
         str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME or baseline:center.")
     ],
-    out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder.")],
+    out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder; written, or resumed.")],
     task_options: args.TaskOptions,
     where: args.Where,
     profile: args.Profile = None,
@@ -46,25 +46,25 @@ def evaluate(
     changed_media: args.ChangedMedia = False,
     samples: Annotated[
         int | None,
-        typer.Option(metavar="K", help="Answers to each step, with a temperature above 0."),
+        typer.Option(
+            metavar="K", help="Ask for K answers to each step; needs a temperature above 0."
+        ),
     ] = None,
     verifier: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE|RUN",
-            help='With --samples: lines of {"sample_id", "sample", "score"}, or a critic\'s run; '
-            "the best is taken.",
+            help="With --samples: choose the best answer by these scores, JSON lines of "
+            '{"sample_id", "sample", "score"} or a critic\'s run.',
         ),
     ] = None,
     as_json: args.Json = False,
 ) -> None:
-    """Ask a model about every step, score its answers, print the table.
+    """Ask a model about every step, score its answers and print a table.
 
-    With --samples the first answers are the run's, and the others lie in RUN/samples; the table has
-    pass@K, agreement, and the answer that most samples agree on (docs/samples.md). Running the same
-    command again resumes an interrupted run. Exit code 1 means that some steps got no answer, or an
-    answer to less than all of their media, or that most of the score is lost or wrong for one
-    reason, which a line says; the score is written all the same.
+    The same command resumes an interrupted run. With --samples the table has pass@K, agreement and
+    the majority answer (docs/samples.md). Exit code 1: steps have no answer, a model was asked
+    without some media, or one fault spoils most of the score. The score is written in any case.
 
     Example: omnidata evaluate omnigui omnidata-demo/data --model baseline:center --out runs/center
     """
@@ -75,9 +75,9 @@ def evaluate(
 
     if verifier and samples is None:
         raise UsageError(
-            "there is one answer to each step, and nothing to choose from",
+            "a verifier chooses among several answers, and each step has one",
             where=f"--verifier {verifier}",
-            expected="--samples K beside it",
+            expected="--samples K as well",
         )
     part = parse_shard(shard) if shard else None
     benchmark, source = asked_about(task, task_options, data, model, asking, strict=strict)
@@ -136,7 +136,7 @@ def evaluate(
     if table and as_json:
         terminal.print_json({**results, "samples": table})
     else:
-        runs.print_run(results, benchmark, out, as_json)
+        runs.print_run(results, benchmark, out, as_json, source)
     if table and not as_json:
         runs.print_samples(table, benchmark)
     if runs.is_doubtful(results) or (table and table["deliveries"].keys() - {"ok"}):
@@ -146,20 +146,21 @@ def evaluate(
 @reading_data
 def merge(
     parts: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="The folders of all parts, in any order.")
+        list[Path],
+        typer.Argument(metavar="RUN...", help="The run folders of all parts, in any order."),
     ],
-    out: Annotated[Path, typer.Option(metavar="RUN", help="The new run folder.")],
+    out: Annotated[Path, typer.Option(metavar="RUN", help="A new run folder.")],
     data: Annotated[
         Path | None,
-        args.data_option("The dataset, if it is not where the parts had it."),
+        args.data_option("The dataset, if it has moved."),
     ] = None,
     profile: args.Profile = None,
     as_json: args.Json = False,
 ) -> None:
-    """Join the parts of a run that --shard cut, and score them as one.
+    """Join the parts of a run made with --shard, and score them as one.
 
-    The parts must be finished and have the same settings. The same `evaluate` command without
-    --shard resumes what comes out. Exit codes are those of `evaluate`.
+    The parts must be complete and have the same settings. The `evaluate` command without --shard
+    resumes the joined run. Exit codes are those of `evaluate`.
 
     Example: omnidata merge runs/part-1 runs/part-2 --out runs/whole
     """
@@ -171,7 +172,7 @@ def merge(
     runs.print_run(results, recorded_task(read_info(out)), out, as_json)
     if others := found_below(parts[0])[1:]:
         terminal.note(
-            f"{counted(len(others), 'other sample')} of each part: merge their folders as well, "
+            f"{counted(len(others), 'other sample')} of each part: merge these folders as well, "
             f"{others[0]} and so on, into {out / others[0].relative_to(parts[0])}"
         )
     if runs.is_doubtful(results):
@@ -182,18 +183,19 @@ def merge(
 @finds
 @on_engine
 def suite(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The suite, in TOML.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The suite, in TOML (docs/evaluate.md).")
+    ],
     reuse_answers: args.ReuseAnswers = False,
     *,
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
-    """Run every model of a file on every task: one table.
+    """Evaluate every model of a TOML file on every task, in one table.
 
-    Each run has a folder of its own, as `evaluate` makes it; running the same command again
-    resumes them all. A run that fails does not stop the others. Exit code 1 means that a run
-    failed, that some steps got no answer or an answer to less than all of their media, or that a
-    score is lost or wrong for one reason.
+    Each run has its own folder, as `evaluate` makes it. The same command resumes all runs. A run
+    that fails does not stop the others. Exit code 1: a run failed, or `evaluate` would exit with 1
+    for a run.
 
     Example: omnidata suite suite.toml
     """

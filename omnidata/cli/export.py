@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 def export(
     task: args.TaskName,
     data: args.Data,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write, new.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the export.")],
     task_options: args.TaskOptions,
     where: args.Where,
     pairs: Annotated[
         list[Path],
         args.repeatable(
-            "Preferences out of the answers of this run and others, with trl-dpo, trl-kto, "
+            "Write preferences from the answers of these runs; with --format trl-dpo, trl-kto, "
             "swift-dpo, llamafactory-dpo or llamafactory-kto (repeatable).",
             "--pairs",
             metavar="RUN",
@@ -42,94 +42,103 @@ def export(
         typer.Option(
             "--format",
             metavar="TRAINER",
-            help="trl, llamafactory, swift (ms-swift) or qwen-vl; prompts alone: trl-grpo, "
-            "swift-grpo, verl or easyr1; with --pairs see there.",
+            help="Format of the rows. Answers: trl, llamafactory, swift (ms-swift), qwen-vl. "
+            "Prompts with a reward: trl-grpo, swift-grpo, verl, easyr1. Preferences: see --pairs.",
         ),
     ],
     histories: Annotated[
         Path | None,
         typer.Option(
             metavar="RUN",
-            help="Prompts tell what the model did in this run with -T history=predicted.",
+            help="Put the model's own actions from this run into the prompts; the run needs -T "
+            "history=predicted.",
         ),
     ] = None,
     coordinates: Annotated[
         str | None,
-        typer.Option(metavar="UNIT", help="Of the answers: norm1000, rel or px of the pictures."),
+        typer.Option(
+            metavar="UNIT",
+            help="Unit of the answers' coordinates: norm1000, rel or px of the pictures.",
+        ),
     ] = None,
     image_size: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Pictures get sides of N pixels at most."),
+        typer.Option(min=1, metavar="N", help="Shrink pictures to sides of at most N pixels."),
     ] = None,
     smart_resize: Annotated[
         int | None,
         typer.Option(
             metavar="FACTOR",
-            help="Pictures get the size that Qwen-VL makes of them: 28 (2, 2.5) or 32 (3).",
+            help="Resize pictures as Qwen-VL does: 28 (Qwen2-VL, 2.5) or 32 (Qwen3-VL).",
         ),
     ] = None,
     min_pixels: Annotated[
-        int | None, typer.Option(min=1, help="With --smart-resize, as the trainer has it.")
+        int | None, typer.Option(min=1, help="With --smart-resize: the trainer's setting.")
     ] = None,
     max_pixels: Annotated[
-        int | None, typer.Option(min=1, help="With --smart-resize, as the trainer has it.")
+        int | None, typer.Option(min=1, help="With --smart-resize: the trainer's setting.")
     ] = None,
     video: Annotated[
-        str, typer.Option(metavar="FORM", help="Clips as they are (file), or as pictures (frames).")
+        str, typer.Option(metavar="FORM", help="Clips as files (file) or as pictures (frames).")
     ] = "file",
     frames: Annotated[
         int | None,
-        typer.Option(min=1, help="With --video frames, so many of each clip (4)."),
+        typer.Option(min=1, help="With --video frames: pictures per clip. Default: 4."),
     ] = None,
     drop_audio: Annotated[
-        bool, typer.Option("--drop-audio", help="Leave sound out of the prompts.")
+        bool, typer.Option("--drop-audio", help="Leave audio out of the prompts.")
     ] = False,
     objects: Annotated[
         str | None,
         typer.Option(
             metavar="UNIT",
-            help="With swift: places as `objects` that it rescales, norm1 or real.",
+            help="With swift: write coordinates as `objects`, norm1 or real.",
         ),
     ] = None,
     reward: Annotated[
         str | None,
         typer.Option(
             metavar="RECIPE",
-            help="With prompts alone: ui-r1, gui-r1, ui-s1 or aepo in place of 0.1 format + 0.4 "
-            "type + 0.5 exact.",
+            help="With prompts and a reward: ui-r1, gui-r1, ui-s1 or aepo. Default: 0.1 format + "
+            "0.4 type + 0.5 exact.",
         ),
     ] = None,
     split: Annotated[
-        str, typer.Option(metavar="SHARES", help="Of the episodes, cut by a hash of each.")
+        str,
+        typer.Option(
+            metavar="SHARES", help="Shares of the splits; a hash of each episode decides."
+        ),
     ] = "train=0.8,validation=0.1,test=0.1",
     profile: Annotated[
         str | None,
-        typer.Option(help="With --pairs: the rules by which answers are right or wrong."),
+        typer.Option(help="With --pairs: rules that decide which answers are right."),
     ] = None,
     order: Annotated[
         str | None,
         typer.Option(
             metavar="ORDER",
-            help="With --pairs: nearest wrong answers first (nearest), or causes of wrong "
-            "answers in turn (balanced).",
+            help="With --pairs: nearest wrong answers first (nearest, the default), or causes of "
+            "wrong answers in turn (balanced).",
         ),
     ] = None,
     max_rows: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="With --pairs: the first N rows of this order."),
+        typer.Option(
+            min=1, metavar="N", help="With --pairs: write the first N rows of this order."
+        ),
     ] = None,
     changed_media: args.ChangedMedia = False,
     check_against: Annotated[
         Path | None,
-        args.data_option("An evaluation's data, which training must share nothing with."),
+        args.data_option("Check that training shares nothing with these evaluation data."),
     ] = None,
     exclude: args.Exclude = None,
     limit: args.Limit = None,
     copy: Annotated[
-        bool, typer.Option("--copy", help="Copy media in place of hard links to them.")
+        bool, typer.Option("--copy", help="Copy media instead of hard-linking them.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the export that is there.")
+        bool, typer.Option("--overwrite", help="Replace an existing export.")
     ] = False,
     strict: args.Strict = False,
     workers: args.Workers = None,
@@ -137,14 +146,14 @@ def export(
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
-    """Write training data: prompts with right answers, or with a reward.
+    """Write training data: prompts with targets, rewards or preferences.
 
-    With --pairs the answers are those of runs, one that is right and one that is wrong by the
-    profile, to prompts as the runs had them: what -T does not say is as in the first run.
+    With --pairs each row has a right and a wrong answer of the runs. Prompts are those of the first
+    run; -T changes them.
 
-    OUT gets a JSON-lines file per split, the media, and export.json, which says what was done. The
-    same command goes on with an interrupted export. Exit code 1 means that it is written, but that
-    steps are left out or that training shares something with the evaluation; the findings say what.
+    OUT gets one JSON-lines file per split, the media, and export.json with settings and counts. The
+    same command resumes an interrupted export. Exit code 1: steps are left out, or training shares
+    something with the evaluation data; the findings list both.
 
     Example: omnidata export omnigui omnidata-demo/data train --format llamafactory
     """
@@ -163,9 +172,9 @@ def export(
 
     if frames is not None and video != "frames":
         raise UsageError(
-            "clips are not taken apart",
+            "--frames is for clips as pictures",
             where=f"--frames {frames}",
-            expected="--video frames with it",
+            expected="--video frames as well",
         )
     known = (*get_args(FormatName), *PROMPT_FORMATS)
     preferences: Preferences | None = None
@@ -205,7 +214,7 @@ def export(
     chosen = parse(task_options, "-T")
     if preferences and histories:
         raise UsageError(
-            "answers of runs are to the prompts that they had",
+            "--pairs keeps the prompts of the runs, and --histories changes them",
             where=f"--pairs {preferences.runs[0]}, --histories {histories}",
             expected="one of the two",
         )
@@ -219,19 +228,19 @@ def export(
                 "the unit is given twice",
                 where=f"--coordinates {coordinates}, -T coordinates={chosen['coordinates']}",
                 expected="one of the two",
-                remedy="leave --coordinates out",
+                remedy="drop --coordinates",
             )
         units = get_task(task).allowed.get("coordinates", ())
         if coordinates not in units:
             raise UsageError(
-                f"answers of {task} have no places in {coordinates}"
+                f"answers of {task} cannot have coordinates in {coordinates}"
                 if units
-                else f"answers of {task} have no places",
+                else f"answers of {task} have no coordinates",
                 where=f"--coordinates {coordinates}",
                 expected=f"one of {', '.join(units)}"
                 if units
-                else "a task whose answers have some",
-                remedy="" if units else "leave --coordinates out",
+                else "a task whose answers have coordinates",
+                remedy="" if units else "drop --coordinates",
             )
         chosen["coordinates"] = coordinates
     benchmark = get_task(task, chosen, texts=texts)
@@ -285,9 +294,9 @@ def _check_without_pairs(
     for flag, is_given in given.items():
         if is_given:
             raise UsageError(
-                "this is about answers of runs, and no run is named",
+                "this option is for answers of runs, and no run is named",
                 where=flag,
-                expected="--pairs RUN beside it",
+                expected="--pairs RUN as well",
             )
 
 
@@ -332,7 +341,7 @@ def _print(done: Exported, out: Path, as_json: bool) -> None:
     terminal.say(f"{counted(done.report['media'], 'media file')}; findings: {listed or 'none'}")
     page = "reinforce" if "reward" in done.report["options"] else "export"
     page = "preferences" if preferences else page
-    terminal.say(f"docs/{page}.md says how to load it")
+    terminal.say(f"docs/{page}.md shows how to load it")
 
 
 def _print_runs(preferences: Mapping[str, Any]) -> None:

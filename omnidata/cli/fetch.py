@@ -17,36 +17,41 @@ def fetch(
     task: args.TaskName,
     only: Annotated[
         list[str],
-        args.repeatable('Only files like this, e.g. "*.json" (repeatable).', metavar="PATTERN"),
+        args.repeatable(
+            'Download only files that match, e.g. "*.json" (repeatable).', metavar="PATTERN"
+        ),
     ],
     out: Annotated[
         Path | None,
-        typer.Argument(metavar="OUT", help="A new folder; omnidata's cache if left (auto)."),
+        typer.Argument(
+            metavar="OUT", help="A new folder. Default: omnidata's cache, later named auto."
+        ),
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Which of them, where data are in several places."),
+        typer.Option(metavar="NAME", help="Which source, if the task has several."),
     ] = None,
     revision: Annotated[
-        str | None, typer.Option(metavar="SHA", help="This commit, tag or branch of the dataset.")
+        str | None, typer.Option(metavar="SHA", help="Commit, tag or branch of the dataset.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would come, and end there.")
+        bool, typer.Option("--dry-run", help="Show files, sizes and licence; download nothing.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before more than 10 GB.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before downloading more than 10 GB.")
+    ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what was fetched there before.")
+        bool, typer.Option("--overwrite", help="Replace an earlier download in OUT.")
     ] = False,
     token: args.Token = False,
     as_json: args.Json = False,
 ) -> None:
-    """Download a task's data, check them, unpack them.
+    """Download, check and unpack the data of a task.
 
-    First it says what would come, from where, how many bytes and under which licence. The folder
-    appears when it is whole: OUT/data with the files and OUT/source.json with the commit, the
-    licence and the hashes. The same command goes on with an interrupted download. Nothing is sent
-    but what reading needs: no token, unless --token is given. Exit code 1 means that all came, but
-    not as many steps as its publisher says.
+    Prints the source, the size and the licence first. OUT appears when the download is complete:
+    OUT/data has the files, OUT/source.json the commit, the licence and the hashes. The same command
+    resumes an interrupted download. No token is sent without --token. Exit code 1: the number of
+    steps differs from the publisher's.
 
     Example: omnidata fetch omnigui --dry-run
 
@@ -75,7 +80,7 @@ def fetch(
     else:
         place = "auto" if out is None else str(folder)
         terminal.say(f"{data}: {plan.where}")
-        terminal.say(f"look at it with: omnidata info {task} {place}")
+        terminal.say(f"next: omnidata info {task} {place}")
     stated = plan.publication.remote.steps if plan.publication.remote else 0
     if stated and not only and not _has(task, data, stated):
         raise typer.Exit(1)
@@ -92,9 +97,9 @@ def _ask(size: int) -> None:
     if sys.stdin.isatty() and typer.confirm(f"Download {in_bytes(size)}?", err=True):
         return
     raise UsageError(
-        f"{in_bytes(size)} would be downloaded",
+        f"the download has {in_bytes(size)}",
         expected=f"--yes for more than {in_bytes(LARGE)}",
-        remedy="add --yes, or choose a part with --only PATTERN",
+        remedy="add --yes, or choose files with --only PATTERN",
     )
 
 
@@ -105,10 +110,10 @@ def _has(task: str, data: Path, stated: int) -> bool:
     try:
         found = len(get_task(task).load(data, check_media=False).steps)
     except OmnidataError as error:
-        terminal.note(f"the files are there, and no data: {error}")
+        terminal.note(f"the files were downloaded but cannot be read as data: {error}")
         return False
     if found == stated:
-        terminal.note(f"{found:,} steps, as many as its publisher says")
+        terminal.note(f"{found:,} steps, as the publisher says")
     else:
-        terminal.note(f"there are {found:,} steps, and its publisher says {stated:,}")
+        terminal.note(f"{found:,} steps, but the publisher says {stated:,}")
     return found == stated

@@ -10,32 +10,34 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, Json, Profile, TaskName, TaskOptions, reading_data
+from omnidata.cli.help import Verb, Verbs
 
 app = typer.Typer(
-    help="A task, inside another harness.",
+    cls=Verbs,
+    help="Run a task inside another evaluation harness.",
     epilog="inspect_ai needs no files: inspect eval omnidata/TASK -T data=DATA --model MODEL",
     no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
-@app.command("lmms")
+@app.command("lmms", cls=Verb)
 @reading_data
 def lmms(
     task: TaskName,
     data: Data,
     out: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The folder for --include_path of lmms-eval.")
+        Path, typer.Argument(metavar="DIR", help="The folder for lmms-eval's --include_path.")
     ],
     task_options: TaskOptions,
     profile: Profile = None,
     as_json: Json = False,
 ) -> None:
-    """Write a task of lmms-eval: its YAML, its rows, and the functions that they name.
+    """Write a task for lmms-eval: YAML, rows and functions.
 
-    The data stay where they are. lmms-eval needs omnidata in its own environment, and gets prompts,
-    media and verdicts from there; the totals are those of `omnidata evaluate` on the same answers.
-    Each row of its log holds the id of its step, by which `omnidata score --from lmms-eval` finds
-    it. Several tasks may share a folder.
+    The data stay in place. lmms-eval needs omnidata in its own environment for prompts, media and
+    verdicts; its totals equal those of `omnidata evaluate` on the same answers. Score its log again
+    with `omnidata score --from lmms-eval`. Several tasks can share a folder.
 
     Example: omnidata harness lmms omnigui omnidata-demo/data lmms-tasks
     """

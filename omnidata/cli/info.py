@@ -35,8 +35,8 @@ def info(
         list[str] | None,
         typer.Argument(
             metavar="[TASK] DATA",
-            help="The dataset's folder or file; before it the benchmark, e.g. omnigui, where the"
-            " data do not tell. Several are put beside each other.",
+            help="The dataset's folder or file. Name the benchmark before it, e.g. omnigui, if the"
+            " data fit several. Several datasets are compared.",
         ),
     ] = None,
     expect: Annotated[
@@ -48,35 +48,32 @@ def info(
     plot: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Draw them, as png, svg or pdf (omnigui: the paper's Figure 2)."
+            metavar="FILE",
+            help="Draw the counts, as png, svg or pdf (omnigui: the paper's Figure 2).",
         ),
     ] = None,
     chart: Annotated[
         Path | None,
-        typer.Option("--map", metavar="FILE", help="Draw a map of the instructions, by t-SNE."),
+        typer.Option("--map", metavar="FILE", help="Draw a t-SNE map of the instructions."),
     ] = None,
     task: Annotated[
         str | None,
         typer.Option(
             metavar="TASK",
-            help="With `info dialects`: which actions of this benchmark a dialect has no words "
-            "for, and the other way round.",
+            help="With `info dialects`: list the actions that only this benchmark, or only the "
+            "dialect, can express.",
         ),
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Make the first finding an error.")
-    ] = False,
-    form: Annotated[Format, typer.Option("--format", help="Of the tables.")] = "terminal",
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first finding.")] = False,
+    form: Annotated[Format, typer.Option("--format", help="Format of the tables.")] = "terminal",
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show what is supported, what a task is, or what datasets hold.
+    """Show the supported tasks, one task, or the contents of datasets.
 
-    Without TASK the benchmark is the one that the data are rows of; without DATA the task's
-    options, baselines, profiles, media and tags are shown. Exit code 1 means that something is
-    missing or unusable, or that the counts differ from TABLE.
-
-    `omnidata info dialects` lists the families of models in whose words any task can be asked
-    (-T dialect=NAME).
+    `omnidata info` lists tasks and models. `info TASK` shows a task's options, baselines, profiles,
+    media and tags. `info DATA` recognises the benchmark from the data. `info dialects` lists the
+    action formats of model families (-T dialect=NAME). Exit code 1: the data have errors, or the
+    counts differ from TABLE.
 
     Example: omnidata info omnigui omnidata-demo/data
 
@@ -91,7 +88,7 @@ def info(
         return
     if task is not None:
         raise UsageError(
-            "a task beside `info dialects` alone",
+            "--task is only for `info dialects`",
             where=f"--task {task}",
             expected=f"omnidata info dialects --task {task}, or omnidata info {task}",
         )
@@ -101,7 +98,7 @@ def info(
         len(places) == 1 and name is None and not place.exists() and str(place) in registry.names()
     ):
         if expect or strict or plot or chart:
-            raise UsageError("there is no data to look at", expected=_USAGE)
+            raise UsageError("no data is named", expected=_USAGE)
         if place is None:
             _supported(form == "json")
         else:
@@ -113,7 +110,7 @@ def info(
     if len(places) > 1 and (expect or plot):
         option = f"--expect {expect}" if expect else f"--plot {plot}"
         raise UsageError(
-            "that is of one dataset", where=option, expected=f"one DATA, not {len(places)}"
+            "this option takes one dataset", where=option, expected=f"one DATA, not {len(places)}"
         )
     held = [_held_by(*each, expect, strict) for each in places]
     differences = held[0].view.differences(expect) if expect else []
@@ -179,10 +176,10 @@ def _held_by(name: str | None, place: Path, expect: str | None, strict: bool) ->
     if expect is not None and expect not in kind.published:
         names = ", ".join(kind.published)
         raise UsageError(
-            f"no such table of {name}",
+            f"{name} has no such table",
             where=f"--expect {expect}",
-            expected=names or "no --expect: there is no table to compare with",
-            remedy=f"--expect {names}" if names else "leave the option out",
+            expected=names or "no --expect: the benchmark has no table to compare with",
+            remedy=f"use --expect {names}" if names else "drop the option",
         )
     source = kind.read(task, place, strict=strict)
     return _Held(task, source, kind(source), statistics(task, source))
@@ -227,7 +224,7 @@ def _print(held: _Held, form: Format, expect: str | None, differences: list[str]
     for difference in differences:
         say(f"differs from {view.published[expect or '']}: {difference}")
     if expect and not differences:
-        say(f"all counts are those of {view.published[expect]}")
+        say(f"all counts agree with {view.published[expect]}")
 
 
 def _print_several(several: Sequence[_Held], form: Format) -> None:
@@ -264,7 +261,7 @@ def _draw(held: _Held, path: Path) -> None:
 
     if held.view.draws:
         for text, drawn in held.view.draw(path).items():
-            terminal.note(f"no installed font can draw {text!r}: it is written {drawn}")
+            terminal.note(f"no installed font can draw {text!r}; it is drawn as {drawn}")
     elif held.source.steps:
         save(lambda: figure(held.source, held.statistics), path)
     else:
@@ -272,7 +269,7 @@ def _draw(held: _Held, path: Path) -> None:
             "there is no step to draw",
             where=str(held.source.root),
             expected="data with steps",
-            remedy="leave --plot out",
+            remedy="drop --plot",
         )
     terminal.note(f"figure: {path}")
 
@@ -293,7 +290,7 @@ def _print_task(name: str, as_json: bool) -> None:
     for option, values in told["options"].items():
         shown = "|".join(values) if values != [""] else "TEXT"
         terminal.say(f"  -T {option}={shown}  (default: {values[0] or 'none'})")
-    terminal.say(f"where the data allow it: {_common_options(task)}")
+    terminal.say(f"options of every task, if the data allow them: {_common_options(task)}")
     terminal.say(f"baselines: {', '.join(f'baseline:{one}' for one in told['baselines'])}")
     first, *others = told["profiles"]
     terminal.say(f"profiles: {', '.join([f'{first} (default)', *others])}")
@@ -301,7 +298,7 @@ def _print_task(name: str, as_json: bool) -> None:
         terms = getattr(rules, "legend", {})
         columns = (f"{one} ({terms[one]})" if one in terms else one for one in rules.columns)
         terminal.say(f"  {profile}: {', '.join(columns)}")
-    unknown = "as the data have them: omnidata info TASK DATA"
+    unknown = "depends on the data; see `omnidata info TASK DATA`"
     media = (f"{role} ({kind})" for role, kind in (told["media"] or {}).items())
     for what, found in (
         ("media", ", ".join(media)),
@@ -445,30 +442,30 @@ def view(
     task: Annotated[
         str | None,
         typer.Argument(
-            metavar="TASK", help="The benchmark, e.g. omnigui; needed where the data do not tell."
+            metavar="TASK", help="The benchmark, e.g. omnigui; needed if the data fit several."
         ),
     ] = None,
     data: Annotated[
-        Path | None, args.data_argument("The dataset's folder or file, or a run folder.")
+        Path | None, args.data_argument("A dataset's folder or file, or a run folder.")
     ] = None,
     named: Annotated[
-        str | None, typer.Option("--task", metavar="NAME", help="The same as TASK.")
+        str | None, typer.Option("--task", metavar="NAME", help="Same as TASK.")
     ] = None,
     of: Annotated[
         Path | None,
-        args.data_option("The dataset of a run, where it has moved.", "--data"),
+        args.data_option("The dataset of the run, if it has moved.", "--data"),
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Of 127.0.0.1; 0 takes any that is free.")
+        int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 picks a free one.")
     ] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the address and the sizes as JSON.")
     ] = False,
 ) -> None:
-    """Look at a dataset, or at a run's answers, in the browser.
+    """Browse a dataset, or the answers of a run, in the browser.
 
-    Pages are made when they are asked for; nothing is written. The server listens on 127.0.0.1
-    alone and gives out nothing but the media of the steps. Ctrl-C ends it.
+    Pages are made on request; nothing is written. The server listens on 127.0.0.1 only and serves
+    only the media of the steps. Stop it with Ctrl-C.
 
     Example: omnidata view omnigui omnidata-demo/data
     """
@@ -478,7 +475,7 @@ def view(
     place = data
     if place is None:
         if task is None:
-            raise UsageError("there is nothing to look at", expected=_VIEW_USAGE)
+            raise UsageError("no data and no run is named", expected=_VIEW_USAGE)
         place = data_of(named, Path(task))
         task = None
     if task and named:
@@ -491,7 +488,7 @@ def view(
             terminal.print_json({"address": address, "task": book.task.name, **sizes})
         else:
             terminal.say(address)
-            terminal.note("Ctrl-C ends it")
+            terminal.note("stop with Ctrl-C")
 
     try:
         run_loop(serve(book, port, started))
@@ -502,7 +499,7 @@ def view(
             f"the port cannot be used ({error.strerror})",
             where=f"--port {port}",
             expected="a free port",
-            remedy="leave --port out",
+            remedy="drop --port",
         ) from None
 
 
@@ -516,11 +513,11 @@ def _book(data: Path, task: str | None, of: Path | None, task_options: list[str]
     if data.is_dir() and any((data / name).is_file() for name in _RUN):
         if task:
             raise UsageError(
-                "a run says itself what it is", where=f"the task {task}", remedy="leave it out"
+                "a run folder names its own task", where=f"the task {task}", remedy="drop the task"
             )
         return open_run(read_run(data), data=of, files=parse(task_options, "-T"))
     if of is not None:
-        raise UsageError("DATA is no run folder", where=f"--data {of}", remedy="leave it out")
+        raise UsageError("DATA is not a run folder", where=f"--data {of}", remedy="drop --data")
     name = task or only_task(
         data, _VIEW_USAGE, lambda named, place: f"omnidata view {named} {place}"
     )

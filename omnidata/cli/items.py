@@ -1,4 +1,4 @@
-"""`omnidata items`: what steps tell of models, and models of steps."""
+"""`omnidata items`: difficulty of steps, doubtful labels, subsets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEAD = "Steps to leave out, by omnidata items"
 @reading_data
 def items(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run folders, scored; three or more.")
+        list[Path], typer.Argument(metavar="RUN...", help="Three or more scored run folders.")
     ],
     subset: Annotated[
         float | None,
@@ -28,31 +28,30 @@ def items(
             metavar="SHARE",
             min=0,
             max=1,
-            help="Choose a part of the steps, e.g. 0.1, that keeps the ranking of the runs.",
+            help="Choose this share of the steps, e.g. 0.1, so that the runs keep their ranks.",
         ),
     ] = None,
     to: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the ids of the labels to recheck, or with --subset of all steps outside of "
-            "it, for evaluate --exclude FILE.",
+            help="Write the ids of labels to recheck, or with --subset of all other steps, for "
+            "`evaluate --exclude FILE`.",
         ),
     ] = None,
     data: Annotated[
         Path | None,
-        args.data_option("The data, if not where the runs say that they lie."),
+        args.data_option("The dataset, if it has moved."),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="How to print it.")] = "terminal",
-    seed: Annotated[int, typer.Option(min=0, help="Of the parts that are tried.")] = 0,
+    form: Annotated[Format, typer.Option("--format", help="Format of the tables.")] = "terminal",
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the subsets that are tried.")] = 0,
     as_json: args.Json = False,
 ) -> None:
-    """Find hard steps, labels to recheck, and a part that ranks alike.
+    """Find hard steps, doubtful labels, and subsets that keep the ranking.
 
-    Difficulty and discrimination of each step over the runs, and a list of the labels that all
-    strong runs contradict with one and the same answer: to be looked at again. With --subset, a
-    part of the data on which the runs come in the same order, and how far it is off for a run
-    unseen.
+    Prints the difficulty and discrimination of each step over the runs, and the labels that all
+    strong runs contradict with the same answer. With --subset it chooses steps on which the runs
+    keep their ranks, and estimates the error for another run.
 
     Example: omnidata items runs/* --to recheck.txt
 
@@ -63,7 +62,7 @@ def items(
     if subset is not None:
         if not 0 < subset < 1 or form == "csv":
             raise UsageError(
-                "the whole has no part of that size" if form != "csv" else "a subset has no CSV",
+                "a subset cannot have this size" if form != "csv" else "a subset has no CSV",
                 where=f"--subset {subset:g}",
                 expected="a share above 0 and below 1" if form != "csv" else "--format md or json",
             )

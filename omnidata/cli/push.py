@@ -16,36 +16,35 @@ def push(
     folder: Annotated[
         Path,
         typer.Argument(
-            metavar="FOLDER", help="A repository of `convert --embed`, or a run folder."
+            metavar="FOLDER", help="A repository from `convert --embed`, or a run folder."
         ),
     ],
-    name: Annotated[str, typer.Argument(metavar="ORG/NAME", help="The dataset on the Hub.")],
-    private: Annotated[
-        bool, typer.Option("--private", help="If it is new: only you see it.")
-    ] = False,
+    name: Annotated[
+        str, typer.Argument(metavar="ORG/NAME", help="Name of the dataset on the Hub.")
+    ],
+    private: Annotated[bool, typer.Option("--private", help="Make a new dataset private.")] = False,
     pull_request: Annotated[
-        bool, typer.Option("--pr", help="Propose it as a pull request, which you merge there.")
+        bool,
+        typer.Option("--pr", help="Open a pull request instead of pushing to the main branch."),
     ] = False,
     i_may: Annotated[
         bool,
         typer.Option(
             "--i-may",
-            help="You may hand the data on although their published licence does not say so.",
+            help="Confirm that you may redistribute data whose licence does not say so.",
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be sent, and send none of it.")
+        bool, typer.Option("--dry-run", help="List the files; send nothing.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Publish a Parquet repository, or a run without media.
 
-    Of a repository: its Parquet files, README with datasheet, manifest and LICENSE, all in one
-    commit; nothing else, no link, and no data whose licence forbids it. Of a run: its answers,
-    scores and settings, with a card that has the results in the Hub's form; anybody checks them
-    with `omnidata score hf://ORG/NAME`. Your token is sent (HF_TOKEN, or of `hf auth login`). What
-    is there already is not sent again: the same command goes on after an interruption, and does
-    nothing when all is there.
+    A repository is sent in one commit: Parquet files, README with datasheet, manifest and LICENSE.
+    Links and data whose licence forbids it are refused. A run is sent as answers, scores, settings
+    and a card with the results; others check it with `omnidata score hf://ORG/NAME`. Your Hugging
+    Face token is sent (HF_TOKEN or `hf auth login`). The same command resumes an interrupted push.
 
     Example: omnidata push omnidata-demo/parquet me/demo --private --dry-run
 
@@ -81,4 +80,4 @@ def push(
             terminal.say(f"  {path}: {size:,} bytes")
         terminal.say("nothing was sent")
     else:
-        terminal.say(done.url or "nothing to do: all of it is there")
+        terminal.say(done.url or "nothing to do: the Hub has all files")

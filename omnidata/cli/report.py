@@ -24,18 +24,19 @@ Format = Literal["terminal", "md", "latex", "csv", "json"]
 
 @reading_data
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, scored.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Scored run folders.")],
     by: Annotated[
         list[str],
         repeatable(
-            "Also a table by this, e.g. app, language or element-size (repeatable).", metavar="AXIS"
+            "Add a table by this tag, e.g. app, language or element-size (repeatable).",
+            metavar="AXIS",
         ),
     ],
     task_options: Annotated[
         list[str],
         repeatable(
-            "With --html: a file or folder that an option of the run named, e.g. voice=FOLDER "
-            "(repeatable); no other is opened.",
+            "With --html: allow a file or folder that the run's options name, e.g. voice=FOLDER "
+            "(repeatable).",
             "-T",
             metavar="KEY=VALUE",
         ),
@@ -43,42 +44,43 @@ def report(
     hub_datasets: Annotated[
         list[str],
         repeatable(
-            "The data's id on the Hub, for .eval_results beside the card (repeatable).",
+            "With --card: the dataset's id on the Hub, for .eval_results (repeatable).",
             "--hub-dataset",
             metavar="TASK=ID",
         ),
     ],
-    form: Annotated[Format, typer.Option("--format", help="Of the tables.")] = "terminal",
+    form: Annotated[Format, typer.Option("--format", help="Format of the tables.")] = "terminal",
     published: Annotated[
-        bool, typer.Option("--published", help="The papers' rows beside the runs'.")
+        bool, typer.Option("--published", help="Add the rows that the papers publish.")
     ] = False,
     errors: Annotated[
         bool,
-        typer.Option("--errors", help="Tables of why answers are wrong, in place of the others."),
+        typer.Option("--errors", help="Print tables of causes of wrong answers instead."),
     ] = False,
     figures: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Draw radars and bars there, as PNG and SVG."),
+        typer.Option(
+            metavar="DIR", help="Draw radar and bar charts into this folder, as PNG and SVG."
+        ),
     ] = None,
     card: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a model card with the results.")
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Write pages of one run: a FILE.html, or a folder."),
+        typer.Option(metavar="PATH", help="Write pages for one run: one FILE.html, or a folder."),
     ] = None,
     data: Annotated[
         Path | None,
-        args.data_option("The dataset for --html and --by element-size, where it has moved."),
+        args.data_option("The dataset for --html and --by element-size, if it has moved."),
     ] = None,
     as_json: args.Json = False,
 ) -> None:
-    """Show runs as the papers' tables: results, ablations, repeats.
+    """Show runs as tables in the style of the papers, or as pages.
 
-    Which tables there are follows from the runs: those that differ in their modalities, in the
-    form of the instruction, in their history or in their seed alone stand in a table of their own.
-    Numbers of different tasks or profiles never share a table; different data are warned of. Exit
-    code 1 means that most of a score is lost or wrong for one reason, which a warning says.
+    The runs decide the tables: runs that differ only in modalities, form of instruction, history or
+    seed get their own table. Tasks and profiles never share a table. Runs on different data give a
+    warning. Exit code 1: one fault spoils most of a score; a warning names it.
 
     Example: omnidata report runs/full runs/no-audio --published --format md
 
@@ -91,37 +93,37 @@ def report(
 
     if hub_datasets and not card:
         raise UsageError(
-            "there is no card to put results beside",
+            "--hub-dataset is for a card",
             where=f"--hub-dataset {hub_datasets[0]}",
             expected="--card FILE as well",
         )
     if html and len(runs) > 1:
         raise UsageError(
-            "pages are of one run", where=f"--html {html}", expected=f"one RUN, not {len(runs)}"
+            "pages show one run", where=f"--html {html}", expected=f"one RUN, not {len(runs)}"
         )
     if data and not html and AXIS not in by:
         raise UsageError(
-            "nothing looks at the data",
+            "no output uses the data",
             where=f"--data {data}",
             expected=f"--html PATH or --by {AXIS} as well",
         )
     if errors and AXIS in by:
         raise UsageError(
-            "causes are not told by the size of elements",
+            "there is no table of causes by size of elements",
             where=f"--errors --by {AXIS}",
             expected="one of the two",
-            remedy=f"leave --errors out, or --by {AXIS}",
+            remedy=f"drop --errors, or --by {AXIS}",
         )
     if errors and published:
         raise UsageError(
-            "nothing is published of causes",
+            "no paper publishes causes",
             where="--errors --published",
             expected="one of the two",
-            remedy="leave --published out",
+            remedy="drop --published",
         )
     if task_options and not html:
         raise UsageError(
-            "nothing looks at files of prompts",
+            "no output uses files of prompts",
             where=f"-T {task_options[0]}",
             expected="--html PATH as well",
         )
@@ -172,42 +174,48 @@ def compare(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN_A RUN_B...", help="Run folders: what was before, and what is new; or more."
+            metavar="RUN_A RUN_B...", help="Two run folders, the base first; or more, to rank them."
         ),
+    ],
+    by: Annotated[
+        list[str],
+        repeatable("Add tables by this tag, e.g. app or dimension (repeatable).", metavar="TAG"),
     ],
     data: Annotated[
         Path | None,
-        args.data_option("The data, if not where the runs say that they lie."),
+        args.data_option("The dataset, if it has moved."),
     ] = None,
     pages_a: Annotated[
         Path | None,
         typer.Option(
-            metavar="HTML", exists=True, help="RUN_A's HTML report, which flips are linked to."
+            metavar="HTML", exists=True, help="RUN_A's HTML report; changed steps link to it."
         ),
     ] = None,
     pages_b: Annotated[
-        Path | None, typer.Option(metavar="HTML", exists=True, help="RUN_B's.")
+        Path | None, typer.Option(metavar="HTML", exists=True, help="RUN_B's HTML report.")
     ] = None,
-    form: Annotated[CompareFormat, typer.Option("--format", help="How to print it.")] = "terminal",
-    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
+    form: Annotated[
+        CompareFormat, typer.Option("--format", help="Format of the tables.")
+    ] = "terminal",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     as_json: args.Json = False,
 ) -> None:
-    """Compare two runs: which differences are more than chance?
+    """Compare two runs, or rank several, with intervals and tests.
 
-    Every metric is compared overall and by slice, with an interval from a bootstrap over episodes
-    and a p, raw and corrected for many slices; McNemar's test counts the steps that only one run
-    has right, which are listed. A table says which causes of wrong answers one run has more of.
-    Three runs or more are ranked, with intervals of their ranks that hold for all together. Answers
-    of elsewhere are compared once `omnidata score --out` has scored them. Runs of other data or by
-    other rules are refused.
+    Two runs: prints each metric on all steps with a paired bootstrap interval and a p-value, the
+    causes of wrong answers, and the steps that only one run has right. --by adds tables by a tag.
+    Three or more runs: prints their ranks with simultaneous intervals. The runs need the same data
+    and the same rule profile. Score answers from elsewhere first with `omnidata score --out`.
 
     Example: omnidata compare runs/center runs/random
+
+    Example: omnidata compare runs/center runs/random --by dimension
     """
     from omnidata.analysis import comparison_tables as shown
     from omnidata.analysis.comparison import compare as run
 
     if len(runs) != 2:
-        _rank(runs, data, pages_a or pages_b, form, seed, as_json=as_json)
+        _rank(runs, data, pages_a or pages_b, by, form, seed, as_json=as_json)
         return
     reports = shown.Reports(pages_a, pages_b)
     with terminal.counter("resampling"):
@@ -215,9 +223,9 @@ def compare(
     if as_json or form == "json":
         terminal.print_json(found.as_dict())
     elif form == "terminal":
-        _print(found, reports)
+        _print(found, reports, by)
     else:
-        text = shown.as_csv(found) if form == "csv" else shown.markdown(found, reports)
+        text = shown.as_csv(found) if form == "csv" else shown.markdown(found, reports, by)
         terminal.say(text.removesuffix("\n"))
 
 
@@ -225,6 +233,7 @@ def _rank(
     runs: Sequence[Path],
     data: Path | None,
     pages: Path | None,
+    by: Sequence[str],
     form: CompareFormat,
     seed: int,
     *,
@@ -236,9 +245,13 @@ def _rank(
 
     if len(runs) < 2 or pages:
         raise UsageError(
-            "one run has nothing to be compared with" if len(runs) < 2 else "pages are of a pair",
+            "one run cannot be compared" if len(runs) < 2 else "pages are for two runs",
             where=f"--pages-a, --pages-b {pages}" if pages else str(runs[0]),
             expected="two runs" + ("" if pages else ", or more"),
+        )
+    if by:
+        raise UsageError(
+            "--by is for two runs", where=f"--by {by[0]}", expected="two runs", remedy="drop --by"
         )
     with terminal.counter("resampling"):
         found = ranking.rank(runs, data=data, seed=seed)
@@ -258,15 +271,28 @@ def _rank(
     terminal.note(ranking.method(found))
 
 
-def _print(found: Comparison, reports: Reports) -> None:
+_WIDE = 120
+"""Columns of a terminal in which tables have all of theirs."""
+
+
+def _print(found: Comparison, reports: Reports, by: Sequence[str]) -> None:
     from omnidata.analysis import comparison_tables as shown
 
+    width = terminal.columns_of_stdout()
+    made = shown.blocks(found, by, wide=width is None or width >= _WIDE)
     for line in shown.facts(found):
         terminal.note(line)
-    for table in shown.tables(found):
-        terminal.print_table(table.title, table.header, table.rows)
+    for block in made:
+        if block.table:
+            terminal.print_table(block.table.title, block.table.header, block.table.rows)
+        if block.note:
+            terminal.note(block.note)
+    if line := shown.flips_line(found):
+        terminal.say(line)
     for direction in shown.DIRECTIONS if found.flipping else ():
         terminal.say(f"{direction}: {shown.count(found, direction)}")
         for name, links in shown.flips(found, direction, reports):
             terminal.say("  ".join(["", name, *links]))
-    terminal.note(shown.method(found))
+    few = shown.few(block.table for block in made if block.table)
+    for line in filter(None, (few, shown.method(found, by), shown.next_steps(found, by))):
+        terminal.note(line)

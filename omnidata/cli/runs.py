@@ -1,8 +1,8 @@
-"""What the verbs say of a run: its table, what it lacks, and how to go on."""
+"""Printing of runs: tables, missing answers, and how to resume."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from omnidata.metrics.paired import Unit
     from omnidata.run.evaluate import Count
     from omnidata.run.suite import Outcome
-    from omnidata.types import Profile, Task
+    from omnidata.types import LoadedDataset, Profile, Step, Task
 
 
 _ANSWERED = ("ok", "unparsed")
@@ -84,8 +84,17 @@ def episode_metrics(profile: Profile) -> list[str]:
     return [name for name in profile.columns if metrics.get(name, "").startswith(("SR", "GP"))]
 
 
-def print_results(results: Mapping[str, Any], task: Task, as_json: bool) -> None:
-    """The results, as a table or as JSON."""
+def print_results(
+    results: Mapping[str, Any], task: Task, as_json: bool, steps: Sequence[Step] = ()
+) -> None:
+    """Print results as a table or as JSON.
+
+    Args:
+        results: the content of `results.json`.
+        task: the benchmark.
+        as_json: as JSON.
+        steps: the steps of the run, to say what the intervals are over; empty if not known.
+    """
     if as_json:
         terminal.print_headline(results, to=terminal.note)
         if lacks := headline(results):
@@ -95,6 +104,20 @@ def print_results(results: Mapping[str, Any], task: Task, as_json: bool) -> None
         profile = task.profiles[results["profile"]]
         named = legend_of(profile), episode_metrics(profile)
         terminal.print_results(results, profile.columns, *named, lacks=headline(results))
+        if line := _resampled(results, steps):
+            terminal.note(line)
+
+
+def _resampled(results: Mapping[str, Any], steps: Sequence[Step]) -> str:
+    """Say what the bootstrap resamples, if that is not the episodes of the table."""
+    episodes = {step.episode for step in steps}
+    groups = {step.group for step in steps}
+    if len(groups) >= len(episodes) or len(episodes) != results["counts"].get("episodes"):
+        return ""
+    return (
+        f"95 % intervals: {counted(len(episodes), 'episode')} form {counted(len(groups), 'group')} "
+        "of related episodes; the bootstrap resamples groups"
+    )
 
 
 _MEANT: Mapping[str, str] = {
@@ -200,7 +223,7 @@ def print_samples(table: Mapping[str, Any], task: Task) -> None:
     units = task.profiles[table["profile"]].columns
     chosen = [(name, table[name]) for name in ("majority", "best") if name in table]
     terminal.print_table(
-        "one answer chosen of each step's (%)",
+        "one answer chosen per step (%)",
         ("", *units, "steps", "run"),
         [
             [name, *terminal.cells(each["overall"], units), str(each["steps"]), each["run"]]
@@ -209,7 +232,7 @@ def print_samples(table: Mapping[str, Any], task: Task) -> None:
     )
     agreed = table["agreement"]["agreement"]
     told = "-" if agreed is None else f"{agreed:.1%}"
-    terminal.say(f"agreement: {told} of the pairs of answers to a step are one action")
+    terminal.say(f"agreement: {told} of the pairs of answers to a step are the same action")
     sure = table["calibration"]
     if sure["rows"]:
         terminal.say(
@@ -222,13 +245,13 @@ def print_samples(table: Mapping[str, Any], task: Task) -> None:
     if "cost" in usage:
         told = f"cost of all samples: {terminal.money(usage['cost'])} {usage['currency']}"
         if unknown := usage.get("unmetered"):
-            told += f", without {counted(unknown, 'answer')} whose tokens nobody told"
+            told += f", without {counted(unknown, 'answer')} of unknown tokens"
         terminal.say(told)
     if failed := {name: n for name, n in table["deliveries"].items() if name != "ok"}:
         told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in failed.items())
-        terminal.note(f"answers that did not come count as wrong in pass@k: {told}")
+        terminal.note(f"missing answers count as wrong in pass@k: {told}")
     if table["samples"] < table["asked_for"]:
-        terminal.note(f"{table['samples']} of {table['asked_for']} samples are there")
+        terminal.note(f"{table['samples']} of {table['asked_for']} samples are complete")
 
 
 def _ends(row: Mapping[str, Any], units: Mapping[str, Unit]) -> list[str]:
@@ -256,13 +279,26 @@ def note_cost(run: Path) -> None:
         unknown = used.get("unmetered")
         told = f"cost: {terminal.money(used['cost'])} {used.get('currency', '')}"
         if unknown:
-            told += f", without {counted(unknown, 'answer')} whose tokens nobody told"
+            told += f", without {counted(unknown, 'answer')} of unknown tokens"
         terminal.note(told)
 
 
-def print_run(results: Mapping[str, Any], task: Task, out: Path, as_json: bool) -> None:
-    """The results of a run, where they lie, and how to go on if it stopped."""
-    print_results(results, task, as_json)
+def print_run(
+    results: Mapping[str, Any],
+    task: Task,
+    out: Path,
+    as_json: bool,
+    source: LoadedDataset | None = None,
+) -> None:
+    """Print the results of a run, its folder, and how to resume it if it stopped."""
+    from omnidata.run.run_files import read_info, recorded_steps
+
+    print_results(
+        results,
+        task,
+        as_json,
+        recorded_steps(read_info(out), source, out) if source and not as_json else (),
+    )
     terminal.note(f"run folder: {out}")
     note_cost(out)
     if failed := lacking(results)[0]:
@@ -271,7 +307,7 @@ def print_run(results: Mapping[str, Any], task: Task, out: Path, as_json: bool) 
         again = "the same command asks again"
         if final:
             again += f" about {failed - final} of them" if final < failed else " about none of them"
-            again += ": a refusal, or an answer that was cut off, is final"
+            again += ": refused and truncated answers are final"
         terminal.note(f"{counted(failed, 'step')} got no full answer and {wrong}; {again}")
     if stopped := results.get("stopped"):
         terminal.note(f"the run stopped: {stopped}")
@@ -286,29 +322,34 @@ def print_preview(seen: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         terminal.print_json(seen)
         return
-    terminal.say(f"what {seen['model']} would get for {seen['sample_id']}:")
+    terminal.say(f"first conversation, for {seen['model']} and {seen['sample_id']}:")
     for message in seen["conversation"]:
         terminal.say(f"--- {message['role']}")
         for part in message["parts"]:
             terminal.say(part["text"] if "text" in part else _medium(part))
     terminal.say("--- estimate")
-    terminal.say(f"steps: {seen['steps']}, of which {seen['answered']} have an answer")
+    terminal.say(f"steps: {seen['steps']}, {seen['answered']} already answered")
+    if seen["model"].startswith("baseline:"):
+        terminal.say("to send: nothing, a baseline answers on this machine without a model")
+    else:
+        _print_estimate(seen)
+    for problem in seen["unreadable"]:
+        terminal.note(f"cannot be sent: {problem}")
+    terminal.note("dry run: nothing was sent or written")
+
+
+def _print_estimate(seen: Mapping[str, Any]) -> None:
     terminal.say(f"requests: {seen['requests']}")
     terminal.say(
-        f"to send: {seen['bytes']:,} bytes (as {counted(seen['prepared'], 'step')}, on average)"
+        f"to send: {seen['bytes']:,} bytes (average of {counted(seen['prepared'], 'step')})"
     )
     tokens = seen["tokens"]
     terminal.say(
         f"tokens: {tokens['input']:,} of input, {tokens['output']:,} of output ({tokens['how']})"
     )
     if cost := seen.get("cost"):
-        price = f"with prices of {cost['prices_of']}"
-        terminal.say(
-            f"cost: {terminal.money(cost['amount'])} {cost['currency']} ({price}, for these tokens)"
-        )
-    for problem in seen["unreadable"]:
-        terminal.note(f"cannot be sent: {problem}")
-    terminal.note("dry run: nothing was sent or written")
+        price = f"prices of {cost['prices_of']}, for these tokens"
+        terminal.say(f"cost: {terminal.money(cost['amount'])} {cost['currency']} ({price})")
 
 
 def _medium(part: Mapping[str, Any]) -> str:

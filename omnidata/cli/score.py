@@ -36,7 +36,7 @@ def score(
     task: Annotated[
         str,
         typer.Argument(
-            metavar="TASK", help="The benchmark, e.g. omnigui; or somebody's run, hf://ORG/RUN."
+            metavar="TASK", help="The benchmark, e.g. omnigui; or a published run, hf://ORG/RUN."
         ),
     ],
     task_options: args.TaskOptions,
@@ -44,38 +44,35 @@ def score(
     data: Annotated[
         Path | None,
         args.data_argument(
-            "The dataset's folder or file, hf://ORG/NAME, or auto; of hf://ORG/RUN that which it "
-            "names, unless given."
+            "The dataset: a folder or file, hf://ORG/NAME, or auto. Default with hf://ORG/RUN: "
+            "the dataset that the run names."
         ),
     ] = None,
     predictions: Annotated[
         Path | None,
         typer.Argument(
             metavar="PREDICTIONS",
-            help='Lines of {"sample_id", "output"}, a run folder, a log (--from), or DATA again '
-            "where its rows have the answers; or what an environment recorded, unless the data "
-            "hold it themselves.",
+            help='Answers: JSON lines of {"sample_id", "output"}, a run folder, a log (--from), '
+            "DATA again if its rows hold answers, or records of an environment.",
         ),
     ] = None,
     actions: Annotated[
         Path | None,
         typer.Option(
             metavar="LOG",
-            help="In place of PREDICTIONS the log of an agent's actions, for the benchmark's own "
-            "evaluator to go through.",
+            help="Log of an agent's actions for the benchmark's own evaluator, in place of "
+            "PREDICTIONS.",
         ),
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option(
-            help="The scoring rules; the task's default follows its paper; all: each of them."
-        ),
+        typer.Option(help="Rules for scoring, or all. Default: those of the task's paper."),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Write scores.jsonl and results.json into this folder; of several agents or "
-            "profiles, into a folder for each below it."
+            help="Write scores.jsonl and results.json into this folder; several agents or profiles "
+            "get subfolders."
         ),
     ] = None,
     harness: Annotated[
@@ -83,25 +80,24 @@ def score(
         typer.Option(
             "--from",
             metavar="HARNESS",
-            help="Who wrote PREDICTIONS: lmms-eval, clawgui-eval, inspect, vlmevalkit or gui-r1, "
-            "whose rows are found by what is said of them; or with --rows a trainer: "
-            "llamafactory, swift, verl or trl.",
+            help="The program that wrote PREDICTIONS: lmms-eval, clawgui-eval, inspect, vlmevalkit "
+            "or gui-r1; with --rows a trainer: llamafactory, swift, verl or trl.",
         ),
     ] = None,
     rows: Annotated[
         Path | None,
         typer.Option(
             metavar="EXPORT",
-            help="With a trainer's predictions: the rows that it predicted on, or the folder that "
-            "`omnidata export` wrote.",
+            help="With a trainer's predictions: the rows that it predicted on, or the folder from "
+            "`omnidata export`.",
         ),
     ] = None,
     dialect: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The answers are in the words of a family of models: short for -T dialect=NAME. "
-            "PROFILE+strict reads them as its released parser does.",
+            help="Read the answers in the action format of a model family; short for -T "
+            "dialect=NAME. --profile PROFILE+strict reads them as its released parser does.",
         ),
     ] = None,
     exclude: args.Exclude = None,
@@ -110,7 +106,7 @@ def score(
         bool,
         typer.Option(
             SKIP_BAD,
-            help="Leave out lines that cannot be scored: their steps count as missing.",
+            help="Skip lines that cannot be scored; their steps count as missing.",
         ),
     ] = False,
     strict: args.Strict = False,
@@ -119,28 +115,24 @@ def score(
         int | None,
         typer.Option(
             min=1,
-            help="Processes that judge; if left, this one alone, and from 200,000 steps on one per "
-            "core; with ray as many as have room.",
+            help="Number of processes. Default: 1, from 200,000 steps on one per core, with ray "
+            "all that fit.",
         ),
     ] = None,
     *,
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
-    """Score answers that exist: of a run, a file, a log or a trainer.
+    """Score existing answers from a run, a file, a log or a trainer.
 
-    Steps without an answer are `missing`, which counts as wrong and makes the exit code 1; where no
-    step has an answer there is no score. A run folder is scored on the steps that it asked about,
-    a trainer's predictions on the rows of the export; --where, --exclude and --limit choose among
-    these. What an environment recorded, as the subtasks that an agent completed or whether it
-    succeeded, is scored without any text; the page of each benchmark says its form. Where that is
-    of several agents, each has a table of its own, and --json is an object of agents' results.
-    --profile all scores by every profile of the task, side by side, each with whose rules it has
-    and what they leave out; without any text by every profile that needs none. --out then gets a
-    folder for each.
+    Steps without an answer count as wrong (`missing`), and the exit code is 1. A run folder is
+    scored on the steps that it asked about, a trainer's predictions on the rows of the export;
+    --where, --exclude and --limit choose among them. --profile all compares all rule profiles of
+    the task. Records of an environment (completed subtasks, success) are scored without text; the
+    page of the benchmark describes their form. Several agents get one table each.
 
-    `omnidata score hf://ORG/RUN` scores the answers of a run that somebody has pushed, and exits
-    with 1 where the results that were published with them are others.
+    `omnidata score hf://ORG/RUN` checks a published run: it scores the answers again, and exits
+    with 1 if the published results differ.
 
     Example: omnidata score omnigui omnidata-demo/data runs/center --profile omnigui-release
 
@@ -178,7 +170,7 @@ def score(
         predictions = copy_of(address, (INFO, ANSWERS, SCORES, RESULTS), terminal.note)
     if data is None:
         raise UsageError(
-            "there is no data",
+            "no data is named",
             expected=f"omnidata score {task} DATA, or omnidata score hf://ORG/RUN",
         )
     choice = [
@@ -200,7 +192,7 @@ def score(
     if actions is not None:
         if predictions is not None or scorer is None:
             raise UsageError(
-                "there are predictions beside the log"
+                "PREDICTIONS and --actions exclude each other"
                 if scorer
                 else f"{task} has no evaluator of actions",
                 where=f"--actions {actions}",
@@ -225,9 +217,9 @@ def score(
     answers = find_answers(task, data, predictions, given, harness=harness, rows=rows)
     if skip_bad and not answers.flag:
         raise UsageError(
-            "a broken line of a run folder is damage",
+            "a broken line in a run folder means that the folder is damaged",
             where=SKIP_BAD,
-            expected=f"{SKIP_BAD} with a file of answers",
+            expected=f"{SKIP_BAD} only with a file of answers",
             remedy=f"name the file: {answers.lines}",
         )
     benchmark = recorded_task(answers.settings, task, given)
@@ -286,14 +278,14 @@ def score(
         options = {**answers.settings.get("options", {}), **given}
         runs.print_profiles(found, benchmark, as_json, options)
     else:
-        runs.print_results(found[rules[0].name], benchmark, as_json)
+        runs.print_results(found[rules[0].name], benchmark, as_json, steps)
     first = found[rules[0].name]
     unread = first["outcomes"].get("unparsed") and not first["outcomes"].get("ok")
     known = any(reason["kind"] == "dialect" for reason in first.get("headline", ()))
     if unread and not known and not benchmark.options.get("dialect"):
         terminal.note(
-            "no answer could be read; if the model answered in words of its own, name them: "
-            "--dialect NAME (omnidata info dialects lists them)"
+            "no answer could be read. If the model answers in its own action format, name it with "
+            "--dialect NAME (`omnidata info dialects` lists them)"
         )
     if published and differing is not None:
         _tell_compared(published, found[published.profile], differing)
@@ -332,12 +324,12 @@ def _pushed(named: str, data: Path | None, profile: str | None) -> tuple[str, Pa
         raise RunError(
             "the run has no run.json",
             where=named,
-            expected="a run as `omnidata push` publishes it",
-            remedy="tell its publisher",
+            expected="a run published with `omnidata push`",
+            remedy="ask its publisher to push it again",
         )
     known = {*get_task(info["task"]).allowed, *OPTIONS}
     if unknown := sorted(info.get("options", {}).keys() - known):
-        terminal.note(f"nobody here knows these options of the run: {', '.join(unknown)}"[:500])
+        terminal.note(f"unknown options of the run, not checked: {', '.join(unknown)}"[:500])
     said = str(info.get("data") or "")
     # What somebody has written is no reason to open a file here: only the Hub may be named.
     place = said if parse_address(said) else AUTO
@@ -393,7 +385,7 @@ def _unlike(place: str, said: Any, found: Any) -> list[str]:
         return [line for number, pair in pairs for line in _unlike(f"{place}.{number}", *pair)]
     if _same(said, found):
         return []
-    return [f"{place:.200}: {_brief(said)} is said, {_brief(found)} is found"]
+    return [f"{place:.200}: published {_brief(said)}, computed {_brief(found)}"]
 
 
 def _brief(value: object) -> str:
@@ -430,14 +422,14 @@ def _tell_compared(said: Run, found: Mapping[str, Any], differing: Sequence[str]
     besides = ["the README", *sorted(said.results.keys() - (found.keys() - _NOT_SCORED))]
     terminal.note(f"not compared: {', '.join(besides)}"[:500])
     if differing:
-        terminal.note("the published results are not those of the published answers")
+        terminal.note("the published results do not follow from the published answers")
         raise typer.Exit(1)
-    terminal.note("the published results are those of the published answers")
+    terminal.note("the published results follow from the published answers")
 
 
 def _tell_uncompared(said: Run) -> None:
     terminal.note(
-        "nothing was compared: the published results are of all steps of the run, by the profile "
+        "not compared: the published results are for all steps of the run and the profile "
         f"{said.profile}"
     )
 
@@ -458,7 +450,7 @@ def _checked(
             seen.look(steps[number], answer.delivery, answer.receipt)
         yield answer
     if changed := seen.check(allowed=allowed, where=str(where)):
-        terminal.note(f"{changed} media have changed since the model was shown them")
+        terminal.note(f"{changed} media have changed since the model was asked")
 
 
 def _check_answers(
@@ -467,24 +459,24 @@ def _check_answers(
     """Whether there are answers where they are needed, and none where they mean nothing."""
     if profile is not None and profile not in scorer.profiles:
         raise UsageError(
-            f"there are no predictions for the profile {profile}",
+            f"the profile {profile} needs predictions",
             expected=f"omnidata score {task} DATA PREDICTIONS",
-            remedy=f"without any, name another profile: {', '.join(scorer.profiles)}",
+            remedy=f"name predictions, or a profile without: {', '.join(scorer.profiles)}",
         )
     if predictions is None and scorer.needs_answers:
         raise _lacking(task)
     if predictions is not None and not scorer.needs_answers:
         raise UsageError(
-            f"{profile} needs no predictions: the data hold what was scored",
+            f"{profile} takes no predictions: the data hold the records to score",
             where=str(predictions),
             expected=f"omnidata score {task} DATA",
-            remedy="leave the file out, or name a profile for a model's texts",
+            remedy="drop the file, or name a profile for a model's answers",
         )
 
 
 def _lacking(task: str) -> UsageError:
     return UsageError(
-        "there are no predictions", expected=f"omnidata score {task} DATA PREDICTIONS"
+        "no predictions are named", expected=f"omnidata score {task} DATA PREDICTIONS"
     )
 
 
@@ -496,10 +488,10 @@ def _refuse_options(given: Sequence[str]) -> None:
     """
     if given:
         raise UsageError(
-            "nothing here was said by a model",
+            "this option is for answers of a model, and records of an environment are scored",
             where=given[0],
-            expected="no task options, no choice of steps, no log, and no processes that judge",
-            remedy="leave it out, or give the model's texts",
+            expected="no task options, no choice of steps, no log, no --workers, no --engine",
+            remedy="drop it, or name a file of the model's answers",
         )
 
 
@@ -521,7 +513,7 @@ def _score_recorded(
     names = [*scorer.profiles] if every else [profile or next(iter(scorer.profiles))]
     if names[0] not in scorer.profiles:
         raise UsageError(
-            f"no log is scored by {names[0]}",
+            f"{names[0]} does not score records",
             where=f"--profile {names[0]}",
             expected=f"one of {', '.join(scorer.profiles)}",
         )
@@ -543,8 +535,8 @@ def _score_recorded(
             raise UnansweredError(
                 "no task of the data has an answer",
                 where=str(given),
-                expected="an answer to one task at least: without any there is no score",
-                remedy="name the file that the answers are in",
+                expected="an answer to at least one task",
+                remedy="name the file that holds the answers",
             )
         found[name] = scored
         doubts += [finding for finding in own if finding not in doubts]

@@ -26,8 +26,8 @@ def segment(
         list[Path],
         typer.Argument(
             metavar="RECORDING EVENTS OUT",
-            help="The screen recording, e.g. an MP4; its action log: JSON lines, or the folder "
-            "of a recorder that a task reads; the dataset's folder, new. With --list OUT alone.",
+            help="The screen recording, e.g. an MP4; its action log (JSON lines, or the folder "
+            "of a supported recorder); a new folder for the dataset. With --list only OUT.",
         ),
     ],
     recordings: Annotated[
@@ -35,22 +35,24 @@ def segment(
         typer.Option(
             "--list",
             metavar="FILE",
-            help='Cut many: JSON lines of {"recording": FILE, "events": FILE} and these options by '
-            "their names, e.g. instruction_en.",
+            help='Cut many recordings: JSON lines of {"recording": FILE, "events": FILE} and these '
+            "options by name, e.g. instruction_en.",
         ),
     ] = None,
     offset: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Add this to every time of the log.")
+        float, typer.Option(metavar="SECONDS", help="Add this to every time in the log.")
     ] = 0.0,
     lead: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", help="Take the screenshot so long before the action (0.5)."
+            metavar="SECONDS", help="Take the screenshot this long before the action. Default: 0.5."
         ),
     ] = None,
     max_clip: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Of a longer wait keep this much of its end (10)."),
+        typer.Option(
+            metavar="SECONDS", help="Cut longer clips to their last seconds. Default: 10."
+        ),
     ] = None,
     trim: Annotated[
         str | None,
@@ -60,43 +62,45 @@ def segment(
         str | None,
         typer.Option(
             metavar="SECONDS|last-action",
-            help="The screen stood still until then: hold the last frame. For recorders that write "
-            "a frame only when the screen changes.",
+            help="Hold the last frame until then, for recorders that write a frame only when the "
+            "screen changes.",
         ),
     ] = None,
-    app: Annotated[
-        str | None, typer.Option(help="The app; like all names it beats the log.")
-    ] = None,
+    app: Annotated[str | None, typer.Option(help="Name of the app; overrides the log.")] = None,
     episode: Annotated[
-        str | None, typer.Option(metavar="ID", help="The episode; else the recording's name.")
+        str | None,
+        typer.Option(metavar="ID", help="Name of the episode. Default: the recording's name."),
     ] = None,
-    instruction_en: Annotated[str | None, typer.Option(help="The task in English.")] = None,
-    instruction_zh: Annotated[str | None, typer.Option(help="The task in Chinese.")] = None,
+    instruction_en: Annotated[str | None, typer.Option(help="The instruction in English.")] = None,
+    instruction_zh: Annotated[str | None, typer.Option(help="The instruction in Chinese.")] = None,
     dimension: Annotated[
-        Dimension | None, typer.Option(help="The cognitive dimension; else localization.")
+        Dimension | None,
+        typer.Option(
+            metavar="NAME",
+            help="The cognitive dimension: localization (the default), semantic_understanding, "
+            "cross_modal_discrimination, temporal_reasoning or instant_response.",
+        ),
     ] = None,
     dependency: Annotated[
         Dependency | None, typer.Option(help="How much the task depends on video and audio.")
     ] = None,
     language: Annotated[
-        Language | None, typer.Option(help="Of the app; else that of the only instruction.")
+        Language | None,
+        typer.Option(help="Language of the app. Default: that of the only instruction."),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="With --list: processes; one per core, with ray as many as have room."
-        ),
+        typer.Option(min=1, help="With --list: number of processes. Default: one per core."),
     ] = None,
     *,
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
-    """Cut a screen recording by its action log into an episode of steps.
+    """Cut a screen recording and its action log into an episode of steps.
 
-    Each action gets the screenshot just before it, and the clip and the audio from the end of the
-    last action to its own start, in OmniGUI's layout; docs/segment.md describes the log. Exit code
-    1 means that some of the actions, or of the recordings of a list, are left out; the findings say
-    which. The same command goes on with an interrupted list.
+    Each action gets the screenshot just before it, and the clip and audio since the previous
+    action, in OmniGUI's layout. docs/segment.md describes the log. The same command resumes an
+    interrupted list. Exit code 1: some actions or recordings are left out; the findings list them.
 
     Example: omnidata segment recording.mp4 actions.jsonl data --app TED --instruction-en "Like it."
     """
@@ -148,13 +152,13 @@ def _check(
     wanted = 3 if recordings is None else 1
     if len(places) != wanted:
         raise UsageError(
-            f"{counted(len(places), 'place')} where {wanted} should be",
+            f"{counted(len(places), 'argument')} in place of {wanted}",
             where=" ".join(map(str, places)),
             expected="RECORDING EVENTS OUT, or --list FILE OUT",
         )
     if recordings is not None and episode is not None:
         raise UsageError(
-            "one name for many episodes",
+            "one name cannot serve many episodes",
             where=f"--episode {episode}",
             expected='names in the list: {"recording": FILE, "events": FILE, "episode": ID}',
         )
@@ -162,7 +166,7 @@ def _check(
         raise UsageError(
             "one recording is cut by one process",
             where=f"--workers {workers}" if workers else "--engine ray",
-            expected="--list FILE with it",
+            expected="--list FILE as well",
         )
 
 

@@ -1,4 +1,4 @@
-"""`omnidata synth`: made-up data, for training."""
+"""`omnidata synth`: generated training data."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 
 from omnidata.cli import synth_label, synth_rows, terminal
 from omnidata.cli.arguments import Asking, Json, Workers, asks, on_engine, repeatable
+from omnidata.cli.help import Verb
 from omnidata.errors import Finding, UsageError, counted
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _LEVELS = ("easy", "medium", "hard")
 
 app = typer.Typer(
     cls=synth_rows.Verbs,
-    help="Make up data, for training.",
+    help="Generate training data.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -32,83 +33,89 @@ app = typer.Typer(
 
 @app.callback()
 def _root() -> None:
-    """Make up data, for training."""
+    """Generate training data."""
 
 
-@app.command("episodes")
+@app.command("episodes", cls=Verb)
 @on_engine
 def episodes(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The dataset's folder, new.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the dataset.")],
     cue: Annotated[
         list[str],
         repeatable(
-            "Use this cue, e.g. pitch (repeatable; if left, all that the clips and sounds are long "
-            "enough for, speech where it is installed). docs/synth.md lists them.",
+            "Use this cue, e.g. pitch (repeatable; docs/synth.md lists them). Default: all that "
+            "fit into the clips, and speech if espeak-ng is installed.",
             metavar="NAME",
         ),
     ],
     answers: Annotated[
         list[str],
         repeatable(
-            "Ask for this: tap, swipe, touch, input, leave (repeatable; all if left).",
+            "Ask for this answer: tap, swipe, touch, input, leave (repeatable). Default: all.",
             metavar="KIND",
         ),
     ],
     count: Annotated[
-        int, typer.Option("--episodes", metavar="N", min=1, help="Four make a group of twins.")
+        int,
+        typer.Option(
+            "--episodes", metavar="N", min=1, help="Number of episodes; four form a group of twins."
+        ),
     ] = 1000,
     first: Annotated[
         int,
-        typer.Option(metavar="K", help="Begin with episode K, e.g. for held-out ones."),
+        typer.Option(metavar="K", help="Number of the first episode, e.g. for held-out ones."),
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Of everything that chance decides.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
     audio_share: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="Of the steps: the answer is only heard (0.4)."),
+        typer.Option(metavar="SHARE", help="Share of steps decided by audio alone. Default: 0.4."),
     ] = None,
     video_share: Annotated[
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="Of the steps: the answer is only in the clip (0.3). Of the rest it is in the "
-            "screenshot.",
+            help="Share of steps decided by the clip alone. Default: 0.3. The screenshot decides "
+            "the rest.",
         ),
     ] = None,
     only: Annotated[
         Literal["audio", "video", "screen"] | None,
-        typer.Option(help="All steps in one medium, in place of the shares."),
+        typer.Option(help="Decide all steps by this medium."),
     ] = None,
     size: Annotated[
-        str, typer.Option(metavar="WxH", help="Of the screenshots, in pixels.")
+        str, typer.Option(metavar="WxH", help="Size of the screenshots in pixels.")
     ] = "720x1600",
     clip_size: Annotated[
         str | None,
         typer.Option(
             metavar="WxH",
-            help="Of the clips; if left, half the screenshots', or the same below 64 pixels.",
+            help="Size of the clips. Default: half the screenshots' size, or all of it below 64 "
+            "pixels.",
         ),
     ] = None,
     fps: Annotated[int, typer.Option(help="Frames per second of the clips.")] = 15,
-    seconds: Annotated[float, typer.Option(help="Length of the clips and sounds.")] = 2.0,
-    max_steps: Annotated[int, typer.Option(help="An episode has 1 to so many.")] = 3,
-    apps: Annotated[int, typer.Option(help="How many apps, each with its own look.")] = 24,
+    seconds: Annotated[float, typer.Option(help="Length of clips and sounds.")] = 2.0,
+    max_steps: Annotated[int, typer.Option(help="Most steps of an episode.")] = 3,
+    apps: Annotated[int, typer.Option(help="Number of apps, each with its own look.")] = 24,
     in_order: Annotated[
         bool,
-        typer.Option("--in-order", help="The first code always means the first answer, and so on."),
+        typer.Option(
+            "--in-order", help="Let the first code always mean the first answer, and so on."
+        ),
     ] = False,
     distractors: Annotated[
         float,
-        typer.Option(metavar="SHARE", help="Of the steps, with what does not matter, per medium."),
+        typer.Option(metavar="SHARE", help="Share of steps with irrelevant content, per medium."),
     ] = 0.5,
     workers: Workers = None,
     *,
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
-    """Make episodes of made-up apps, each step decided by one medium alone.
+    """Generate episodes in which one medium alone decides each step.
 
-    The same seed makes the same episodes with any number of workers; an interrupted call goes on
-    when it is made again. The dataset has OmniGUI's layout, with real PNG, H.264 and WAV.
+    Writes episodes of synthetic apps in OmniGUI's layout (PNG, H.264, WAV). A seed makes the same
+    episodes with any number of workers. The same command resumes an interrupted call.
 
     Example: omnidata synth episodes train --episodes 1000 --size 112x168 --fps 8 --seconds 1
     """
@@ -157,7 +164,9 @@ def _shares(only: str | None, audio: float | None, video: float | None) -> dict[
     if only is not None:
         if audio is not None or video is not None:
             raise UsageError(
-                "shares beside --only", where=f"--only {only}", expected="one or the other"
+                "--only excludes shares",
+                where=f"--only {only}",
+                expected="--only or shares, not both",
             )
         return {"audio_share": float(only == "audio"), "video_share": float(only == "video")}
     given = {"audio_share": audio, "video_share": video}
@@ -200,20 +209,24 @@ def _print_episodes(report: Mapping[str, Any]) -> None:
         rows,
     )
     each = ", ".join(f"{name} {size / total:,.0f}" for name, size in made["bytes"].items())
-    terminal.say(f"bytes a step: {each}")
+    terminal.say(f"bytes per step: {each}")
     if sizes["incomplete_groups"]:
-        terminal.note("the last group of twins lacks some; a multiple of 4 episodes completes it")
+        terminal.note(
+            "the last group of twins is incomplete; choose a multiple of 4 for --episodes"
+        )
 
 
 # Tasks composed of subtasks.
 
 
 def pool(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The pool's folder, new.")],
-    seed: Annotated[int, typer.Option(help="Of names, colours and bindings.")] = 0,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the pool.")],
+    seed: Annotated[int, typer.Option(help="Seed of names, colours and bindings.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Make a sample pool: subtasks of made-up desktop apps, with drawn screens and actions.
+    """Generate a sample pool of subtasks for `synth compose`.
+
+    The subtasks are those of synthetic desktop apps, with drawn screens and actions.
 
     Example: omnidata synth pool pool
     """
@@ -235,47 +248,53 @@ def pool(
 @asks
 @on_engine
 def compose(
-    pool: Annotated[Path, typer.Argument(metavar="POOL", help="Subtasks and trajectories.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The tasks' folder, new.")],
+    pool: Annotated[
+        Path, typer.Argument(metavar="POOL", help="Folder of subtasks and trajectories.")
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the tasks.")],
     level: Annotated[
         list[str],
         repeatable(
-            "E.g. dependency=hard (repeatable): dependency, instruction, knowledge, hierarchy, "
-            "branch; easy, medium, hard.",
+            "Complexity, e.g. dependency=hard (repeatable). Dimensions: dependency, instruction, "
+            "knowledge, hierarchy, branch. Levels: easy, medium, hard.",
             metavar="DIMENSION=LEVEL",
         ),
     ],
     intent: Annotated[
         list[str],
-        repeatable("Only intents with this text (repeatable).", metavar="TEXT"),
+        repeatable("Use only intents with this text (repeatable).", metavar="TEXT"),
     ],
     initial: Annotated[
         list[str],
         repeatable(
-            "Resources of this kind exist initially, and no others (repeatable; all that end with "
-            "_path if left).",
+            "Let only resources of this kind exist at the start (repeatable). Default: kinds that "
+            "end with _path.",
             metavar="KIND",
         ),
     ],
-    tasks: Annotated[int, typer.Option(metavar="N", min=1, help="Distinct tasks.")] = 100,
-    seed: Annotated[int, typer.Option(help="Of everything that chance decides.")] = 0,
-    most: Annotated[int, typer.Option(help="Subtasks of a task at most.")] = 10,
+    tasks: Annotated[int, typer.Option(metavar="N", min=1, help="Number of distinct tasks.")] = 100,
+    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
+    most: Annotated[int, typer.Option(help="Most subtasks per task.")] = 10,
     edges: Annotated[
         Literal["latest", "every"],
-        typer.Option(help="From what last made or changed a resource, or from all that did."),
+        typer.Option(help="Link to the latest subtask that changed a resource, or to every one."),
     ] = "latest",
-    orders: Annotated[int, typer.Option(help="Orders that a task lists at most.")] = 20,
-    trajectories: Annotated[int, typer.Option(help="Of a task; 0 = graphs alone.")] = 1,
+    orders: Annotated[int, typer.Option(help="Most orders listed per task.")] = 20,
+    trajectories: Annotated[
+        int, typer.Option(help="Trajectories per task; 0 writes graphs only.")
+    ] = 1,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw the distribution there; needs the extra plots."),
+        typer.Option(metavar="FILE", help="Draw the distribution; needs the extra plots."),
     ] = None,
     workers: Workers = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="SPEC", help="Writes the instructions; by template if left."),
+        typer.Option(
+            metavar="SPEC", help="Model that writes the instructions. Default: a template."
+        ),
     ] = None,
-    rounds: Annotated[int, typer.Option(help="An instruction is written so often at most.")] = 3,
+    rounds: Annotated[int, typer.Option(help="Most attempts to write an instruction.")] = 3,
     *,
     asking: Asking,
     cluster: Cluster | None,
@@ -283,10 +302,10 @@ def compose(
 ) -> None:
     """Compose tasks of controlled complexity from a pool of subtasks.
 
-    Subtasks of one intent are joined where one provides what another needs; no task is there twice.
-    A model's instruction is taken only if the same graph can be read from it again. The same seed
-    makes the same bytes with any number of workers; an interrupted call goes on when it is made
-    again.
+    Joins subtasks of one intent if one provides a resource that another needs. All tasks are
+    distinct. A model's instruction is accepted only if the model reads the same graph from it. A
+    seed makes the same files with any number of workers. The same command resumes an interrupted
+    call.
 
     Example: omnidata synth compose pool tasks --tasks 1000 --level hierarchy=hard
     """
@@ -347,7 +366,11 @@ def _author(model: str | None, asking: Asking, edges: EdgeRule) -> Author | None
         }
         for flag, value in given.items():
             if value:
-                raise UsageError("nobody is asked", where=flag, expected="--model SPEC beside it")
+                raise UsageError(
+                    "this option is for a model, and no model is named",
+                    where=flag,
+                    expected="--model SPEC as well",
+                )
         return None
     return Author(asking.adapter(model, Questions(edges), ()), asking.options)
 
@@ -384,12 +407,11 @@ def _say_sums(made: Mapping[str, Any], total: int) -> None:
     made_of = counted(sums["steps"], "step")
     terminal.say(f"{counted(sums['trajectories'], 'trajectory')} with {made_of}")
     if sampled := sums["tasks_with_more_orders"]:
-        terminal.say(f"a fair sample of its orders is listed by {counted(sampled, 'task')}")
-    terminal.say(f"exist initially: {', '.join(made['initial']) or 'nothing'}")
+        terminal.say(f"{counted(sampled, 'task')} list a random sample of their orders")
+    terminal.say(f"resources at the start: {', '.join(made['initial']) or 'none'}")
     terminal.say(
-        f"{counted(search['attempts'], 'attempt')}: {search['isomorphic_copies']} came to a task "
-        f"that was there already, {search['other_levels']} to other levels, "
-        f"{search['no_graph']} to none"
+        f"{counted(search['attempts'], 'attempt')}: {search['isomorphic_copies']} repeated a task, "
+        f"{search['other_levels']} had other levels, {search['no_graph']} gave no task"
     )
     if instructions["by"] == "model":
         reasons = ", ".join(f"{n} {why}" for why, n in instructions["not_accepted"].items())
@@ -400,8 +422,8 @@ def _say_sums(made: Mapping[str, Any], total: int) -> None:
         )
 
 
-app.command("label")(synth_label.label)
-app.command("filter")(synth_label.filter_)
-app.command("recaption")(synth_label.recaption)
-app.command("pool")(pool)
-app.command("compose")(compose)
+app.command("label", cls=Verb)(synth_label.label)
+app.command("filter", cls=Verb)(synth_label.filter_)
+app.command("recaption", cls=Verb)(synth_label.recaption)
+app.command("pool", cls=Verb)(pool)
+app.command("compose", cls=Verb)(compose)

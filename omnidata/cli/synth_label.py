@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from omnidata.synth.annotate import Asked, Done
     from omnidata.types import Adapter, LoadedDataset, Step, Task
 
-Out = Annotated[Path, typer.Argument(metavar="OUT", help="The dataset's folder, new.")]
+Out = Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the dataset.")]
 Model = Annotated[
     str, typer.Option(metavar="SPEC", help="The model, e.g. openai:NAME or hf:FOLDER.")
 ]
@@ -39,7 +39,7 @@ def label(
     task_options: args.TaskOptions,
     known: Annotated[
         Path | None,
-        args.data_option("Data whose targets are known, to measure the model on."),
+        args.data_option("Data with known targets, to measure the model's precision."),
     ] = None,
     dry_run: args.DryRun = False,
     *,
@@ -47,14 +47,14 @@ def label(
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
-    """Ask a model which action lies between every two screenshots, and write data with them.
+    """Label steps: ask a model for the action between screenshots.
 
-    Steps that have a target keep it: on them, and on those of --known, the model's precision is
-    measured, and printed with the result. What is no usable answer labels nothing. The same command
-    goes on with an interrupted run, and asks again about steps that got no answer.
+    Steps with a target keep it. The model's precision is measured on them and on --known, and
+    printed. Unusable answers label nothing. The same command resumes an interrupted run and asks
+    again about unanswered steps.
 
-    Exit code 1: steps got no answer, or one to less than all of their media; no step could be
-    labelled; or the run stopped before its end, and OUT is not there.
+    Exit code 1: steps have no answer, a model was asked without some media, no step was labelled,
+    or the run stopped early (then OUT is not written).
 
     Example: omnidata synth label recording labelled --model openai:gpt-4o --known by-hand
     """
@@ -89,7 +89,7 @@ def filter_(
     task_options: args.TaskOptions,
     known: Annotated[
         Path | None,
-        args.data_option("Data that say what succeeded, to measure the critic on."),
+        args.data_option("Data with known success, to measure the critic's precision."),
     ] = None,
     dry_run: args.DryRun = False,
     *,
@@ -97,15 +97,13 @@ def filter_(
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
-    """Ask a critic which episodes fulfilled their instruction, and write data of those.
+    """Keep the episodes that a critic judges successful.
 
-    The question is that of the task which asks about such data. The critic's precision is measured
-    where it is known whether an episode succeeded (a column `is_success`, or --known), and printed
-    with the result. What is no readable answer accepts nothing. The same command goes on with an
-    interrupted run.
+    The critic's precision is measured if success is known (column `is_success`, or --known), and
+    printed. Unreadable answers accept nothing. The same command resumes an interrupted run.
 
-    Exit code 1: episodes got no answer, or one to less than all of their media; none is accepted;
-    or the run stopped before its end. OUT is there only where an episode is accepted.
+    Exit code 1: episodes have no answer, a model was asked without some media, no episode is
+    accepted, or the run stopped early. OUT is written only if an episode is accepted.
 
     Example: omnidata synth filter labelled kept --model openai:gpt-4o --known criticbench.jsonl
     """
@@ -134,24 +132,26 @@ def recaption(
     task_options: args.TaskOptions,
     grounder: Annotated[
         str | None,
-        typer.Option(metavar="SPEC", help="Finds the elements again; the model itself if left."),
+        typer.Option(
+            metavar="SPEC", help="Model that finds the elements again. Default: the same model."
+        ),
     ] = None,
     task: Annotated[
-        str | None, typer.Option(metavar="TASK", help="Whose rows DATA are, if several's.")
+        str | None,
+        typer.Option(metavar="TASK", help="The benchmark of DATA, if the data fit several."),
     ] = None,
     *,
     asking: Asking,
     cluster: Cluster | None,
     as_json: args.Json = False,
 ) -> None:
-    """Let a model write the instruction of every element, and keep what leads back to it.
+    """Rewrite instructions of elements, and keep those that find it.
 
-    Each screenshot is shown with its element framed. Whether the element is found by the new
-    instruction, and was by the old one, is asked without the frame. OUT has the rows whose new
-    instruction is right; the old one stays beside it. The same command goes on with an interrupted
-    run.
+    A model sees each screenshot with its element framed, and writes a new instruction. It then has
+    to find the element without the frame, by the new and by the old instruction. OUT has the rows
+    whose new instruction works, with the old one kept. The same command resumes an interrupted run.
 
-    Exit code 1: a question got no answer, or no new instruction leads back. OUT is not there then.
+    Exit code 1: a question has no answer, or no new instruction works (then OUT is not written).
 
     Example: omnidata synth recaption screens recaptioned --model openai:gpt-4o
     """
@@ -210,7 +210,7 @@ def recaption(
         for why, count in elements["left_out"].items():
             terminal.say(f"{counted(count, 'step')} left out: {why}")
     if not report["files"]:
-        terminal.note("no new instruction leads back to its element, and nothing is written")
+        terminal.note("no new instruction finds its element, so nothing is written")
         raise typer.Exit(1)
     terminal.note(f"rows: {out}")
 
@@ -226,7 +226,7 @@ def _made(
     if cluster and not spec.startswith("baseline:"):
         return asking.recipe(spec)
     if cluster:
-        terminal.note(f"{spec} is asked on this machine")
+        terminal.note(f"{spec} runs on this machine, not on the cluster")
     return asking.adapter(spec, task, steps)
 
 
@@ -359,12 +359,12 @@ def _finish(done: Done, nothing: str) -> None:
     """Say what is lacking, and end with 1 if something is."""
     failed, degraded = runs.lacking(done.results)
     if failed:
-        terminal.note(f"{failed} got no answer; the same command asks about them again")
+        terminal.note(f"{failed} have no answer; the same command asks again")
     if degraded:
-        terminal.note(f"{degraded} asked with less than all of their media")
+        terminal.note(f"{degraded} asked without some of their media")
     stopped = done.results.get("stopped")
     if stopped:
-        terminal.note(f"the run stopped, and nothing is written: {stopped}")
+        terminal.note(f"the run stopped, so nothing is written: {stopped}")
         terminal.note("the same command resumes it")
     elif nothing:
         terminal.note(nothing)

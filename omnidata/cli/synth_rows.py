@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
 
-from omnidata.cli import terminal
+from omnidata.cli import help, terminal
 from omnidata.cli.arguments import (
     ChangedMedia,
     Json,
@@ -24,23 +23,23 @@ from omnidata.cli.arguments import (
 )
 from omnidata.errors import Finding, UsageError, counted
 
-_Episodes = Annotated[Path, data_argument("The episodes' folder or file.")]
-_Out = Annotated[Path, typer.Argument(metavar="OUT", help="The rows' folder, new.")]
-_Of = Annotated[str | None, typer.Option("--task", metavar="TASK", help="Whose episodes DATA are.")]
+_Episodes = Annotated[Path, data_argument("Folder or file of the episodes.")]
+_Out = Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the rows.")]
+_Of = Annotated[str | None, typer.Option("--task", metavar="TASK", help="The benchmark of DATA.")]
 _Runs = Annotated[
     list[Path] | None,
     typer.Option(
         "--run",
         metavar="RUN",
-        help="A run on DATA whose answers are asked about, with its samples; may be repeated.",
+        help="Ask about the answers of this run on DATA, and its samples (repeatable).",
     ),
 ]
-_Seed = Annotated[int, typer.Option(help="Of everything that chance decides.")]
+_Seed = Annotated[int, typer.Option(help="Seed of all random choices.")]
 _OF_ANSWERS: Final = ("answer", "answers")
 """What `Derivation.of` says where rows are made of runs."""
 
 
-class Verbs(TyperGroup):
+class Verbs(help.Verbs):
     """The verbs that are written here and below, and those that tasks name."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -139,41 +138,41 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
     more = (
         f"""
 
-    With --run rows of {" and ".join(of_answers)}: what a model was shown, what it answered, and
-    whether that is right by the profile (docs/critics.md). What -T does not say is as in the run.
+    With --run it makes rows of {" and ".join(of_answers)}: the model's prompt, its answer, and
+    whether the profile accepts it (docs/critics.md). Options are those of the run; -T changes them.
     """
         if of_answers
         else ""
     )
-    made.__doc__ = f"""Make rows of {" and ".join(of_episodes)} out of the episodes of any task.
+    made.__doc__ = f"""Make rows of {" and ".join(of_episodes)} from episodes.
 
-    Their form tells nothing of the answers: `omnidata audit` is to find no leak. docs/derive.md
-    says how they are made. Each episode needs a screenshot and an action at every step; those that
-    did not succeed are left out.{more}
+    The form of the rows does not reveal the answers (check with `omnidata audit`); docs/derive.md
+    describes the method. Each episode needs a screenshot and an action at every step. Failed
+    episodes are left out.{more}
 
     Example: omnidata synth {verb} omnidata-demo/data {verb}
     """
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command(verb)(reading_data(made))
+    app.command(verb, cls=help.Verb)(reading_data(made))
     return typer.main.get_command(app)
 
 
 def _check_runs(verb: str, runs: Sequence[Path], tasks: Sequence[str]) -> None:
     if not tasks:
         raise UsageError(
-            f"{verb} makes no rows of answers",
+            f"{verb} cannot make rows from answers",
             where=f"--run {runs[0]}",
             expected="episodes alone",
-            remedy="leave --run out",
+            remedy="drop --run",
         )
 
 
 def _check_no_runs(profile: str | None, *, changed_media: bool) -> None:
     if profile or changed_media:
         raise UsageError(
-            "there are no answers to judge",
+            "this option is for answers of a run, and no run is named",
             where=f"--profile {profile}" if profile else "--changed-media",
-            expected="--run RUN beside it",
+            expected="--run RUN as well",
         )
 
 

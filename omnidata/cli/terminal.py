@@ -1,4 +1,4 @@
-"""What the verbs print: progress and notes to stderr, tables and JSON to stdout."""
+"""Printing: progress and notes to stderr, tables and JSON to stdout."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ _VARYING = re.compile(r"""['"`“‘][^'"`”’]*['"`”’]|[-+]?\d[\d.,]*""")
 _LONGEST = 60
 _SHORTEST = 8
 """Letters: a first column that is folded keeps so many."""
+_READABLE = 18
+"""Letters: a first column that is folded to keep a table whole keeps so many."""
 _METHODS: Mapping[Method, str] = {
-    "wilson": "Wilson's, where a bootstrap has one value",
-    "none: one group": "none, as all belongs to one group, which a bootstrap can only repeat",
+    "wilson": "Wilson's, because all resamples have one value",
+    "none: one group": "none, because all episodes form one group",
 }
 HEIGHT = 25
 """Lines: without it `rich` passes over the width that it is given in a dumb terminal."""
@@ -62,23 +64,23 @@ def plain(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """A line of the result, on stdout."""
+    """Print a line of the result on stdout."""
     typer.echo(plain(told(text)))
 
 
 def note(text: str) -> None:
-    """A line for the person, not for the pipe."""
+    """Print a note on stderr."""
     typer.echo(plain(told(text)), err=True)
 
 
 def print_json(value: Any) -> None:
-    """The result as JSON on stdout."""
+    """Print the result as JSON on stdout."""
     typer.echo(told(json.dumps(value, indent=1)))
 
 
 @contextmanager
 def progress(label: str) -> Iterator[Progress]:
-    """A progress bar on stderr; gives the function that moves it to (done, total)."""
+    """Show a progress bar on stderr; yield the function that sets (done, total)."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -102,7 +104,7 @@ def progress(label: str) -> Iterator[Progress]:
 
 @contextmanager
 def bytes_progress(label: str) -> Iterator[Progress]:
-    """The same for bytes; nothing is shown before it is moved for the first time."""
+    """Show a progress bar for bytes, from the first update on."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
@@ -128,7 +130,7 @@ def bytes_progress(label: str) -> Iterator[Progress]:
 
 @contextmanager
 def counter(label: str) -> Iterator[Callable[[int], None]]:
-    """A count on stderr, for work of unknown size; gives the function that sets it."""
+    """Show a count on stderr, for work of unknown size; yield the function that sets it."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -145,7 +147,7 @@ def counter(label: str) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """When interrupted, print the command that goes on."""
+    """Print the command that resumes, if interrupted."""
     try:
         yield
     except KeyboardInterrupt:
@@ -154,7 +156,7 @@ def resumable() -> Iterator[None]:
 
 
 def command() -> str:
-    """The command that runs, as it can be typed again."""
+    """Return the running command, to be typed again."""
     return shlex.join(["omnidata", *sys.argv[1:]])
 
 
@@ -163,18 +165,20 @@ def print_table(
     header: Sequence[str],
     rows: Sequence[Sequence[str]],
     legend: Mapping[str, str] | None = None,
+    *,
+    beside: str = "",
 ) -> None:
-    """A table on stdout; first column left, the rest right.
+    """Print a table on stdout, the first column to the left, the others to the right.
 
-    One that is wider than the terminal is printed in parts, one below the other, each with the
-    first column, which is folded where a part would still be too wide. What is no terminal gets it
-    whole.
+    If the table is wider than the terminal, its first column is folded; if that is not enough, the
+    table is printed in parts, each with the first column. Other outputs get the whole table.
 
     Args:
         title: above it.
-        header: names of the columns; one without a name stays beside the one before it.
+        header: names of the columns.
         rows: as wide as the header.
-        legend: what names of columns stand for.
+        legend: the meaning of the columns' names.
+        beside: the name of columns that stay beside the one before them.
     """
     from rich import box
     from rich.cells import cell_len
@@ -203,7 +207,7 @@ def print_table(
 
     groups: list[list[int]] = []
     for number, name in enumerate(header[1:], 1):
-        if name or not groups:
+        if name not in ("", beside) or not groups:
             groups.append([])
         groups[-1].append(number)
     room, left = columns_of_stdout(), width([0])
@@ -212,6 +216,11 @@ def print_table(
         widths = [width([0, *group]) - left for group in groups]
         if (excess := left + max(widths, default=0) - room) > 0:
             longest = max(_SHORTEST, max(cell_len(line[0]) for line in [header, *lines]) - excess)
+            left = width([0])
+        first = max(cell_len(line[0]) for line in [header, *lines])
+        over = left + sum(widths) - room
+        if longest is None and 0 < over <= first - _READABLE:
+            longest = first - over
             left = width([0])
         parts = bands(widths, room - left)
     for place, part in enumerate(parts):
@@ -224,13 +233,13 @@ def print_table(
 
 
 def columns_of_stdout() -> int | None:
-    """How many letters fit beside each other; None where stdout is no terminal."""
+    """Return the width of the terminal; None if stdout is not a terminal."""
     # `rich` takes every dumb terminal for one of 80 columns.
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def note_legend(legend: Mapping[str, str]) -> None:
-    """What the names of columns stand for, on stderr."""
+    """Print the meaning of column names on stderr."""
     note(", ".join(f"{name}: {words}" for name, words in legend.items()))
 
 
@@ -326,17 +335,17 @@ def print_results(
         from omnidata.metrics.rollouts import ENDINGS
 
         told = ", ".join(f"{count} {ENDINGS[name]}" for name, count in ended.items())
-        note(f"how they ended: {told}")
+        note(f"endings: {told}")
     if several := results.get("attempts"):
         number = several["n"]
         last = several["k"][str(number)]
         shares = [f"pass{sign}{number} {percent(last[f'pass{sign}k'])}" for sign in "@^"]
         finished = counted(several["finished"], "task")
-        note(f"{number} attempts at each: {', '.join(shares)} of {finished} that all finished")
+        note(f"{number} attempts per task: {', '.join(shares)} over {finished} that all finished")
 
 
 def print_headline(*several: Mapping[str, Any], to: Callable[[str], None] = say) -> None:
-    """Why results are not to be published, each reason once; nothing where they are.
+    """Print why results are not to be published, each reason once, with its profiles.
 
     Args:
         several: the content of `results.json` of one run, by different profiles.
@@ -345,24 +354,29 @@ def print_headline(*several: Mapping[str, Any], to: Callable[[str], None] = say)
     if any("headline" in results for results in several):
         from omnidata.run.headlines import lines_of
 
-        for line in dict.fromkeys(line for results in several for line in lines_of(results)):
-            to(f"NOT A RESULT: {line}")
+        profiles: dict[str, list[str]] = {}
+        for results in several:
+            for line in lines_of(results):
+                profiles.setdefault(line, []).append(results["profile"])
+        for line, names in profiles.items():
+            by = f" by {', '.join(names)}" if len(several) > 1 else ""
+            to(f"NOT A RESULT{by}: {line}")
 
 
 def _in_dialect(said: Mapping[str, Any]) -> str:
     """How answers in a dialect were read, and what either side has no words for."""
     answers = said["answers"]
     parts = [
-        f"in {said['name']}: of {counted(answers, 'answer')} {said['read']} read, "
-        f"{said['read_strict']} as its released parser reads"
+        f"dialect {said['name']}: {said['read']} of {counted(answers, 'answer')} read, "
+        f"{said['read_strict']} by its released parser"
     ]
     own = said["read"] if said["rules"] == "lenient" else said["read_strict"]
     if unsaid := own - said["expressed"]:
-        parts.append(f"{unsaid} of actions that the benchmark has no words for")
+        parts.append(f"{unsaid} with actions that the benchmark cannot express")
     if said["several"]:
-        parts.append(f"of {said['several']} the first action alone is judged")
+        parts.append(f"{said['several']} with several actions, only the first judged")
     if lacking := said["steps"] - said["expressible"]:
-        parts.append(f"{counted(lacking, 'right answer')} the dialect has no words for")
+        parts.append(f"{counted(lacking, 'target')} that the dialect cannot express")
     return ", ".join(parts)
 
 
@@ -375,13 +389,15 @@ def outcome_line(results: Mapping[str, Any], of_episodes: Sequence[str]) -> str:
     """
     counts = results["counts"]
     parts = [f"{count} {name}" for name, count in results["outcomes"].items()]
+    if lost := counts.get("without_usable_target"):
+        judged = counts["steps"]
+        parts.append(f"{judged} in the table, {lost} left out (no usable target)")
     for key, words in (
-        ("without_usable_target", "left out for want of a usable target"),
         ("judged_by_extension", "judged by an extension of the paper's rules"),
-        ("degraded", "asked with less than all of their media"),
-        ("undefined_LC", "without LC, as no order keeps to an application"),
-        ("capped_LC", "of which LC is known in bounds only"),
-        ("unknown_tasks", "passed over, as the data do not have them"),
+        ("degraded", "asked without some of their media"),
+        ("undefined_LC", "without LC, because no order stays in one application"),
+        ("capped_LC", "with bounds for LC only"),
+        ("unknown_tasks", "skipped, because the data do not have them"),
     ):
         if counts.get(key):
             parts.append(f"{counts[key]} {words}")
@@ -395,7 +411,7 @@ def outcome_line(results: Mapping[str, Any], of_episodes: Sequence[str]) -> str:
     if cut:
         names = " and ".join(of_episodes) or "the metrics of episodes"
         parts.append(
-            f"{counted(cut, 'episode')} cut by the choice of steps and left out of {names}"
+            f"{counted(cut, 'episode')} incomplete by the choice of steps, left out of {names}"
         )
     unit = "tasks" if "tasks" in counts else "steps"
     return f"{unit}: {', '.join(parts)}"
@@ -470,7 +486,7 @@ def _line_of(kind: Sequence[Finding]) -> str:
     more = "; ..." if len(kind) > _PLACES else ""
     several = "e.g. " if any(finding.what != first.what for finding in kind) else ""
     line = f"{first.severity} [{first.code}] {len(kind):,} times: {several}{first.what} "
-    line += f"({places}{more}). Expected: {first.expected}. Remedy: {first.remedy}"
+    line += f"({places}{more}). Expected: {first.expected}. Fix: {first.remedy}"
     return line.replace("\n", "\\n")
 
 

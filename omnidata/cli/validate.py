@@ -1,4 +1,4 @@
-"""`omnidata validate`: what is wrong with a dataset, medium by medium."""
+"""`omnidata validate`: the problems of a dataset."""
 
 from __future__ import annotations
 
@@ -39,23 +39,24 @@ def validate(
     quarantine: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write the ids of unusable steps, for evaluate --exclude FILE."
+            metavar="FILE", help="Write the ids of unusable steps, for `evaluate --exclude FILE`."
         ),
     ] = None,
     workers: Workers = None,
     timeout: Annotated[
         float | None,
-        typer.Option(min=0.1, metavar="SECONDS", help="Give up on a medium after so long (120)."),
+        typer.Option(
+            min=0.1, metavar="SECONDS", help="Time limit for one media file. Default: 120."
+        ),
     ] = None,
     *,
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
-    """Decode every medium, check the annotations, say what is wrong.
+    """Decode every media file, check the annotations, and list problems.
 
-    A line for each kind of finding: severity, code, number, what, the first places, remedy. With
-    --all a line for each finding. docs/validate.md lists the codes.
-    Exit code 1 means that there are errors: steps that cannot be used as they are.
+    Prints one line per kind of finding, with --all one per finding; docs/validate.md explains each
+    code. Exit code 1: there are errors, so some steps cannot be used.
 
     Example: omnidata validate omnigui omnidata-demo/data --quarantine bad.txt
     """
@@ -105,7 +106,7 @@ def _print(found: Report, as_json: bool) -> None:
     media = ", ".join(f"{count} {kind}" for kind, count in checked["media"].items())
     terminal.say(
         f"{counted(summary['errors'], 'error')}, {counted(summary['warnings'], 'warning')}, "
-        f"{counted(summary['quarantined'], 'unusable step')}; looked at "
+        f"{counted(summary['quarantined'], 'unusable step')}; checked "
         f"{counted(checked['steps'], 'step')} of {counted(checked['episodes'], 'episode')} "
         f"and their media: {media}"
     )
@@ -117,6 +118,6 @@ def _line(finding: Finding) -> str:
     """A finding in one line, whatever line breaks the data holds."""
     line = (
         f"{finding.severity} [{finding.code}] {finding.where}: {finding.what}; "
-        f"expected: {finding.expected}; remedy: {finding.remedy}"
+        f"expected: {finding.expected}; fix: {finding.remedy}"
     )
     return line.replace("\n", "\\n")

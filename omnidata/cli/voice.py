@@ -22,43 +22,45 @@ if TYPE_CHECKING:
 def voice(
     data: Data,
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The folder of WAV files, for -T voice=OUT.")
+        Path, typer.Argument(metavar="OUT", help="The folder for WAV files, used as -T voice=OUT.")
     ],
     where: Where,
     command: Annotated[
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="Speak with a program instead of espeak-ng: its arguments, with {text}, {out} "
-            "and, if it wants it, {language} (en, zh). No shell is run.",
+            help="Run this program instead of espeak-ng: its arguments, with {text}, {out} and "
+            "optionally {language} (en, zh). No shell is used.",
         ),
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=0.1, help="Of the program, per text (120)."),
+        typer.Option(
+            metavar="SECONDS", min=0.1, help="Time limit of the program per text. Default: 120."
+        ),
     ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Processes that speak; one per core, of a --command 1; with ray as many as have "
-            "room.",
+            help="Number of processes. Default: one per core, with --command 1, with ray all that "
+            "fit.",
         ),
     ] = None,
     *,
     cluster: Cluster | None,
     as_json: Json = False,
 ) -> None:
-    """Render instructions as WAV files, to be spoken to a model.
+    """Render the instructions as speech, in WAV files.
 
-    A second call renders only what is missing or was changed. Exit code 1 means that some
-    instructions have no spoken form.
+    Use them with `evaluate -T voice=OUT`. A second call renders only missing and changed texts.
+    Exit code 1: some instructions have no spoken form.
 
     Example: omnidata voice omnidata-demo/data omnidata-demo/voice
     """
     if time_limit is not None and command is None:
         raise UsageError(
-            "there is no program to limit",
+            "--time-limit is for --command",
             where=f"--time-limit {time_limit:g}",
             expected="--command as well",
         )
@@ -99,7 +101,7 @@ def voice(
         terminal.print_kinds(done.findings)
         terminal.say(
             f"{counted(done.texts, 'text')}: {done.rendered} rendered by {engine.name}, "
-            f"{done.kept} there already, {len(done.findings)} without a spoken form"
+            f"{done.kept} kept, {len(done.findings)} without a spoken form"
         )
     terminal.note(
         f"for the paper's Table 5: omnidata evaluate {task.name} {data} -T voice={out} ..."
@@ -126,7 +128,7 @@ def _task(data: Path) -> Task:
     if names and not spoken:
         able = [name for name, task in registry.working() if "voice" in task.allowed]
         raise UsageError(
-            f"these are rows of {either(names)}, whose prompt has no spoken form",
+            f"the prompts of {either(names)} have no spoken form",
             where=str(data),
             expected=f"data of a task with the option voice: {either(able)}",
         )

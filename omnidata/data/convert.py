@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
-import shlex
-from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from omnidata import registry
+from omnidata.data.card import Config, configs, readme
 from omnidata.data.convert_shards import (
     Layout,
     Plan,
@@ -26,267 +20,19 @@ from omnidata.data.convert_shards import (
     ShardJobs,
     plan,
     portable,
-    slug,
     stamp,
     try_to_write,
     write_shard,
 )
-from omnidata.errors import Finding, RunError, UsageError, counted
-from omnidata.jsontext import encode
+from omnidata.errors import Finding, RunError, UsageError
 from omnidata.loaders.files import media_absent, refuse_closed
 from omnidata.loaders.repository import FORMAT, MANIFEST, Manifest
-from omnidata.loaders.rows import ALL, storable, subsets
+from omnidata.loaders.rows import storable, subsets
 from omnidata.media import is_mirrored
 from omnidata.run.engines import Cluster, Lost, cores, each
 from omnidata.run.engines.ray import wait_until_seen
 from omnidata.storage import write_json
-from omnidata.tasks import get_task
-from omnidata.tasks.overview import Table, markdown_code, markdown_text, spelled_out, text_markdown
-from omnidata.tasks.statistics import statistics
-from omnidata.types import LoadedDataset, Progress, Publication
-
-# The repository's README: what `datasets` reads to find subsets, and what people read.
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """A subset of the repository as `datasets` sees it.
-
-    Attributes:
-        name: as in the data; `all` is the default.
-        paths: a pattern over the folders of the tags, or the shards where no single one fits: none
-            may match a shard twice.
-        numbers: of its shards.
-    """
-
-    name: str
-    paths: Sequence[str]
-    numbers: Sequence[int]
-
-
-def configs(source: LoadedDataset, plans: Sequence[Plan], shards: Sequence[Shard]) -> list[Config]:
-    """A config per subset, over shared shards."""
-    found = []
-    for subset in subsets(source)[0]:
-        # The steps of a shard have the same tags: one stands for all.
-        numbers = [
-            number for number, plan in enumerate(plans) if subset.has(source.steps[plan.numbers[0]])
-        ]
-        if len(subset.values) > 1:
-            paths = [shards[number].file for number in numbers]
-        else:
-            wanted = dict(subset.values)
-            levels = [slug(wanted[tag]) if tag in wanted else "*" for tag in source.tags]
-            paths = ["/".join(("data", *levels, "*.parquet"))]
-        found.append(Config(subset.name, paths, numbers))
-    return found
-
-
-def dataset_version(digest: str) -> str:
-    """A version that changes with the content; without it `datasets` serves its old cache.
-
-    Examples:
-        >>> dataset_version("00000010" + "f" * 56)
-        '1.0.16'
-    """
-    return f"1.0.{int(digest[:8], 16)}"
-
-
-def readme(
-    source: LoadedDataset,
-    manifest: Manifest,
-    configs: Sequence[Config],
-    shards: Sequence[Shard],
-    name: str,
-) -> str:
-    """The text of `README.md`."""
-    said = {step.tags.get("language", "") for step in source.steps}
-    languages = sorted(value for value in said if re.fullmatch("[a-z]{2,3}", value))
-    front = yaml.safe_dump(
-        {
-            "license": "unknown",  # nobody but who made the data can say it
-            **({"language": languages} if languages else {}),
-            "configs": [
-                {
-                    "config_name": config.name,
-                    **({"default": True} if config.name == ALL else {}),
-                    "version": dataset_version(manifest.digest),
-                    "data_files": [{"split": "test", "path": list(config.paths)}],
-                }
-                for config in configs
-            ],
-            "dataset_info": [
-                _info(config.name, [shards[number] for number in config.numbers])
-                for config in configs
-            ],
-        },
-        sort_keys=False,
-        allow_unicode=True,
-    )
-    findings = [*manifest.findings, *manifest.media_findings]
-    return _TEXT.format(
-        front=front,
-        name=markdown_text(name),
-        path=spelled_out(encode(f"path/to/{name}").decode()),
-        task=manifest.task,
-        steps=counted(sum(manifest.shards.values()), "step"),
-        held="in the rows" if manifest.embed else "linked: the paths belong to one machine",
-        findings=counted(len(findings), "finding"),
-        broken=sum(found.severity == "error" for found in findings),
-        digest=manifest.digest,
-        sheet=datasheet(source, manifest, name),
-    )
-
-
-def _info(name: str, shards: Sequence[Shard]) -> dict[str, Any]:
-    num_bytes = sum(shard.num_bytes for shard in shards)
-    rows = sum(shard.rows for shard in shards)
-    return {
-        "config_name": name,
-        "splits": [{"name": "test", "num_bytes": num_bytes, "num_examples": rows}],
-        "download_size": sum(shard.size for shard in shards),
-        "dataset_size": num_bytes,
-    }
-
-
-_TEXT = """---
-{front}---
-# {name}
-
-{steps} of {task}, one per row, with the history before each. Media are {held}.
-{findings} about the source (in `omnidata.json`), {broken} of them errors.
-
-```python
-from datasets import load_dataset
-
-steps = load_dataset({path}, split="test")
-```
-
-Every subset is a choice of rows of `all`: never add two of them up. The column `media` has the
-SHA-256, the number of frames and the duration of every medium. Content: `{digest}`.
-
-{sheet}"""
-
-
-_MOST = 30
-"""Values of a tag that the datasheet lists; of more it has the number."""
-
-
-def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
-    """What is known of the data, by the questions of a datasheet (OSWorld, Appendix G).
-
-    What no data tell is asked of whoever shares them, and left open.
-
-    Args:
-        source: what the repository is made of.
-        manifest: what it says of itself.
-        name: of its folder.
-
-    Returns:
-        Markdown; nothing for data of a task that is not installed here.
-    """
-    if source.task not in registry.names():
-        return ""
-    task = get_task(source.task)
-    found = statistics(task, source)
-    codes = Counter(each.code for each in (*manifest.findings, *manifest.media_findings))
-    tables = [*_tags(source), *found.tables()]
-    if codes:
-        rows = [[code, str(count)] for code, count in sorted(codes.items())]
-        tables.append(Table("Findings about the source", ("", "findings"), rows))
-    return _SHEET.format(
-        title=task.title,
-        holds=f"{task.title}: {task.holds}" if task.holds else task.title,
-        episodes=counted(found.episodes, "episode"),
-        steps=counted(found.steps, "step"),
-        skipped=counted(manifest.skipped, "row"),
-        tables="\n\n".join(map(text_markdown, tables)).replace("### ", "#### "),
-        held="Yes: the media are in the rows." if manifest.embed else "No: the media are linked.",
-        published="\n".join(map(_published, publications(source))) or "* No place is known.",
-        command=markdown_code(
-            f"omnidata evaluate {source.task} {_shell_word(name)} --model SPEC --out RUN"
-        ),
-    )
-
-
-def publications(source: LoadedDataset) -> Sequence[Publication]:
-    """Those of the task that the steps may be of, by their tags."""
-    tags = {(tag, value) for step in source.steps for tag, value in step.tags.items()}
-    return [one for one in get_task(source.task).sources if one.where.items() <= tags]
-
-
-def _shell_word(name: str) -> str:
-    """The name as a shell reads it; what is not seen is spelled out, as bash and zsh take it."""
-    if spelled_out(name) == name:
-        return shlex.quote(name)
-    inner = name.replace("\\", "\\\\").replace("'", "\\'")
-    return f"$'{spelled_out(inner)}'"
-
-
-def _tags(source: LoadedDataset) -> list[Table]:
-    """Steps by tag, of all tags in one table; none where there is no tag."""
-    rows = []
-    for tag in source.tags:
-        counts = Counter(step.tags[tag] for step in source.steps if tag in step.tags)
-        if len(counts) > _MOST:
-            rows.append([tag, f"{len(counts)} values", ""])
-        else:
-            rows += [[tag, value, str(count)] for value, count in sorted(counts.items())]
-    return [Table("Steps by tag", ("", "value", "steps"), rows)] if rows else []
-
-
-def _published(one: Publication) -> str:
-    licence = f"`{one.licence}`, as its publisher says" if one.licence else "no licence is stated"
-    return f"* [{one.name}]({one.url}): {licence}"
-
-
-_SHEET = """## Datasheet
-
-Answers come of the data. What no data tell is marked **to be filled in** by whoever shares this.
-
-### Motivation
-
-{holds}.
-
-* For what purpose, and by whom was it made? **To be filled in.**
-
-### Composition
-
-{steps} of {episodes}, each with its media, the expert's history before it, and what is right where
-the source says it. {skipped} of the source became no step. There is one split, `test`.
-
-{tables}
-
-* Is it self-contained? {held}
-* May pictures and sounds identify people, or offend? **To be filled in.**
-
-### Collection and preprocessing
-
-Nothing was cleaned: coordinates keep their unit, and the column `source` has every row as it was.
-
-* How, when and by whom was it collected, and with whose consent? **To be filled in.**
-
-### Uses
-
-{command} asks a model about every step.
-
-* Has it been used for training, and what should it not be used for? **To be filled in.**
-
-### Distribution
-
-Data of {title} are published here:
-
-{published}
-
-Nobody has checked that these rows are those data. If they are, their licence holds here too: write
-it at the top of this file, in place of `unknown`. The licence of your own data is yours to give.
-
-### Maintenance
-
-The version at the top follows the content: another content has another version.
-
-* Who maintains it, and where can errors be told? **To be filled in.**
-"""
+from omnidata.types import LoadedDataset, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +83,7 @@ def convert(
     refs = [ref for step in source.steps for ref in step.media.values() if ref]
     if not embed and any(ref.cell or ref.inline is not None or is_mirrored(ref) for ref in refs):
         raise UsageError(
-            "some media lie inside other files or rows and cannot be linked",
+            "some media are inside other files or rows and cannot be linked",
             where=str(source.root),
             expected="a source whose media are files",
             remedy="use --embed",
@@ -349,19 +95,19 @@ def convert(
         RepositoryStaging(out, overwrite=overwrite, inputs=[source.root, *roots]) as staging,
         staging.writing(),
     ):
+        layout = Layout.of(source, staging.path, embed=embed, roots=roots)
         shards = _write(
             source,
             plans,
             staging,
-            embed=embed,
-            roots=roots,
+            layout,
             workers=workers,
             cluster=cluster,
             progress=progress,
         )
         found = configs(source, plans, shards)
         manifest = _describe(source, found, shards, embed=embed, roots=roots)
-        text = readme(source, manifest, found, shards, staging.out.name)
+        text = readme(source, manifest, found, shards, layout.features(), staging.out.name)
         (staging.path / "README.md").write_text(text, encoding="utf-8", errors="backslashreplace")
         write_json(staging.path / MANIFEST, asdict(manifest))
         staging.publish(shards)
@@ -374,9 +120,8 @@ def _write(
     source: LoadedDataset,
     plans: Sequence[Plan],
     staging: RepositoryStaging,
+    layout: Layout,
     *,
-    embed: bool,
-    roots: Sequence[Path],
     workers: int,
     cluster: Cluster | None,
     progress: Progress | None,
@@ -384,7 +129,7 @@ def _write(
     """Write all shards but those that an interrupted call has left."""
     settings = {
         "format": FORMAT,
-        "embed": embed,
+        "embed": layout.embed,
         "source": source.fingerprint,
         "omnidata": version("omnidata"),
     }
@@ -404,7 +149,6 @@ def _write(
             advance(done[mark].rows)
         else:
             missing.append((planned, mark))
-    layout = Layout.of(source, staging.path, embed=embed, roots=roots)
     todo = ShardJobs(source, missing)
     made = (
         _elsewhere(layout, todo, workers, cluster, advance)
@@ -444,9 +188,9 @@ def _elsewhere(
                 raise RunError(
                     f"a process was lost: {answer.why}",
                     where=str(layout.out),
-                    expected="room in memory, and media that no decoder dies of",
+                    expected="enough memory, and media that do not crash a decoder",
                     remedy="`omnidata validate` finds such media; fewer --workers take less "
-                    "memory; the same command goes on where this one stopped",
+                    "memory; the same command resumes",
                 )
             path = layout.out / answer.file
             wait_until_seen(path, path.exists)

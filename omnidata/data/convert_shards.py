@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 import numpy as np
@@ -50,6 +50,9 @@ from omnidata.storage import (
     open_own,
 )
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step, VideoSegment
+
+if TYPE_CHECKING:
+    import datasets
 
 # What goes into a repository for one medium: its bytes or its path, and what is known of it.
 
@@ -348,8 +351,8 @@ class Layout:
             bool(source.episode_rows),
         )
 
-    def schema(self) -> pa.Schema:
-        """The columns, described in the way that `datasets` 3.6 understands too."""
+    def features(self) -> datasets.Features:
+        """Return the columns."""
         import datasets
 
         columns = features(self.tags, self.roles, linked=not self.embed)
@@ -357,8 +360,13 @@ class Layout:
         more += [DETAILS] if self.detailed else []
         more += [EPISODE] if self.episode_rows else []
         columns |= extra_features() | dict.fromkeys(more, datasets.Value("string"))
-        described = {"info": {"features": _older(datasets.Features(columns).to_dict())}}
-        schema: pa.Schema = datasets.Features(columns).arrow_schema
+        return datasets.Features(columns)
+
+    def schema(self) -> pa.Schema:
+        """The columns, described in the way that `datasets` 3.6 understands too."""
+        columns = self.features()
+        described = {"info": {"features": _older(columns.to_dict())}}
+        schema: pa.Schema = columns.arrow_schema
         return schema.with_metadata({"huggingface": json.dumps(described)})
 
     def options(self, schema: pa.Schema) -> dict[str, Any]:

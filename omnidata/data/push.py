@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from omnidata.data.convert import publications
+from omnidata.data.card import publications
 from omnidata.errors import DataError, UsageError
 from omnidata.files import SETTINGS, read_file
 from omnidata.loaders.repository import MANIFEST, Manifest, is_repository, read_manifest
@@ -67,7 +67,7 @@ def push(
 def _manifest(folder: Path) -> Manifest:
     if not is_repository(folder):
         raise DataError(
-            "this is no repository of omnidata's",
+            "this is not a repository made by omnidata",
             where=str(folder),
             expected="a folder that `omnidata convert TASK DATA FOLDER --embed` wrote, or a run",
             remedy="convert the data first",
@@ -75,7 +75,7 @@ def _manifest(folder: Path) -> Manifest:
     manifest = read_manifest(folder)
     if not manifest.embed:
         raise DataError(
-            "the media are linked: their paths mean nothing to anybody else",
+            "the media are linked, and their paths exist only on this machine",
             where=str(folder),
             expected="media in the rows",
             remedy="write it again with `omnidata convert --embed`",
@@ -104,10 +104,10 @@ def _files(folder: Path, manifest: Manifest) -> dict[str, Path]:
         )
     for path in sorted(there - wanted - licences):
         raise DataError(
-            "this is no file of the repository",
+            "this file does not belong to the repository",
             where=str(folder / path),
             expected="what `omnidata convert` wrote, and LICENSE",
-            remedy="move it away: what is pushed is there for everyone",
+            remedy="move it away: all pushed files are public",
         )
     return {path: folder / path for path in sorted(wanted | licences)}
 
@@ -127,10 +127,10 @@ def check_licence(folder: Path, *, i_may: bool) -> str:
     said = stated_licence(folder / README)
     if not said or said == "unknown":
         raise UsageError(
-            "the repository says no licence",
+            "the repository names no licence",
             where=str(folder / README),
             expected="`license:` at its top, by the Hub's name of it, e.g. cc-by-4.0",
-            remedy="write it there: the README's section Distribution says what is known",
+            remedy="write it there: the README's section Licence and citation says what is known",
         )
     # Also where nobody asks for the licences: what cannot be read is not published.
     source = get_task(read_manifest(folder).task).load(folder, check_media=False)
@@ -148,9 +148,9 @@ def check_licence(folder: Path, *, i_may: bool) -> str:
             raise UsageError(
                 what,
                 where=str(folder / README),
-                expected="data that you may hand on under the licence that you give",
-                remedy=f"look at {one.url}. If you may, because these are your own data or you "
-                "have leave, add --i-may",
+                expected="data that you may redistribute under your licence",
+                remedy=f"read {one.url}. Add --i-may if the data are your own or you have "
+                "permission",
             )
     return said
 
@@ -171,7 +171,7 @@ def stated_licence(readme: Path) -> str:
             f"the top of the README cannot be read ({type(error).__name__})",
             where=str(readme),
             expected="YAML between two lines of three hyphens",
-            remedy="mend it, or convert the data again",
+            remedy="correct it, or convert the data again",
         ) from None
     value = front.get("license") if isinstance(front, dict) else None
     return value.strip() if isinstance(value, str) else ""

@@ -139,19 +139,19 @@ CODES: Mapping[str, tuple[Severity, str]] = {
     "media-missing": ("error", "restore the file, or leave the step out"),
     "media-empty": ("error", "copy or record it again"),
     "media-truncated": ("error", "copy or download it again"),
-    "media-unreadable": ("error", "copy or record it again, in a format that is read"),
+    "media-unreadable": ("error", "copy or record it again, in a supported format"),
     "media-refused": ("error", "put a regular file of usual size inside the dataset's folder"),
     "media-changed": ("error", "restore the file, or convert the dataset again"),
-    "media-timeout": ("error", "look at the file; give more time with --timeout if it is honest"),
+    "media-timeout": ("error", "check the file; if it is intact, raise --timeout"),
     "media-crash": ("error", "record it again; do not open it with other programs"),
     "media-absent": ("warning", "fine for scoring; a model needs the media below that folder"),
     "media-unnamed": ("warning", "name the file in the row, if there is one"),
     "size-differs": ("warning", "correct the row: targets are in pixels of that size"),
     "aspect-differs": ("warning", "record the clip and the screenshot from the same screen"),
-    "screenshot-blank": ("warning", "take the screenshot again: apps may forbid it"),
-    "screenshot-repeated": ("warning", "look whether the step has its own screenshot"),
-    "clip-frozen": ("warning", "look whether the recording stood still, or is another step's"),
-    "audio-silent": ("warning", "look whether the sound was recorded"),
+    "screenshot-blank": ("warning", "take the screenshot again; some apps forbid it"),
+    "screenshot-repeated": ("warning", "check that the step has its own screenshot"),
+    "clip-frozen": ("warning", "check that the clip is not frozen, and not another step's"),
+    "audio-silent": ("warning", "check that the sound was recorded"),
     "length-mismatch": ("warning", "cut clip and audio at the same times"),
     "history-differs": ("warning", "make the history again from the targets"),
     "history-screenshot-differs": ("warning", "name the screenshot of the right earlier step"),
@@ -218,7 +218,7 @@ class MediaChecks:
         return finding(
             "media-absent",
             roots.most_common(1)[0][0] if roots else "media",
-            "none of the media that the rows name exists",
+            "none of the media in the rows exist",
             "screenshots, clips and audio",
         )
 
@@ -351,7 +351,7 @@ class MediaChecks:
                 step,
                 "audio",
                 ref,
-                f"all of its {track.seconds:.2f} s are silence",
+                f"all its {track.seconds:.2f} s are silence",
                 "sound",
             )
         clip = self._probe(step, "video")

@@ -113,7 +113,7 @@ def _unspeakable(step: Step, read: str) -> Finding:
         step.sample_id,
         f"the instruction has {len(read)} characters" if read else "the instruction is empty",
         f"1 to {MAX_LETTERS} characters that can be read",
-        "mend the instruction; it has no spoken form until then",
+        "correct the instruction; until then it has no spoken form",
     )
 
 
@@ -171,7 +171,7 @@ class VoiceFolder:
             others = [entry.name for entry in path.iterdir() if entry.name[0] != "."]
             if others and not self._list.is_file():
                 held = ", ".join(sorted(others)[:3])
-                raise _refused(path, f"the folder holds {held} and no {LIST}")
+                raise _refused(path, f"the folder holds {held} but no {LIST}")
             busy = _refused(path, "another process is writing into the folder")
             self._lock = take_lock(path / ".lock", busy=busy)
         except OSError as error:
@@ -403,7 +403,7 @@ def _failed(utterance: Utterance, error: VoiceError | MediaError | Lost) -> Find
         utterance.where,
         f'"{utterance.spoken[:60]}" could not be spoken: {why}',
         "a WAV file with audible sound, of more than 30 ms",
-        "mend the text or the engine, then run the same command again",
+        "correct the text or the engine, then run the command again",
     )
 
 
@@ -412,7 +412,7 @@ def _untried(utterance: Utterance) -> Finding:
         "voice-untried",
         "error",
         utterance.where,
-        f'"{utterance.spoken[:60]}" was not tried: the engine cannot even say an easy text',
-        "an engine that works",
-        "mend the engine, then run the same command again",
+        f'"{utterance.spoken[:60]}" was not tried: the engine fails on a simple text',
+        "a working engine",
+        "fix the engine, then run the command again",
     )

@@ -217,7 +217,7 @@ class Espeak:
             raise PlatformError(
                 f"espeak-ng does not work here: {error.what}",
                 where=str(self._library),
-                expected="a library that speaks English and Chinese",
+                expected="a library with English and Chinese voices",
                 remedy="pip install --force-reinstall espeakng-loader, or use --command",
             ) from None
         self.name = f"espeak-ng {version}"
@@ -251,6 +251,6 @@ class Espeak:
         header, _, samples = done.stdout.partition(b"\n")
         told = json.loads(header)
         if not samples:
-            raise VoiceError("espeak-ng finds nothing to say in it")
+            raise VoiceError("espeak-ng finds no text to speak")
         wave = np.frombuffer(samples, np.int16).astype(np.float32)
         return told["version"], told["rate"], wave / np.float32(32768)

@@ -81,9 +81,9 @@ def dialects() -> Mapping[str, Dialect]:
 def _add(found: dict[str, Dialect], brought: object, where: str) -> None:
     for one in brought if isinstance(brought, Iterable) else [brought]:
         if not isinstance(one, Dialect):
-            raise _broken(where, f"names {one!r:.80}, which is no dialect")
+            raise _broken(where, f"names {one!r:.80}, which is not a dialect")
         if one.name in found:
-            raise _broken(where, f"brings a second dialect {one.name}")
+            raise _broken(where, f"has a second dialect {one.name}")
         found[one.name] = one
 
 
@@ -92,7 +92,7 @@ def _broken(where: str, what: str) -> PluginError:
         f"the entry point of a dialect {what}",
         where=where,
         expected="an instance of omnidata.dialects.Dialect, or several, with names of their own",
-        remedy="mend the distribution that brings it, or uninstall it",
+        remedy="fix the distribution that has it, or uninstall it",
     )
 
 
@@ -106,7 +106,7 @@ def get_dialect(name: str) -> Dialect:
     known = dialects()
     if name not in known:
         raise UsageError(
-            f'there is no dialect "{name}"',
+            f'unknown dialect "{name}"',
             where=f"-T dialect={name}",
             expected=f"one of unified, {', '.join(known)}",
             remedy=meant(name, known),

@@ -1,8 +1,8 @@
-"""What a dialect is: how a family of models writes actions, and how it is asked for them.
+"""Base class for dialects: how a family of models writes actions, and how prompts ask for them.
 
-A dialect knows no benchmark and no model. It reads a text as actions and writes actions as such a
-text, it words a prompt around the names that its models were trained on, and its frame says in what
-size a picture is fed and what the numbers of places mean.
+A dialect knows no benchmark and no model. It reads a text as actions and writes actions as text. It
+words a prompt with the names that its models were trained on. Its frame sets the size of a fed
+picture and the unit of places.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from omnidata.types import Conversation, Message, Part
 
 Platform = Literal["mobile", "desktop", "web"]
 Asked = Literal["action", "point"]
-"""What a task asks for: the next action, or where something is on the screen."""
+"""What a task asks for: the next action, or a place on the screen."""
 Rules = Literal["lenient", "strict"]
-"""How answers are read: as what the model plainly said, or as the released parser reads them, its
-failures among them."""
+"""How answers are read: leniently, by their plain meaning, or strictly, as the released parser
+does, with its failures."""
 
 
 class UnreadError(ValueError):
-    """A text that is no answer in the dialect; the message says why."""
+    """The text is not an answer in the dialect; the message says why."""
 
 
 class CannotSayError(ValueError):
-    """What cannot be expressed: an action in a dialect, or in the answers of a benchmark."""
+    """A dialect, or the answers of a benchmark, cannot express an action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a text says.
+    """A read answer.
 
     Attributes:
         actions: in order; at least one. Places are points in the unit of the dialect's frame, or
-            boxes where the dialect has them.
-        thought: what the model says of its reasons, without the marks around it.
-        rest: what of the text was left unread; empty if nothing.
+            boxes if the dialect has them.
+        thought: the model's reasons, without the marks around them.
+        rest: the unread part of the text; empty if there is none.
     """
 
     actions: tuple[Action, ...]
@@ -50,12 +50,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """How a picture is fed to a model, and what the numbers of places mean.
+    """The size of a picture as fed to a model, and the unit of places.
 
     Attributes:
         space: the unit of places; "px" are pixels of the picture as it is fed.
         factor: each side of a fed picture is a multiple of it, in pixels; 1 = any size.
-        min_pixels, max_pixels: what a fed picture has at least and at most, in pixels; None = any.
+        min_pixels, max_pixels: limits of a fed picture, in pixels; None = any.
         longest: the longest side of a fed picture in pixels; None = any.
 
     Source: `smart_resize` of Qwen's processors (transformers, `Qwen2VLImageProcessor`).
@@ -72,7 +72,7 @@ class Frame:
     longest: int | None = None
 
     def fed(self, screen: Screen) -> Screen:
-        """Width and height in pixels in which a picture is fed; an unknown size stays unknown."""
+        """Return width and height of a picture as fed, in pixels; an unknown size stays unknown."""
         width, height = screen
         if min(screen) < 1:
             return screen
@@ -97,20 +97,20 @@ class Frame:
         return sides[0], sides[1]
 
     def extent(self, fed: Screen) -> Pair:
-        """The numbers of the right and the lower edge of a fed picture."""
+        """Return the coordinates of the right and the lower edge of a fed picture."""
         edges: Mapping[Space, float] = {"rel": 1, "norm1000": 1000, "norm999": 999}
         return fed if self.space == "px" else (edges[self.space], edges[self.space])
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """An earlier step, as a prompt tells of it.
+    """An earlier step, as a prompt shows it.
 
     Attributes:
-        actions: what was done; places are points in the unit of the dialect's frame. Empty where
-            nobody knows.
-        shot: the screenshot on which it was done; None where it is not shown.
-        fed: width and height in pixels in which that is fed; (0, 0) where nobody knows.
+        actions: its actions; places are points in the unit of the dialect's frame. Empty if
+            unknown.
+        shot: the screenshot before the actions; None if it is not shown.
+        fed: width and height of that screenshot as fed, in pixels; (0, 0) if unknown.
     """
 
     actions: tuple[Action, ...]
@@ -120,19 +120,18 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One step, as a dialect is to ask about it.
+    """One step for a dialect to ask about.
 
     Attributes:
-        asked: what for.
-        platform: where actions are done.
-        instruction: what the agent is to do, or the element that is meant.
-        media: the parts of the step that are shown, in order, each after its label; the screenshot
-            among them has the role "screenshot" and its `size` set to `fed`.
-        past: the earlier steps that are told, the oldest first, without those that are
-            forgotten.
+        asked: an action or a point.
+        platform: of the step.
+        instruction: the task of the agent, or the element to point at.
+        media: the shown parts of the step in order, each after its label; the screenshot has the
+            role "screenshot" and its `size` is `fed`.
+        past: the earlier steps in the prompt, the oldest first.
         first: index of the first of them, from 0.
-        fed: width and height in pixels in which the screenshot is fed; (0, 0) where nobody knows.
-        system: a text of the user's in place of the dialect's own words; None for those.
+        fed: width and height of the screenshot as fed, in pixels; (0, 0) if unknown.
+        system: the user's text instead of the dialect's vocabulary; None for the vocabulary.
     """
 
     asked: Asked
@@ -147,14 +146,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a prompt tells of the past.
+    """How a prompt shows earlier steps.
 
     Attributes:
-        turns: whether earlier steps are turns of the conversation, as far as their screenshots are
-            shown, or lines of one text.
-        screenshots: how many screenshots a prompt shows at most, with the current one.
-        actions: how many earlier actions it tells of at most; None = all.
-        system: whether the vocabulary stands in a message of the system, or before the instruction.
+        turns: whether earlier steps with a screenshot are turns of the conversation; otherwise they
+            are lines of one text.
+        screenshots: the largest number of screenshots in a prompt, with the current one.
+        actions: the largest number of earlier actions; None = all.
+        system: whether the vocabulary is in the system message; otherwise it is before the
+            instruction.
     """
 
     turns: bool = False
@@ -164,22 +164,22 @@ class Layout:
 
 
 class Dialect(ABC):
-    """How a family of models writes actions; a new one defines what has no default.
+    """Base class for dialects; a new one defines the members without a default.
 
     Attributes:
         name: as in `-T dialect=NAME`, with the version: "ui-tars-1.5".
-        title: in words.
-        checkpoints: the models that were trained on it, as their publishers call them.
-        source: whose parser `strict` is held against: repository and commit, or "documentation".
-        frame: how pictures are fed, and what the numbers mean.
-        layout: how prompts tell of the past.
-        layouts: the same on platforms where it is otherwise.
-        says: the kinds of actions that it can express, by platform; a platform that is not there
-            cannot be asked about. "point" is what grounding tasks ask for.
-        stop: texts at which a model ends its answer, beside its own end.
-        special_tokens: whether a decoder has to keep special tokens, as answers are made of them.
-        prefix: how the model's answer begins, where the prompt already says it.
-        key_names: what pyautogui calls the keys that the family has other names for.
+        title: display name.
+        checkpoints: the models trained on it, by their publishers' names.
+        source: the parser that `strict` follows: repository and commit, or "documentation".
+        frame: size of fed pictures and unit of places.
+        layout: how prompts show earlier steps.
+        layouts: the same for platforms that differ.
+        says: the kinds of actions that it can express, by platform; other platforms are refused.
+            "point" is for grounding tasks.
+        stop: texts at which answers end, beside the model's own end.
+        special_tokens: whether answers consist of special tokens, so a decoder has to keep them.
+        prefix: the beginning of the model's answer, if the prompt already contains it.
+        key_names: pyautogui's names of keys that the family calls otherwise.
 
     Examples:
         A dialect in one module, with its tests, is what `docs/dialects.md` walks through.
@@ -203,24 +203,23 @@ class Dialect(ABC):
         """Read a model's answer.
 
         Args:
-            text: as it came, a JSON object or list where the model called a provider's tool; none
-                of it is trusted. Reading takes time linear in its length.
-            fed: width and height in pixels of the screenshot as it was fed; (0, 0) where nobody
-                knows.
-            rules: how.
+            text: the untrusted answer; a JSON object or list if the model called a provider's tool.
+                Reading takes time linear in its length.
+            fed: width and height of the screenshot as fed, in pixels; (0, 0) if unknown.
+            rules: lenient or strict.
 
         Raises:
-            UnreadError: the text is no answer in the dialect.
+            UnreadError: the text is not an answer in the dialect.
         """
 
     @abstractmethod
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
-        """Write actions as the model would, for histories and as what a model is to learn.
+        """Write actions as the model would, for histories and as training targets.
 
         Args:
             actions: one or more; their places are points in the unit of the frame.
-            fed: as in `read`, of the screenshot on which they are done.
-            platform: whose names are used.
+            fed: as in `read`, of the screenshot before the actions.
+            platform: of the names.
 
         Raises:
             CannotSayError: the dialect has no words for one of them.
@@ -228,39 +227,39 @@ class Dialect(ABC):
 
     @abstractmethod
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        """The part of a prompt that tells the model which actions there are, in our sentences.
+        """Return the part of a prompt that lists the actions.
 
         Args:
-            asked: what for.
-            platform: where.
+            asked: an action or a point.
+            platform: of the step.
             fed: as in `read`.
         """
 
     def in_sense(self, labels: Sense) -> Dialect:
-        """The dialect of models that learnt their scrolls from labels of a benchmark.
+        """Return the dialect of models that learnt their scrolls from labels of a benchmark.
 
         Args:
-            labels: what a direction is said of in those labels: the finger, or the content.
+            labels: whose direction those labels state: the finger's, or the content's.
 
         Returns:
-            This one, as by default a scroll means the same on every benchmark.
+            This one by default: a scroll means the same on all benchmarks.
         """
         return self
 
     def layout_on(self, platform: Platform) -> Layout:
-        """How prompts tell of the past on a platform."""
+        """Return how prompts show earlier steps on a platform."""
         return self.layouts.get(platform, self.layout)
 
     def plain_keys(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """Keys by the names that benchmarks of desktops know: pyautogui's.
+        """Return keys by pyautogui's names, which benchmarks of desktops use.
 
         Args:
-            keys: as `read` gives them, pressed at once or one after the other.
+            keys: as `read` returns them, pressed at once or one after the other.
         """
         return tuple(self.key_names.get(key, key) for key in keys)
 
     def line(self, past: Past, platform: Platform) -> str:
-        """An earlier step in a text: its actions as `write` has them, or that nobody knows."""
+        """Return an earlier step as text: its actions as `write` has them, or "(unknown)"."""
         if not past.actions:
             return UNKNOWN
         try:
@@ -269,11 +268,11 @@ class Dialect(ABC):
             return " ".join(action.label for action in past.actions)
 
     def tools(self, asked: Asked, platform: Platform, fed: Screen) -> tuple[Part, ...]:
-        """What declares a provider's own tool in the message of the system; none by default.
+        """Return the parts that declare a provider's own tool to the model; none by default.
 
         Args:
-            asked: what for.
-            platform: where.
+            asked: an action or a point.
+            platform: of the step.
             fed: as in `read`.
 
         Raises:
@@ -282,15 +281,15 @@ class Dialect(ABC):
         return ()
 
     def turn(self, past: Past, platform: Platform) -> Part:
-        """An earlier step as a turn of the assistant's, where its screenshot is shown."""
+        """Return an earlier step with a screenshot as a turn of the assistant."""
         return Part("text", self.line(past, platform))
 
     def conversation(self, question: Question) -> Conversation:
-        """The prompt of a step: the vocabulary, the past, what is shown, the instruction.
+        """Return the prompt of a step: vocabulary, earlier steps, media and instruction.
 
-        Of earlier steps, those with a screenshot are turns where the layout has turns: the user
-        shows it, the assistant says what was done. All others are lines of text, and screenshots
-        that the user asked for stand before the current one.
+        If the layout has turns, earlier steps with a screenshot are turns: the user shows the
+        screenshot, the assistant states the action. Other earlier steps are lines of text.
+        Screenshots that the user asked for are before the current one.
 
         Raises:
             UsageError: as `tools`.
@@ -340,14 +339,14 @@ def _labelled(question: Question) -> Iterator[Part]:
 
 
 def swipe_ends(action: Action, extent: Pair, *, share: float = 0.3) -> tuple[Point, Point] | None:
-    """Where a finger begins and ends; None where neither a direction nor two places are said.
+    """Return where a finger begins and ends; None without a direction or two places.
 
-    A swipe whose source names no end goes `share` of the screen further along its direction, from
-    its start or else from the middle of the screen, and stops at the edge.
+    A swipe without an end goes `share` of the screen along its direction, from its start or else
+    from the middle of the screen, and stops at the edge.
 
     Args:
         action: a swipe or a scroll; its places are points.
-        extent: the numbers of the right and the lower edge.
+        extent: coordinates of the right and the lower edge.
         share: of the screen.
 
     Examples:

@@ -1,7 +1,7 @@
 """Points and boxes in answers that say where something is.
 
 One reader serves all families: pairs and fours in brackets, in tags, under a JSON key, as the
-arguments of a click. Numbers stay as they are written, in the unit of whoever asked.
+arguments of a click. Numbers stay as written, in the unit that the caller asked for.
 """
 
 from __future__ import annotations

@@ -470,7 +470,7 @@ def read_code(
     What states no call, such as a comment, a docstring, an import of pyautogui or a constant, is
     left out. Everything else that is not understood, such as a loop, a computed argument or a call
     of another library, is kept as `Code`; so is the whole of a text that is not Python, for
-    whoever runs it runs nothing of it. Never raises.
+    it is never run. Never raises.
 
     Args:
         text: Python, as an agent wrote it.

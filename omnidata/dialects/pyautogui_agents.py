@@ -68,7 +68,7 @@ _NEXT: Final = re.compile(
 _FENCE: Final = "```"
 _LANGUAGE: Final = re.compile(r"(?:python3?|py|code)\b[ \t]*", re.IGNORECASE)
 _MENDS: Final = 8
-"""How often a text that is no Python is mended or cut before it is given up."""
+"""How often a text that is no Python is repaired or cut before it counts as unreadable."""
 
 
 def _without_thought(text: str) -> tuple[str, str]:
@@ -142,7 +142,7 @@ def _python(code: str) -> tuple[str, str]:
     """The part of a text that is Python, and the rest.
 
     Quotes in a text to be typed that were not escaped are, lines that are indented for no reason
-    are not, and what cannot be mended is cut off with all that follows it.
+    are not, and what cannot be repaired is cut off with all that follows it.
     """
     code, rest = textwrap.dedent(code).strip(), ""
     for _ in range(_MENDS):
@@ -155,9 +155,9 @@ def _python(code: str) -> tuple[str, str]:
         except SyntaxError as error:
             lines = code.split("\n")
             number = min(max((error.lineno or 1) - 1, 0), len(lines) - 1)
-            mended = _requoted(lines[number])
-            if mended is not None:
-                lines[number] = mended
+            repaired = _requoted(lines[number])
+            if repaired is not None:
+                lines[number] = repaired
                 code = "\n".join(lines)
                 continue
             before, _, last = lines[number].rpartition(";")

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final, get_args
 
 from omnidata.actions import (
@@ -269,6 +269,44 @@ def _has(places: Sequence[int], begin: int, end: int) -> bool:
     return index < len(places) and places[index] < end
 
 
+@dataclass(frozen=True, slots=True)
+class ReleasedFields:
+    """The three fields that the released scripts find in an answer, each by itself.
+
+    Attributes:
+        action: the name of the action; empty if there is none.
+        point: x and y in pixels of the picture as fed; (0, 0) if there is none.
+        text: the input text; "no input text" if there is none.
+    """
+
+    action: str = ""
+    point: tuple[int, int] = (0, 0)
+    text: str = _NOTHING
+
+
+def read_fields(text: str) -> ReleasedFields:
+    """Return the fields of an answer as GUI-R1's scripts do, whichever action they stand beside.
+
+    Source: ritzz-ai/GUI-R1, `guir1/inference/*.py`, `extract_action`, `extract_coord` and
+    `extract_input_text`.
+
+    Examples:
+        >>> read_fields("<answer>[{'action': 'complete', 'point': [12, 30]}]</answer>").point
+        (12, 30)
+
+    Raises:
+        UnreadError: there is no `<answer>...</answer>`.
+    """
+    region = _region(text)
+    named, typed = _NAMED.search(region), _TEXT.search(region)
+    try:
+        x, y = _coordinate(region)
+    except ValueError:
+        x = y = _FARTHEST
+    point = min(x, _FARTHEST), min(y, _FARTHEST)
+    return ReleasedFields(named[1] if named else "", point, typed[1] if typed else _NOTHING)
+
+
 def _read_released(text: str, *, told: bool) -> Answer:
     """What the scripts that run the models take.
 
@@ -276,21 +314,17 @@ def _read_released(text: str, *, told: bool) -> Answer:
         text: of the model.
         told: whether the dialect has a text.
     """
-    region = _region(text)
-    if not (named := _NAMED.search(region)):
+    fields = read_fields(text)
+    if not fields.action:
         raise UnreadError("the answer has no 'action' between single quotes")
-    body = {"action": named[1]}
-    if told and (typed := _TEXT.search(region)):
-        body["input_text"] = typed[1]
-    try:
-        x, y = _coordinate(region)
-    except ValueError:
-        x = y = _FARTHEST
-    if max(x, y) >= _FARTHEST:
+    if max(fields.point) >= _FARTHEST:
         raise UnreadError("a number of the place has too many digits")
+    body = {"action": fields.action}
+    if told and fields.text != _NOTHING:
+        body["input_text"] = fields.text
     action = _action(body)
     if action.kind in ("tap", "long_press", "move"):
-        start = (Point(x, y, "px"),)
+        start = (Point(*fields.point, "px"),)
         action = Action(action.kind, start, button=action.button, count=action.count)
     return Answer((action,))
 

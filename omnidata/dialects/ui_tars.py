@@ -427,7 +427,7 @@ def _read_released(text: str, space: Space) -> Answer:
         if "Action:" not in text:
             raise UnreadError('the text has no "Action:"')
         parts = text.split("Action: ")[-1].split(")\n\n")
-        calls = [_parsed(_mended(part)) for part in parts]
+        calls = [_parsed(_repair(part)) for part in parts]
     except _UNPARSED as error:
         if isinstance(error, UnreadError):
             raise
@@ -438,7 +438,7 @@ def _read_released(text: str, space: Space) -> Answer:
     )
 
 
-def _mended(part: str) -> str:
+def _repair(part: str) -> str:
     if "type(content" in part:
         if not part.strip().endswith(")"):
             part = part.strip() + ")"

@@ -142,7 +142,7 @@ def _content(part: RenderedPart) -> Content:
         raise UsageError(
             f"inspect_ai sends no {part.kind} of the type {part.mime or part.text!r:.80}",
             expected="clips that are mp4, mpeg or mov",
-            remedy="-T clips=frames sends pictures of them",
+            remedy="add -T clips=frames to send pictures instead",
         )
     if part.kind == "audio":
         mime = "audio/mpeg" if format == "mp3" else "audio/wav"
@@ -160,7 +160,7 @@ def conversation_of(messages: Sequence[ChatMessage]) -> Conversation:
     for message in messages:
         if message.role == "tool":
             raise UsageError(
-                "our models have no tools",
+                "omnidata's models have no tools",
                 where="a message of a tool",
                 expected="messages of the system, the user and the assistant",
             )
@@ -190,13 +190,14 @@ def _part(content: Content, told: Mapping[str, Any]) -> Part:
         kind, uri = "video", content.video
     else:
         raise UsageError(
-            f"our models are not told a part of the type {content.type}",
+            f"omnidata's models do not accept parts of type {content.type}",
             expected="texts, pictures, sounds and clips",
         )
     head, comma, encoded = uri.partition(",")
     if not (comma and head.startswith("data:") and head.endswith(";base64")):
         raise UsageError(
-            f"a medium is no data URI: {uri!r:.80}", expected="the bytes of media in messages"
+            f"a media part is not a data URI: {uri!r:.80}",
+            expected="the bytes of media in messages",
         )
     role = told.get("role") or kind
     size = told.get("size")
@@ -292,9 +293,9 @@ class OmnidataModel(ModelAPI):
         """
         if tools:
             raise UsageError(
-                "our models have no tools",
+                "omnidata's models have no tools",
                 where=f"--model {NAME}/{self.model_name}",
-                expected="a task that gives none",
+                expected="a task without tools",
             )
         self._in_this_loop()
         told = next((own for own in map(_own, input) if own), {})

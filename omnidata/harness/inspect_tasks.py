@@ -179,10 +179,10 @@ def prompt(
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if state.epoch > 1:
             raise UsageError(
-                "a step is asked once: episodes are not averages of their steps",
+                "several epochs cannot be scored as episodes",
                 where=f"--epochs, epoch {state.epoch}",
                 expected="--epochs 1",
-                remedy="run it again into another log, and compare the two",
+                remedy="write each repetition to its own log, and compare them",
             )
         api = get_model().api
         ours = isinstance(api, OmnidataModel)
@@ -217,7 +217,7 @@ def _messages(
         raise UsageError(
             "the answer begins in the prompt, or is made of special tokens",
             where=f"-T {' -T '.join(f'{key}={value}' for key, value in task.options.items())}",
-            expected="--model omnidata/SPEC: inspect_ai's own models are not told so",
+            expected="--model omnidata/SPEC: inspect_ai's own models cannot use such prompts",
         )
     about = {"sample_id": step.sample_id, "special_tokens": task.special_tokens}
     if ours:  # the adapter makes pictures smaller itself, and says so in its receipt

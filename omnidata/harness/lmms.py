@@ -81,8 +81,8 @@ def write(
         raise UsageError(
             "the answer begins in the prompt, or is made of special tokens",
             where=f"omnidata harness lmms {name}",
-            expected="prompts that lmms-eval's models can be told",
-            remedy="leave -T dialect out, or evaluate with omnidata itself",
+            expected="prompts that lmms-eval can send",
+            remedy="drop -T dialect, or use `omnidata evaluate`",
         )
     stem = PREFIX + name.replace("-", "_").replace(".", "_")
     metrics = list(bench.profile.columns)
@@ -155,7 +155,7 @@ def _bench(setup: Path) -> Bench:
     """The task that a file describes, as it was when the file was written.
 
     Raises:
-        RunError: prompts or data are others now.
+        RunError: prompts or data have changed.
     """
     said = json.loads(read_settings(setup))
     bench = Bench.load(said["task"], said["data"], said["profile"], said["options"])
@@ -166,7 +166,7 @@ def _bench(setup: Path) -> Bench:
     for key, value in now.items():
         if said[key] != value:
             raise RunError(
-                f"the {'prompts' if key == 'prompt_hash' else 'data'} are others now",
+                f"the {'prompts' if key == 'prompt_hash' else 'data'} have changed",
                 where=str(setup),
                 expected=f"the {key} {said[key][:12]}; it is {value[:12]}",
                 remedy=f"write the files again: omnidata harness lmms {said['task']} DATA "

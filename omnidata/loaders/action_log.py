@@ -111,7 +111,7 @@ def objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             "the file is missing, too large or not a regular file",
             where=str(path),
             expected=f"a file of JSON lines, at most {MAX_BYTES} bytes",
-            remedy="name the action log; docs/segment.md shows one",
+            remedy="name the action log; docs/segment.md shows an example",
         )
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -135,7 +135,9 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
         if isinstance(value, dict):
             return value
         what = f"the line is a {type(value).__name__}"
-    raise DataError(what, where=where, expected="one JSON object per line", remedy="mend the line")
+    raise DataError(
+        what, where=where, expected="one JSON object per line", remedy="correct the line"
+    )
 
 
 class _TwiceError(Exception):
@@ -230,7 +232,7 @@ def _read_event(row: Mapping[str, Any], header: _Header, where: str) -> Event:
     if not isinstance(name, str) or name not in NUMBERS:
         raise _bad("action", name, f"one of {_NAMES}", where)
     if "time" not in row:
-        raise _bad("time", None, "seconds by the log's clock", where)
+        raise _bad("time", None, "seconds on the log's clock", where)
     start = _seconds(row, "time", where) - header.clock
     end = _seconds(row, "end", where) - header.clock if "end" in row else start
     if end < start:
@@ -248,7 +250,7 @@ def _action(label: str, row: Mapping[str, Any], header: _Header, where: str) -> 
             f"{label} with {' and '.join(given) or 'neither box nor point'}",
             where=where,
             expected="either box or point" if placed else "neither box nor point",
-            remedy="mend the line",
+            remedy="correct the line",
         )
     for key, wanted in (("to", swipe), ("text", bare.kind == "type")):
         if key in row and not wanted:
@@ -259,7 +261,7 @@ def _action(label: str, row: Mapping[str, Any], header: _Header, where: str) -> 
         ):
             raise _bad(key, row.get(key), "a text", where)
     if row.get("text") == "":
-        raise _bad("text", "", "what is typed", where)
+        raise _bad("text", "", "the typed text", where)
     if "unit" in row and row["unit"] not in _CHOICES["unit"]:
         raise _bad("unit", row["unit"], f"one of {', '.join(_CHOICES['unit'])}", where)
     unit = cast(Space, row.get("unit", header.unit))
@@ -303,7 +305,7 @@ def _check_keys(row: Mapping[str, Any], known: tuple[str, ...], where: str) -> N
             f"the line has {', '.join(map(repr, unknown[:5]))}",
             where=where,
             expected=f"only {', '.join(known)}",
-            remedy="mend the spelling, or remove it",
+            remedy="correct the spelling, or remove the key",
         )
 
 
@@ -321,7 +323,7 @@ def _numbers(value: object, count: int, name: str, where: str) -> list[float]:
 def _seconds(row: Mapping[str, Any], name: str, where: str) -> float:
     value = row.get(name, 0)
     if not _is_number(value) or abs(value) > _LATEST:
-        raise _bad(name, value, "seconds by the log's clock", where)
+        raise _bad(name, value, "seconds on the log's clock", where)
     return float(value)
 
 
@@ -338,5 +340,5 @@ def _bad(name: str, value: object, expected: str, where: str) -> DataError:
         f"{name} is {text if len(text) <= 60 else text[:57] + '...'}",
         where=where,
         expected=expected,
-        remedy="mend the line; docs/segment.md describes the format",
+        remedy="correct the line; docs/segment.md describes the format",
     )

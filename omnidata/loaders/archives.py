@@ -133,15 +133,17 @@ def unpack(archive: Path, folder: Path, progress: Callable[[int], None] = lambda
                         f"more than {RATIO} times as much would come of its {packed:,} bytes",
                     )
                 if member.size > shutil.disk_usage(folder).free - RESERVE:
-                    raise OSError(errno.ENOSPC, "no space is left on the disk", str(target))
+                    raise OSError(errno.ENOSPC, "the disk is full", str(target))
                 target.parent.mkdir(parents=True, exist_ok=True)
                 _write(archive, member, target, progress)
                 written += member.size
     except _BROKEN as error:
         raise refused(archive, f"it is broken ({type(error).__name__}: {error})") from None
     except OSError as error:
-        if error.errno == errno.EINVAL:  # a place before the archive's beginning
-            raise refused(archive, "it is broken: it names a place that it has not") from None
+        if error.errno == errno.EINVAL:  # an offset before the start of the archive
+            raise refused(
+                archive, "it is broken: it refers to a position outside the archive"
+            ) from None
         if error.errno is None:  # not of the system's: what `bz2` says of broken data
             raise refused(archive, f"it is broken ({error})") from None
         raise
@@ -187,7 +189,10 @@ def _write(archive: Path, member: _File, target: Path, progress: Callable[[int],
             file.write(block)
             progress(len(block))
     if size != member.size:
-        raise refused(archive, f"{member.name!r:.100} has not the {member.size:,} bytes it says")
+        raise refused(
+            archive,
+            f"{member.name!r:.100} has not the {member.size:,} bytes that its header states",
+        )
 
 
 @contextmanager
@@ -258,7 +263,7 @@ class _Header(tarfile.TarInfo):
             # At the beginning `tarfile` itself says so, and tries how else it may be packed.
             if isinstance(error, _END_OF_TAR) or tarfile.offset == 0:
                 raise
-            raise ValueError(f"{error}, where a member or the end should be") from None
+            raise ValueError(f"{error}, instead of a member or the end") from None
 
     def _proc_member(self, tarfile: tarfile.TarFile) -> Any:
         if self.type not in _PLAIN and self.size > _MOST_HEADER:
@@ -292,7 +297,7 @@ class _Joined(io.RawIOBase):
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.starts[-1]}[whence]
         if base + offset < 0:
-            raise ValueError("a place before the archive")
+            raise ValueError("an offset before the start of the archive")
         self._at = base + offset
         return self._at
 
@@ -326,14 +331,14 @@ def _joined(archive: Path, files: Sequence[IO[bytes]]) -> IO[bytes]:
     tail = whole.read(size - tail_at)
     at = tail.rfind(END)
     if at < 0:
-        raise refused(archive, "the last part has no end of a zip")
+        raise refused(archive, "the last part has no end-of-archive record")
     _, disk, first_disk, _, count, length, offset, _ = END_FORM.unpack_from(tail, at)
     if tail[at - LOCATOR_FORM.size : at].startswith(LOCATOR):
         _, on_disk, place, disks = LOCATOR_FORM.unpack_from(tail, at - LOCATOR_FORM.size)
         whole.seek(_start(archive, starts, files, on_disk) + place)
         found = END64_FORM.unpack(whole.read(END64_FORM.size))
         if found[0] != END64:
-            raise refused(archive, "the end of its directory is not where it says")
+            raise refused(archive, "its directory does not end at the stated offset")
         disk, first_disk, count, length, offset = *found[4:6], *found[7:10]
         disk = max(disk, disks - 1)
     if disk + 1 != len(files):

@@ -62,10 +62,10 @@ def list_objects(bucket: str, folder: str) -> list[RemoteFile]:
             break
     if not found:
         raise DataError(
-            "there is nothing of this name in the bucket",
+            "the bucket has nothing of this name",
             where=where,
             expected="the files of the dataset",
-            remedy="look at the dataset's page: it may have moved",
+            remedy="check the dataset's page: it may have moved",
         )
     check_names([each.path for each in found], where)
     return sorted(found, key=lambda each: each.path)
@@ -110,7 +110,7 @@ def download(
             f"{file.path} ended after {target.stat().st_size:,} of {file.size:,} bytes",
             where=where,
             expected="the whole file",
-            remedy="repeat the command: it goes on with what is there",
+            remedy="repeat the command: it resumes the download",
         )
 
 
@@ -119,7 +119,7 @@ def _copy(answer: IO[bytes], out: IO[bytes], most: int, progress: Callable[[int]
         try:
             block = answer.read(min(_CHUNK, most))
         except (http.client.HTTPException, ConnectionError, TimeoutError):
-            return  # cut; whoever calls looks how much has come
+            return  # cut; the caller checks how much arrived
         if not block:
             return
         out.write(block)
@@ -138,14 +138,14 @@ def _opened(address: str, where: str, start: int = 0) -> Iterator[IO[bytes]]:
             f"the store answers with status {error.code}",
             where=where,
             expected="a public object or folder",
-            remedy="look at the dataset's page: it may have moved, or not be public any more",
+            remedy="check the dataset's page: it may have moved, or be private now",
         ) from None
     except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
         raise DataError(
             f"the store cannot be reached ({type(error).__name__}: {error})",
             where=where,
             expected=f"an answer from {store()}",
-            remedy="repeat the command when there is a network: it goes on with what is there",
+            remedy="repeat the command when the network is back: it resumes the download",
         ) from None
     with answer:
         if start and answer.status != 206:  # it sends the whole again
@@ -165,8 +165,8 @@ def _json(answer: IO[bytes], where: str) -> dict[str, Any]:
 
 def _strange(where: str) -> DataError:
     return DataError(
-        "the store's answer is of no use",
+        "the store's answer cannot be used",
         where=where,
         expected=f"objects as {store()} lists and serves them",
-        remedy="repeat the command later; look at STORAGE_EMULATOR_HOST if it is set",
+        remedy="repeat the command later; check STORAGE_EMULATOR_HOST if it is set",
     )

@@ -16,10 +16,10 @@ import hashlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache, lru_cache, wraps
+from functools import lru_cache
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -31,10 +31,11 @@ import datasets
 import pyarrow as pa
 
 from omnidata import registry
-from omnidata.errors import DataError, MediaError, PlatformError, UsageError
+from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.files import bounds, following, remember_bounds
 from omnidata.loaders.fetch import local_place
 from omnidata.loaders.files import refuse_closed
+from omnidata.loaders.hooks import explain_casts, module_of
 from omnidata.loaders.load import reading
 from omnidata.loaders.repository import is_repository, open_dataset
 from omnidata.loaders.rows import (
@@ -133,14 +134,12 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             )
         if config.data_dir:
             return root
-        # Never `data_files`: without a data_dir, `datasets` fills it with what it finds in the
-        # working directory, and nobody can tell that from what a user named.
         raise DataError(
-            "no data is named",
-            where=f'load_dataset("{task}")',
-            expected="data_dir=FOLDER",
-            remedy=f'load_dataset("{task}", "all", data_dir="path/to/data", split="test"), or '
-            f'omnidata.load_dataset("{task}", FILE) for a single file',
+            "data_dir is missing: omnidata brings no data of its own",
+            where=f'datasets.load_dataset("{task}", "{config.name}")',
+            expected=f"data_dir=FOLDER; `omnidata info {task}` says what it holds",
+            remedy=f'datasets.load_dataset("{task}", "{config.name}", data_dir="path/to/data", '
+            f'split="test"), or omnidata.load_dataset("{task}", FILE) for a single file',
         )
 
     def _source(self, root: Path) -> LoadedDataset:
@@ -308,16 +307,6 @@ def _medium(ref: MediaRef) -> dict[str, Any] | None:
 # The modules of the builders.
 
 
-def module_of(task: str) -> str:
-    """The module with the builder of a task; a dot in its name is no step into a package.
-
-    Examples:
-        >>> module_of("idm-single"), module_of("words.v2")
-        ('omnidata.loaders.builders.idm-single', 'omnidata.loaders.builders.words%2Ev2')
-    """
-    return f"{__name__}.{task.replace('%', '%25').replace('.', '%2E')}"
-
-
 class _Modules(MetaPathFinder, Loader):
     """Finds the modules, and makes them."""
 
@@ -343,79 +332,6 @@ class _Modules(MetaPathFinder, Loader):
 
 
 sys.meta_path.append(_Modules())
-
-
-# The two ways into `datasets`: a name in its table of builders, and a function of our own.
-
-
-def register() -> None:
-    """Make `datasets.load_dataset("omnigui", ...)` find the builders of all tasks that there are.
-
-    `datasets` has no plug-in mechanism; its table of packaged builders is private but has kept its
-    form from 3.6 to 5.2. Nothing is registered on import.
-
-    Raises:
-        PlatformError: the installed `datasets` has no such table.
-
-    Examples:
-        >>> import datasets, omnidata
-        >>> omnidata.register()
-        >>> "omnigui" in datasets.packaged_modules._PACKAGED_DATASETS_MODULES
-        True
-    """
-    import datasets.packaged_modules as packaged
-
-    explain_casts()
-    table = getattr(packaged, "_PACKAGED_DATASETS_MODULES", None)
-    extensions = getattr(packaged, "_MODULE_TO_EXTENSIONS", None)
-    if not isinstance(table, dict) or not isinstance(extensions, dict):
-        raise PlatformError(
-            f"datasets {datasets.__version__} has no table of packaged builders",
-            expected="datasets 3.6 to 5.2",
-            remedy="call omnidata.load_dataset instead, which needs no table",
-        )
-    for name in registry.names():
-        module = module_of(name)
-        if table.get(name, (module,))[0] != module:
-            _log.warning('"%s" is a builder of `datasets` itself, which keeps that name', name)
-            continue
-        # The builder's cache folder carries a fingerprint of its own, so the hash may stay fixed.
-        table[name] = (module, name)
-        extensions.setdefault(name, [".jsonl", ".json", ".parquet"])
-        for optional in ("_MODULE_TO_METADATA_FILE_NAMES", "_MODULE_TO_METADATA_EXTENSIONS"):
-            if isinstance(getattr(packaged, optional, None), dict):
-                getattr(packaged, optional).setdefault(name, [])
-
-
-@cache
-def explain_casts() -> None:
-    """Let `datasets` say what helps where sound or clips are cast, and torchcodec is not there.
-
-    `cast_column("audio", datasets.Audio())` decodes with torchcodec alone, and its ImportError, at
-    the first row, tells of nothing else.
-    """
-    for kind in (datasets.Audio, datasets.Video):
-        kind.decode_example = _explaining(kind.decode_example)
-
-
-def _explaining(decode_example: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(decode_example)
-    def decode(self: Any, *given: Any, **options: Any) -> Any:
-        try:
-            return decode_example(self, *given, **options)
-        except (ImportError, RuntimeError) as error:
-            if "torchcodec" not in str(error):
-                raise
-            raise PlatformError(
-                f"datasets.{type(self).__name__}() decodes with torchcodec, which does not load "
-                f"({error})",
-                where="a column that was cast",
-                expected="media that omnidata decodes, with Pillow and PyAV",
-                remedy="leave the column as it was loaded: rows.with_transform(omnidata.decode("
-                "rows)) gives arrays, omnidata.torch.StepDataset(rows) tensors",
-            ) from error
-
-    return decode
 
 
 def load_dataset(
@@ -450,7 +366,7 @@ def load_dataset(
     explain_casts()
     if streaming and num_proc:
         raise UsageError(
-            "a streamed dataset is not built by processes",
+            "a streamed dataset cannot be built by several processes",
             where="load_dataset(streaming=True, num_proc=...)",
             expected="one of the two",
         )

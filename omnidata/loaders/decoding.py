@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.actions import Screen
 from omnidata.errors import MediaError, UsageError
 from omnidata.loaders.row_steps import RowReader
-from omnidata.media import frames, image, resized, samples
+from omnidata.media import frames, image, letterbox, samples
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
@@ -28,37 +27,42 @@ def decode(
     rows: datasets.Dataset | datasets.IterableDataset,
     *,
     roles: Sequence[str] | None = None,
-    size: Screen | None = None,
+    resize: tuple[int, int] | None = None,
     num_frames: int = 4,
     seconds: float | None = None,
     audio_rate: int = 16_000,
     on_error: _OnError = "raise",
+    size: Any = None,
 ) -> Decode:
-    """What decodes the media of rows: `rows.with_transform(omnidata.decode(rows))`.
+    """Return a transform that decodes the media of rows: `rows.with_transform(decode(rows))`.
 
-    Every value is an array, a number or a text then, so that a `DataLoader` makes batches of rows
-    without a `collate_fn`, where `size` and `seconds` make media alike. An absent medium is zeros,
-    and `ROLE_mask` is False; what is nested, as the history, is JSON; an absent text is empty,
-    and an absent number NaN.
+    It turns every value into an array, a number or a text, which a `DataLoader` collates without a
+    `collate_fn` where `resize` and `seconds` give all media of a role one shape. Lists and dicts,
+    as the history, become JSON. An absent medium is zeros and `ROLE_mask` is False; an absent text
+    is empty; an absent number is NaN.
 
     A stream has no `with_transform`: `rows.map(omnidata.decode(rows), batched=True, batch_size=8)`.
 
     Args:
-        rows: steps: what `omnidata.load_dataset` gives, or a converted repository.
-        roles: the media that are decoded; the others are left out. None for all.
-        size: width and height to fit pictures and frames into, proportions kept, black around.
-        num_frames: of a clip, evenly spread; of a shorter one the rest is black.
-        seconds: how much of a track is kept, silence behind a shorter one; None for all of it.
+        rows: steps: the result of `omnidata.load_dataset`, or a converted repository.
+        roles: the media to decode; the others are left out. None for all.
+        resize: (height, width) in pixels to fit screenshots and frames into, proportions kept,
+            black borders. None keeps their sizes.
+        num_frames: frames of a clip, evenly spread; a shorter clip is filled with black frames.
+        seconds: length of every track, cut or filled with silence; None keeps each track whole.
         audio_rate: samples per second to resample to, in Hz.
-        on_error: what a missing or broken medium is: an error, or absent.
+        on_error: "raise" a `MediaError` for a missing or broken medium, or "mask" it as absent.
+        size: refused; it was (width, height).
 
     Returns:
-        A function of columns. A picture is uint8 (H, W, 3), a clip uint8 (T, H, W, 3), a track
-        float32 (N,), of which `ROLE_length` samples are its own.
+        A function of columns. A screenshot is uint8 (3, H, W), RGB in [0, 255]; a clip uint8
+        (T, 3, H, W); a track float32 (N,), mono in [-1, 1], with its own length in `ROLE_length`.
 
     Raises:
-        UsageError: the rows are no steps, or have no such role; or an argument is none.
+        UsageError: the rows are no steps or lack a role, or an argument is invalid.
     """
+    refuse_size(size, "omnidata.decode")
+    check_resize(resize, "omnidata.decode")
     if on_error not in get_args(_OnError):
         raise UsageError(
             f"on_error is {on_error!r:.40}",
@@ -75,7 +79,7 @@ def decode(
     for role in roles or ():
         if role not in reader.kinds:
             raise UsageError(
-                f'the rows have no medium "{role}"',
+                f'the rows have no media column "{role}"',
                 where="omnidata.decode(roles=...)",
                 expected=f"some of {', '.join(reader.kinds)}",
             )
@@ -95,7 +99,44 @@ def decode(
         for name, column in (rows.features or {}).items()
         if str(getattr(column, "dtype", "")).startswith(_NUMBERS)
     )
-    return Decode(reader, chosen, size, num_frames, seconds, audio_rate, on_error, numbers)
+    return Decode(reader, chosen, resize, num_frames, seconds, audio_rate, on_error, numbers)
+
+
+def check_resize(resize: Any, where: str) -> None:
+    """Refuse a target size that is not (height, width).
+
+    Raises:
+        UsageError: it is neither None nor two positive whole numbers.
+    """
+    whole = (int, np.integer)
+    if resize is None or (
+        isinstance(resize, Sequence)
+        and len(resize) == 2
+        and all(isinstance(extent, whole) and extent > 0 for extent in resize)
+    ):
+        return
+    raise UsageError(
+        "this is no size",
+        where=f"{where}(resize={resize!r:.40})",
+        expected="(height, width), two positive whole numbers",
+    )
+
+
+def refuse_size(size: Any, where: str) -> None:
+    """Refuse the argument that was (width, height), and name its successor.
+
+    Raises:
+        UsageError: `size` is given.
+    """
+    if size is None:
+        return
+    swapped = tuple(reversed(size)) if isinstance(size, list | tuple) else "(height, width)"
+    raise UsageError(
+        "`size`, which was (width, height), is now `resize`, which is (height, width)",
+        where=f"{where}(size={size!r:.40})",
+        expected="sizes in torch's order",
+        remedy=f"{where}(resize={swapped})",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +145,7 @@ class Decode:
 
     reader: RowReader
     roles: tuple[str, ...]
-    size: Screen | None
+    resize: tuple[int, int] | None
     num_frames: int
     seconds: float | None
     audio_rate: int
@@ -145,7 +186,7 @@ class Decode:
         except MediaError as error:
             if self.on_error == "raise":
                 error.where = f"{name}, {role}: {error.where}"
-                error.remedy += '; or take it for absent: omnidata.decode(on_error="mask")'
+                error.remedy += '; or mask it as absent: omnidata.decode(on_error="mask")'
                 raise
             ref = None
             made = self._array(role, None)
@@ -153,19 +194,20 @@ class Decode:
 
     def _array(self, role: str, ref: MediaRef | None) -> tuple[npt.NDArray[Any], dict[str, Any]]:
         kind = ref.kind if ref else self.reader.kinds[role] or _GUESSED.get(role, "image")
-        width, height = self.size or (0, 0)
+        height, width = self.resize or (0, 0)
+        fitted = (width, height) if self.resize else None
         if kind == "image":
             if ref is None:
-                return np.zeros((height, width, 3), np.uint8), {}
-            return image(ref, size=self.size).pixels.copy(), {}  # which tensors may be made of
+                return np.zeros((3, height, width), np.uint8), {}
+            # Copied: torch takes no arrays that are read-only, as Pillow's are.
+            return image(ref, size=fitted).pixels.transpose(2, 0, 1).copy(), {}
         if kind == "video":
             if ref is None:
-                return np.zeros((self.num_frames, height, width, 3), np.uint8), {}
+                return np.zeros((self.num_frames, 3, height, width), np.uint8), {}
             pixels = frames(ref, num_frames=self.num_frames).pixels
-            if self.size:
-                pixels = np.stack([_fitted(frame, self.size) for frame in pixels])
-            lacking = self.num_frames - len(pixels)
-            return np.pad(pixels, ((0, max(0, lacking)), (0, 0), (0, 0), (0, 0))), {}
+            missing = max(0, self.num_frames - len(pixels))
+            filled = np.pad(letterbox(pixels, fitted)[0], ((0, missing), (0, 0), (0, 0), (0, 0)))
+            return filled.transpose(0, 3, 1, 2).copy(), {}
         wave = np.zeros(0, np.float32) if ref is None else samples(ref, rate=self.audio_rate)
         if self.seconds is not None:
             wave = wave[: round(self.seconds * self.audio_rate)]
@@ -178,17 +220,6 @@ class Decode:
 
 _GUESSED = {"video": "video", "audio": "audio"}
 """Kinds of roles whose column says none, and which is empty."""
-
-
-def _fitted(frame: npt.NDArray[np.uint8], size: Screen) -> npt.NDArray[np.uint8]:
-    """A frame within another size, black around it."""
-    height, width = frame.shape[:2]
-    scale = min(size[0] / width, size[1] / height)
-    inner = max(1, round(width * scale)), max(1, round(height * scale))
-    left, top = (size[0] - inner[0]) // 2, (size[1] - inner[1]) // 2
-    whole = np.zeros((size[1], size[0], 3), np.uint8)
-    whole[top : top + inner[1], left : left + inner[0]] = resized(frame, inner)
-    return whole
 
 
 def _numbers(values: Sequence[Any]) -> list[Any]:

@@ -10,6 +10,7 @@ name only when it is whole, so a killed run leaves no half file.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -21,7 +22,7 @@ from typing import Any, Literal, Self, TypeVar, get_args
 
 from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, convert
 from omnidata.errors import DataError
-from omnidata.jsontext import as_name, compact
+from omnidata.jsontext import as_name, compact, write_lines
 from omnidata.loaders.instructions import Language
 from omnidata.storage import atomic_write, copy_file
 
@@ -278,9 +279,9 @@ class TreeWriter:
         clash = taken or (f"the app {spelled}" if spelled != app else None)
         if clash is not None:
             raise DataError(
-                f"the tree has {clash} already",
+                f"the tree already has {clash}",
                 where=where,
-                expected="names that differ even where case is ignored",
+                expected="names that differ even if case is ignored",
                 remedy="rename one of the two",
             )
         self._claimed[where.casefold()] = f"the episode {where}"
@@ -354,7 +355,7 @@ def check_name(name: str, role: str, where: str, *, remedy: str = "") -> None:
         name: an app's or an episode's.
         role: what it names.
         where: it is needed.
-        remedy: what helps, where that is not simply another spelling.
+        remedy: what helps, where that is not simply another name.
 
     Raises:
         DataError: it cannot.
@@ -371,7 +372,7 @@ def check_name(name: str, role: str, where: str, *, remedy: str = "") -> None:
             where=where,
             expected=f'1 to {_LONGEST_NAME} bytes without / \\ : * ? " < > |, control characters '
             "or blanks at the ends, and neither . nor ..",
-            remedy=remedy or f"give the {role} another spelling",
+            remedy=remedy or f"give the {role} another name",
         )
 
 
@@ -450,7 +451,7 @@ def _primitive(action: Action, where: str) -> int:
             f"the format has no primitive for {action.label}",
             where=where,
             expected=f"one of {', '.join(NUMBERS)}",
-            remedy="say what comes nearest to it, or leave the episode out",
+            remedy="use the nearest primitive, or leave the episode out",
         )
     return NUMBERS[action.label]
 
@@ -459,9 +460,9 @@ def _extended(row: dict[str, Any], extra: Mapping[str, Any], where: str) -> dict
     for key in extra:
         if key in row:
             raise DataError(
-                f"the extra column {key!r} is a column of the format",
+                f"the extra column {key!r} has the name of a column of the format",
                 where=where,
-                expected="extra columns with names of their own",
+                expected="extra columns with other names",
                 remedy="rename it",
             )
     return {**row, **extra}
@@ -482,7 +483,7 @@ def _regions(regions: tuple[Region, ...], screen: Screen, where: str) -> str:
             "a coordinate of the target is not a number",
             where=where,
             expected="finite coordinates",
-            remedy="mend the target, or leave the episode out",
+            remedy="correct the target, or leave the episode out",
         )
     if not pixels:
         return ""
@@ -514,7 +515,9 @@ def _array(rows: list[dict[str, Any]]) -> bytes:
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
-    return _encoded("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    file = io.BytesIO()
+    write_lines(file, rows, dumps=lambda row: _encoded(json.dumps(row, ensure_ascii=False)))
+    return file.getvalue()
 
 
 def _encoded(text: str) -> bytes:

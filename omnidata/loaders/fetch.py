@@ -158,10 +158,10 @@ def choose_source(task: str, name: str | None = None) -> Publication:
     owner, sources = sources_of(task)
     if not sources:
         raise DataError(
-            registry.get_task(owner).unpublished or "the task names no place to fetch data from",
+            registry.get_task(owner).unpublished or "the task has no source to fetch data from",
             where=task,
-            expected=f"a place where data of {owner} are published",
-            remedy="name a folder where the data are",
+            expected=f"a source of the data of {owner}",
+            remedy="name a folder with the data",
         )
     known = {one.name.casefold(): one for one in sources}
     if name is not None and name.casefold() not in known:
@@ -174,17 +174,17 @@ def choose_source(task: str, name: str | None = None) -> Publication:
     found = default_sources(task) if name is None else [known[name.casefold()]]
     if len(found) > 1:
         raise UsageError(
-            f"data of {owner} are published in several places",
+            f"the data of {owner} have several sources",
             where=task,
             expected=f"--source and one of {', '.join(one.name for one in found)}",
         )
     if not found or found[0].remote is None:
         by_hand = [f"{one.url} ({one.by_hand})" for one in found or sources]
         raise DataError(
-            "no program can fetch these data",
+            "these data cannot be fetched by a program",
             where=task,
             expected="files on the Hub or in a public bucket",
-            remedy=f"get them by hand: {'; '.join(by_hand)}",
+            remedy=f"download them by hand: {'; '.join(by_hand)}",
         )
     return found[0]
 
@@ -215,7 +215,7 @@ def plan_fetch(
     if hub.is_offline():
         there = ", ".join(str(place) for place in in_cache(task).values())
         raise DataError(
-            "HF_HUB_OFFLINE=1 forbids to ask what there is",
+            "HF_HUB_OFFLINE=1 forbids listing the revisions",
             where=task,
             expected="a network",
             remedy=f"unset HF_HUB_OFFLINE; in the cache is {there or 'nothing of it'}",
@@ -224,7 +224,7 @@ def plan_fetch(
     if remote.place.startswith("gs://"):
         if revision is not None:
             raise UsageError(
-                "a bucket has no revisions",
+                "a bucket has no revisions to choose from",
                 where=f"--revision {revision}",
                 expected="a source on the Hub",
                 remedy="leave it out",
@@ -235,7 +235,7 @@ def plan_fetch(
         named = hub.parse_address(remote.place)
         if named is None:
             raise PluginError(
-                f"{owner} names a place that nothing can be fetched from",
+                f"the source of {owner} cannot be fetched",
                 where=f"sources of {owner}: {remote.place!r:.200}",
                 expected="hf://datasets/ORG/NAME or gs://BUCKET/FOLDER",
             )
@@ -248,10 +248,10 @@ def plan_fetch(
     if not files:
         some = [each.path for each in (wanted or usable)[:5]]
         raise DataError(
-            "no file fits" if usable else "it has no files",
+            "no file matches" if usable else "it is empty",
             where=f"{place}{f'@{commit}' if commit else ''}",
             expected=f"files like {', '.join(only or remote.files or ['any'])}",
-            remedy=f"these are there: {', '.join(some)}, ..." if some else "name another revision",
+            remedy=f"the revision has: {', '.join(some)}, ..." if some else "name another revision",
         )
     return FetchPlan(owner, publication, place, commit, files, len(listed) - len(files), only)
 
@@ -521,7 +521,7 @@ class _Count:
 
     def add(self, number: int) -> None:
         if self.stopped:
-            raise InterruptedError("nobody waits for it any more")
+            raise InterruptedError("the request was cancelled")
         self.value += number
 
 
@@ -616,7 +616,7 @@ def _unpack(
                 error.what,
                 where=f"{plan.where}/{file.path}",
                 expected=error.expected,
-                remedy="nothing of it has been kept; tell its publisher",
+                remedy="nothing of it was kept; report it to its publisher",
             ) from None
         name = archives.stem_of(archive.name)
         if [path.name for path in parts.iterdir()] != [name]:  # else its own folder is in it
@@ -649,10 +649,10 @@ def _move(source: Path, target: Path, where: str) -> None:
             _move(path, there, where)
         else:
             raise DataError(
-                f"an archive holds {path.name!r:.100}, and {other!r:.100} is there already",
+                f"an archive holds {path.name!r:.100}, and {other!r:.100} already exists",
                 where=where,
                 expected="archives and files that do not overwrite each other",
-                remedy="fetch a part of it with --only, or tell its publisher",
+                remedy="fetch a part of it with --only, or report it to its publisher",
             )
 
 
@@ -705,11 +705,11 @@ def local_place(
         raise DataError(
             "there is no such file or folder",
             where=str(data),
-            expected="a path that is there",
-            remedy=f"mend the path; a dataset of the Hub is named hf://{data}",
+            expected="an existing path",
+            remedy=f"correct the path; for a dataset of the Hub, write hf://{data}",
         )
     if whole := mirror.origin(place):
-        notice(f"{whole}: zips in it are read as if they were unpacked there")
+        notice(f"{whole}: its zips are read as if unpacked")
     return place
 
 
@@ -731,7 +731,7 @@ def _found(
         return data
     if not task:
         raise UsageError(
-            "auto means the data of a task, and none is named",
+            "auto means the data of a task, and no task is named",
             where=AUTO,
             expected="a task before it: omnidata info TASK auto",
         )
@@ -756,18 +756,18 @@ def _found(
     notice("\n".join(announce(plan)))
     if plan.bytes > hub.LARGE:
         raise UsageError(
-            f"{hub.in_bytes(plan.bytes)} would be fetched",
+            f"the download has {hub.in_bytes(plan.bytes)}",
             where=f"{task} {AUTO}",
-            expected=f"at most {hub.in_bytes(hub.LARGE)} without being asked",
-            remedy=f"fetch them on purpose: omnidata fetch {task} --yes",
+            expected=f"at most {hub.in_bytes(hub.LARGE)} without a request",
+            remedy=f"request the download: omnidata fetch {task} --yes",
         )
     return fetch(plan, progress=progress)
 
 
 _GATES: Final = {
-    True: "it has to be accepted in a browser first",
+    True: "accept it in a browser first",
     False: "open to everyone",
-    None: "whether it has to be accepted first is not known",
+    None: "unknown whether it must be accepted first",
 }
 
 
@@ -777,7 +777,7 @@ def announce(plan: FetchPlan) -> list[str]:
     licence = (
         f"{publication.licence}, as its publisher says"
         if publication.licence
-        else f"not stated: look at {publication.url} before you use or share it"
+        else f"not stated: check {publication.url} before you use or share the data"
     )
     lines = [
         f"{publication.name}: {plan.where} at {plan.server}",

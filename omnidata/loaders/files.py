@@ -39,11 +39,11 @@ _DEEPEST: Final = 32  # folders in folders: no dataset has so many, and recursio
 def walk(data: Path) -> Iterator[Path]:
     """The file, or all but the folders in the folder and in those below it, sorted.
 
-    What leads outside is among the files, and no regular file either: whoever opens it says so. A
-    link to a folder of the data is passed over, as what lies there is found there.
+    What leads outside is among the files, and no regular file either: opening it raises the
+    error. A link to a folder of the data is passed over, as what lies there is found there.
 
     Raises:
-        DataError: folders lie too deep in one another.
+        DataError: the folders are nested too deeply.
         FileError: links to folders lead outside. It comes last, so that a look at the first files
             knows the data whatever else lies there.
         OSError: a folder cannot be read.
@@ -120,10 +120,10 @@ def check_depth(folder: Path, depth: int) -> None:
     """
     if depth > _DEEPEST:
         raise DataError(
-            "folders lie too deep in one another",
+            "the folders are nested too deeply",
             where=str(folder),
-            expected=f"at most {_DEEPEST} folders below the one that was named",
-            remedy="name a folder further down, or move what lies there up",
+            expected=f"at most {_DEEPEST} levels below the named folder",
+            remedy="name a folder further down, or move its content up",
         )
 
 
@@ -140,7 +140,7 @@ def chosen(data: Path, looks: Mapping[Path, Look], expected: str) -> list[Path]:
     """
     if "known" not in looks.values() and looks.get(data) != "broken":
         broken = next((path for path, found in looks.items() if found == "broken"), None)
-        what = "no file there has the columns of the benchmark"
+        what = "no file has the columns of the benchmark"
         remedy = OTHER_DATA
         if broken:
             what += f", and {broken.relative_to(data)} is broken"
@@ -216,9 +216,9 @@ def rows_again(data: Path) -> list[Finding]:
             "rows-again",
             "warning",
             str(pairs[0][0]),
-            f"files of rows in {archive} that are elsewhere in the data too: {len(pairs)}, "
+            f"{archive} repeats {counted(len(pairs), 'file')} of rows of the data, "
             f"the first at {pairs[0][1]}",
-            "each row once: each copy counts in every number",
+            "each row once, since each copy counts",
             "move the zip, or the copy, out of the data",
         )
         for archive, pairs in found.items()
@@ -227,7 +227,7 @@ def rows_again(data: Path) -> list[Finding]:
 
 # The files of a benchmark's rows.
 
-SKIPPED: Final = "mend the row; it is skipped until then"
+SKIPPED: Final = "correct the row; it is skipped until then"
 """The usual remedy for a row that cannot be used."""
 _PEEKED: Final = 50
 _SUFFIXES: Final = frozenset({".json", ".jsonl", ".ndjson", ".parquet"})
@@ -334,7 +334,7 @@ def not_an_object(line: Line, expected: str) -> Finding:
         line: of a file, as `read_rows` gives it.
         expected: what would be right.
     """
-    what = line.fault or f"it is a {type(line.row).__name__}, and no JSON object"
+    what = line.fault or f"it is a {type(line.row).__name__}, not a JSON object"
     return Finding("json-invalid", "error", line.where, what, expected, SKIPPED)
 
 
@@ -448,9 +448,9 @@ def refuse_closed(steps: Sequence[Step]) -> None:
     if folders := sorted({str(ref.root) for ref in known.values() if closed(ref)}):
         leads = sorted({real(Path(folder)) for folder in folders})
         raise DataError(
-            f"the media lie outside the data, below {', '.join(leads)}",
+            f"the media are outside the data, below {', '.join(leads)}",
             where=", ".join(folders),
-            expected="media inside the folder that was named, links followed",
+            expected="media inside the named folder, after links are resolved",
             remedy=naming(leads),
         )
 
@@ -469,9 +469,9 @@ def media_absent(steps: Sequence[Step]) -> Finding:
         "media-absent",
         "warning",
         str(roots.most_common(1)[0][0]) if roots else "media",
-        "none of the media that the rows name exists",
+        "none of the media that the rows name exist",
         "screenshots" if pictures else "screenshots, clips and audio",
-        f"{unpack or 'fine for scoring'}; a model needs the media below that folder",
+        f"{unpack or 'fine for scoring'}; to ask a model, put the media below that folder",
     )
 
 
@@ -483,7 +483,7 @@ def medium_broken(step: Step, role: str, what: str, expected: str) -> Finding:
         step.sample_id,
         f"{role.replace('_', ' ')}: {what}",
         expected,
-        "restore the file; a model that takes it is not asked about this step until then",
+        "restore the file; until then models that use it skip the step",
         (step.sample_id,),
     )
 
@@ -502,8 +502,9 @@ def media_turned(counts: Mapping[str, int], sample_ids: Sequence[str]) -> Findin
         "warning",
         sample_ids[0],
         f"{' and '.join(told)} with an orientation tag (EXIF, display matrix)",
-        "media that lie in their files as they are shown",
-        "nothing, if the targets were made on media as viewers show them: so they are read; "
+        "media stored as they are displayed",
+        "nothing, if the targets were made on media as viewers show them, which is how "
+        "they are read; "
         "else remove the tags",
         tuple(sample_ids),
     )

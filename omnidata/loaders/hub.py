@@ -131,7 +131,7 @@ def parse_address(text: str | Path) -> HubAddress | None:
     below = (found["below"] or "").strip("/") if found else ""
     if found is None or unsafe(below):
         raise UsageError(
-            "this names no dataset of the Hub",
+            "this is not an address of a dataset on the Hub",
             where=re.sub("^hf:/+", "hf://", str(text)),  # a path has one slash
             expected="hf://ORG/NAME, hf://ORG/NAME@REVISION or hf://ORG/NAME@REVISION/FOLDER",
         )
@@ -212,17 +212,17 @@ def check_names(paths: Sequence[str], where: str) -> None:
     for path in paths:
         why = unsafe(path)
         if not why and (not path.isprintable() or "\\" in path or path != str(PurePosixPath(path))):
-            why = "the path is no plain name"
+            why = "the path is not a plain name"
         if not why and ".git" in PurePosixPath(path.casefold()).parts:
-            why = "the path lies in a folder of git"
+            why = "the path is inside a folder of git"
         if not why and (other := seen.setdefault(path.casefold(), path)) != path:
-            why = f"it and {other!r:.100} would be one file"
+            why = f"it and {other!r:.100} would be the same file"
         if why:
             raise DataError(
                 f"{path!r:.100}: {why}",
                 where=where,
-                expected="plain relative paths, no two of them alike",
-                remedy="tell the publisher, or take another revision",
+                expected="distinct plain relative paths",
+                remedy="report it to the publisher, or use another revision",
             )
 
 
@@ -277,10 +277,10 @@ def check_digest(path: Path, file: RemoteFile, where: str) -> None:
     what = f"it has {size:,} bytes" if size != file.size else f"its {file.kind} is {found}"
     said = f"{file.size:,} bytes" if size != file.size else f"{file.digest}, as the server says"
     raise DataError(
-        f"{file.path} came otherwise than the server says: {what}; it has been removed",
+        f"{file.path} differs from what the server announced: {what}; it was removed",
         where=where,
         expected=said,
-        remedy="repeat the command; if it stays like that, do not use the data, and tell the "
+        remedy="repeat the command; if the error stays, do not use the data, and report it to the "
         "publisher",
     )
 
@@ -295,10 +295,10 @@ def check_room(needed: int, folder: Path) -> None:
     free = shutil.disk_usage(there).free
     if needed + RESERVE > free:
         raise DataError(
-            f"there is no room: {in_bytes(needed)} are to come, and {in_bytes(free)} are free",
+            f"not enough disk space: {in_bytes(needed)} needed, {in_bytes(free)} free",
             where=str(folder),
-            expected="room for all of it, and a reserve",
-            remedy="make room, or name a folder on another disk",
+            expected="disk space for the download, and a reserve",
+            remedy="free disk space, or name a folder on another disk",
         )
 
 
@@ -333,9 +333,9 @@ def translated(address: HubAddress) -> Iterator[None]:
         raise
     except errors.GatedRepoError:
         raise DataError(
-            "its publisher gives it only to those who accept a licence",
+            "the dataset is gated: you must accept its licence",
             where=str(address),
-            expected=f"a token of somebody who has accepted it at {_page(address)}",
+            expected=f"a token of a user who accepted it at {_page(address)}",
             remedy="accept the licence there in a browser, then repeat the command with --token "
             "(HF_TOKEN in the environment, or `hf auth login`)",
         ) from None
@@ -344,25 +344,25 @@ def translated(address: HubAddress) -> Iterator[None]:
             f'the dataset has no revision "{address.revision}"',
             where=str(address),
             expected="a commit, a tag or a branch of it",
-            remedy=f"look at {_page(address)}/commits/main, or leave the revision out",
+            remedy=f"see {_page(address)}/commits/main, or leave the revision out",
         ) from None
     except errors.RepositoryNotFoundError:
         raise DataError(
-            "there is no such dataset on the Hub, or it is private",
+            "the Hub has no such dataset, or it is private",
             where=str(address),
             expected=f"a dataset at {_page(address)}",
-            remedy=_nearest(address) or "look at the spelling; of a private one, add --token",
+            remedy=_nearest(address) or "check the spelling; for a private dataset, add --token",
         ) from None
     except errors.LocalTokenNotFoundError:
         raise UsageError(
-            "there is no token to send",
+            "no token found",
             where=str(address),
-            expected="HF_TOKEN in the environment, or what `hf auth login` keeps",
-            remedy="log in with `hf auth login`; public data are read without --token",
+            expected="HF_TOKEN in the environment, or the token that `hf auth login` stores",
+            remedy="log in with `hf auth login`; public data need no --token",
         ) from None
     except errors.OfflineModeIsEnabled:
         raise DataError(
-            "HF_HUB_OFFLINE=1 forbids to ask the Hub",
+            "HF_HUB_OFFLINE=1 forbids requests to the Hub",
             where=str(address),
             expected="a network",
             remedy="unset HF_HUB_OFFLINE",
@@ -370,34 +370,34 @@ def translated(address: HubAddress) -> Iterator[None]:
     except errors.LocalEntryNotFoundError as error:
         offline = is_offline()
         raise DataError(
-            "it is not in the cache, and HF_HUB_OFFLINE=1 forbids to ask the Hub"
+            "it is not in the cache, and HF_HUB_OFFLINE=1 forbids requests to the Hub"
             if offline
             else f"the Hub cannot be reached ({_first_line(error)})",
             where=str(address),
-            expected="a commit that has been downloaded as a whole"
+            expected="a completely downloaded commit"
             if offline
             else f"an answer from {endpoint()}",
             remedy="unset HF_HUB_OFFLINE, or name a folder"
             if offline
-            else "repeat the command when there is a network: it goes on with what is there",
+            else "repeat the command when the network is back: it resumes the download",
         ) from None
     except errors.EntryNotFoundError as error:  # not of the cache's
         raise DataError(
-            f"a file that the Hub lists is not there ({_first_line(error)})",
+            f"a file that the Hub lists is missing ({_first_line(error)})",
             where=str(address),
             expected="every file of the commit",
-            remedy="name another revision, or tell the publisher",
+            remedy="name another revision, or report it to the publisher",
         ) from None
     except errors.HfHubHTTPError as error:
         status = error.response.status_code if error.response is not None else "no"
-        told = {401: ": the token is not taken", 403: ": this is forbidden to the token's owner"}
+        told = {401: ": the token is invalid", 403: ": the token's owner lacks the permission"}
         raise DataError(
             f"the Hub answers with status {status}{told.get(status, '')}",
             where=str(address),
-            expected=f"what is asked for, from {endpoint()}",
-            remedy="look whether the token may do this"
+            expected=f"the requested file, from {endpoint()}",
+            remedy="check the permissions of the token"
             if status in told
-            else "repeat the command later: it goes on with what is there",
+            else "repeat the command later: it resumes",
         ) from None
     except OSError as error:
         if error.errno is None:  # of the network's
@@ -405,10 +405,10 @@ def translated(address: HubAddress) -> Iterator[None]:
         raise
     except RuntimeError as error:  # of an upload that failed on the way
         raise DataError(
-            f"the Hub did not take it ({_first_line(error)})",
+            f"the Hub refused the upload ({_first_line(error)})",
             where=str(address),
             expected=f"an upload to {endpoint()}",
-            remedy="repeat the command: what has arrived is not sent again",
+            remedy="repeat the command: files that arrived are not sent again",
         ) from None
     except ValueError as error:
         raise _strange(address, _first_line(error)) from None
@@ -450,16 +450,16 @@ def _unreachable(address: HubAddress, error: Exception) -> DataError:
         f"the Hub cannot be reached ({type(error).__name__}: {_first_line(error)})",
         where=str(address),
         expected=f"an answer from {endpoint()}",
-        remedy="repeat the command when there is a network: it goes on with what is there",
+        remedy="repeat the command when the network is back: it resumes the download",
     )
 
 
 def _strange(address: HubAddress, what: str) -> DataError:
     return DataError(
-        f"the Hub's answer is of no use: {what}",
+        f"the Hub's answer cannot be used: {what}",
         where=str(address),
         expected=f"a dataset as {endpoint()} serves it",
-        remedy="look at HF_ENDPOINT, and name another revision",
+        remedy="check HF_ENDPOINT, or name another revision",
     )
 
 
@@ -505,7 +505,7 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
                 "nobody knows whether the cache has all of it, and HF_HUB_OFFLINE=1 forbids to ask "
                 "the Hub",
                 where=str(address),
-                expected="what omnidata has downloaded as a whole",
+                expected="a dataset that omnidata downloaded completely",
                 remedy="name it once without HF_HUB_OFFLINE; or, if you know that nothing is "
                 f"missing, name the folder itself: {kept}",
             )
@@ -540,10 +540,10 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
     notice(f"{address} is commit {commit}: {size}, from {endpoint()}")
     if total > LARGE:
         error = TooLargeError(
-            f"{in_bytes(total)} would be downloaded",
+            f"the download has {in_bytes(total)}",
             where=str(address),
-            expected=f"at most {in_bytes(LARGE)} without being asked",
-            remedy="name a folder of it, hf://ORG/NAME@REVISION/FOLDER, or download it on purpose: "
+            expected=f"at most {in_bytes(LARGE)} without a request",
+            remedy="name a folder of it, hf://ORG/NAME@REVISION/FOLDER, or download it yourself: "
             f"hf download --repo-type dataset {address.name} --revision {commit} --local-dir DIR",
         )
         below = f"/{address.below}" if address.below else ""
@@ -559,9 +559,10 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
         raise DataError(
             f"the Hub's cache cannot be written ({error.strerror})",
             where=constants.HF_HUB_CACHE,
-            expected="room on the disk and the right to write",
-            remedy="make room, or name another folder by HF_HOME; the same command goes on with "
-            "what is there",
+            expected="disk space and the permission to write",
+            remedy="free disk space, or set HF_HOME to another folder; the same command "
+            "resumes the "
+            "download",
         ) from None
     for each in files:
         link = Path(kept, each.path)
@@ -594,7 +595,7 @@ def copy_of(address: HubAddress, names: Sequence[str], notice: HubNotice) -> Pat
             f"it has no {' and no '.join(names)}",
             where=str(address),
             expected="a dataset with these files",
-            remedy=f"look at {_page(address)}",
+            remedy=f"see {_page(address)}",
         )
     folder = cache_folder() / "copies" / address.name / kept.name
     folder.mkdir(parents=True, exist_ok=True)
@@ -626,5 +627,5 @@ def _nothing_below(address: HubAddress) -> DataError:
         f'there is nothing called "{address.below}" in it' if address.below else "it has no files",
         where=str(address),
         expected="a folder or a file of the dataset",
-        remedy=f"look at {_page(address)}/tree/{address.revision}",
+        remedy=f"see {_page(address)}/tree/{address.revision}",
     )

@@ -1,4 +1,4 @@
-"""What all loaders begin and end with: whose data they are, what findings name, `--strict`."""
+"""Common parts of loaders: recognise the benchmark, place findings, refuse them by `--strict`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from omnidata.loaders.stored_steps import collect
 from omnidata.media import image_size, unsafe
 from omnidata.types import LoadedDataset, MediaRef, Step, Task
 
-# Where a row lies, and where its findings go.
+# The place of a row, and where its findings go.
 
 Note = Callable[[Finding], None]
 
 
 def about(note: Note, *sample_ids: str) -> Note:
-    """Name the steps that findings are about, where they name none themselves.
+    """Add the ids of steps to findings that name none.
 
     Args:
         note: takes the findings.
@@ -49,23 +49,23 @@ def about(note: Note, *sample_ids: str) -> Note:
 
 @dataclass(frozen=True, slots=True)
 class RowContext:
-    """Where a row lies, and where its findings go."""
+    """The place of a row, and where its findings go."""
 
     where: str
     note: Note
 
-    def warn(self, code: str, what: str, expected: str, remedy: str = "mend the row") -> None:
-        """Tell of something doubtful; the row is kept."""
+    def warn(self, code: str, what: str, expected: str, remedy: str = "correct the row") -> None:
+        """Report a warning; the row is kept."""
         self.note(Finding(code, "warning", self.where, what, expected, remedy))
 
     def refuse(self, code: str, what: str, expected: str, remedy: str = SKIPPED) -> bool:
-        """Tell why the row is skipped; False, so that a check can end with it."""
+        """Report why the row is skipped, and return False, so that a check can end with it."""
         self.note(Finding(code, "error", self.where, what, expected, remedy))
         return False
 
 
 def short(value: object) -> str:
-    """A value for a message."""
+    """Return a value as text for a message."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # more digits than Python writes, or too many levels
@@ -77,12 +77,12 @@ _LONGEST_SIDE = 65_535  # more than pictures of any format here can have
 
 
 def stated_size(width: object, height: object, place: RowContext) -> Screen:
-    """Width and height of a screenshot as a row states them; (0, 0) where they are no size.
+    """Return width and height of a screenshot as a row states them; (0, 0) if they are not a size.
 
     Args:
-        width: the row's value; None where it has none.
+        width: the row's value; None if it has none.
         height: likewise.
-        place: where a finding goes about values that are no size.
+        place: where the finding goes.
     """
     sides = range(1, _LONGEST_SIDE + 1)
     if is_integer(width) and is_integer(height) and width in sides and height in sides:
@@ -92,15 +92,15 @@ def stated_size(width: object, height: object, place: RowContext) -> Screen:
             "size-unusable",
             f"the screenshot's size is {short(width)} x {short(height)}",
             f"two whole numbers from 1 to {_LONGEST_SIDE}",
-            "mend the row; the size counts as unknown until then",
+            "correct the row; the size counts as unknown until then",
         )
     return 0, 0
 
 
 def size_of(picture: MediaRef | None) -> Screen:
-    """Width and height of a screenshot; (0, 0) where there is none that can be read.
+    """Return width and height of a screenshot; (0, 0) if it is missing or unreadable.
 
-    What is wrong with it is told of where the media are looked at.
+    The check of the media reports the fault.
     """
     try:
         return image_size(picture) if picture else (0, 0)
@@ -109,7 +109,7 @@ def size_of(picture: MediaRef | None) -> Screen:
 
 
 def picture_broken(place: RowContext, what: str, expected: str) -> None:
-    """Tell of a screenshot within a record that no model can take.
+    """Report an unusable screenshot within a record.
 
     Args:
         place: the step, or the name of the picture.
@@ -120,18 +120,18 @@ def picture_broken(place: RowContext, what: str, expected: str) -> None:
         "media-broken",
         f"screenshot: {what}",
         expected,
-        "download the file again; a model is not asked about this step until then",
+        "download the file again; until then models skip this step",
     )
 
 
-# What a rule that says what a step belongs to (`Task.named`) may rely on.
+# Checks for a rule that assigns steps to episodes and groups (`Task.named`).
 
 
 def tag_of(step: Step, name: str) -> str:
-    """A tag that every step of the benchmark has.
+    """Return a tag that each step of the benchmark has.
 
     Raises:
-        UnusableRowError: this one has not.
+        UnusableRowError: this step has not.
     """
     value = step.tags.get(name)
     if value is None:
@@ -140,7 +140,7 @@ def tag_of(step: Step, name: str) -> str:
 
 
 def check_screen(step: Step) -> None:
-    """Look at the screen, by which the benchmark's coordinates are divided.
+    """Check that the screen has a size, by which coordinates are divided.
 
     Raises:
         UnusableRowError: it has no size.
@@ -151,13 +151,13 @@ def check_screen(step: Step) -> None:
         )
 
 
-# Paths of media that nobody follows: whoever loads the steps is told, whatever the loader said.
+# Paths of media that are never followed: the findings say so, whichever loader made the steps.
 
 
 def unsafe_paths(source: LoadedDataset) -> list[Finding]:
-    """A finding for each medium whose path leads out of its folder, but for those already told.
+    """Return a finding for each medium whose path leads out of its folder, if not yet reported.
 
-    Nobody opens such a medium, and so nobody else says that the steps lack it.
+    Such a medium is never opened, so nothing else reports it.
 
     Args:
         source: with the findings of its loader.
@@ -182,7 +182,7 @@ def unsafe_paths(source: LoadedDataset) -> list[Finding]:
             next(iter(names)),
             f"{role.replace('_', ' ')} {short(path)}: {unsafe(path)}",
             f"a path relative to {root}",
-            f"mend the path; the {'step lacks' if len(names) == 1 else 'steps lack'} the "
+            f"correct the path; the {'step lacks' if len(names) == 1 else 'steps lack'} the "
             f"{role.replace('_', ' ')} until then",
             tuple(names),
         )
@@ -195,7 +195,7 @@ def _has_file(ref: MediaRef) -> bool:
     return ref.inline is None and ref.cell is None
 
 
-# Which benchmarks' rows some data are, by a look at their beginning.
+# Recognise the benchmarks of data from their first rows.
 
 _LOOKING: ContextVar[bool] = ContextVar("looking", default=False)
 """Whether tasks are being asked already: one may read the data to tell, and fail with an error
@@ -203,13 +203,13 @@ whose remedy would ask them all again."""
 
 
 def recognised(data: Path) -> list[str]:
-    """The benchmarks whose rows the data seem to be; some have the same columns.
+    """Return the benchmarks that the rows of the data fit; some have the same columns.
 
     Args:
-        data: a file, a folder, or a Parquet repository, which says what it holds.
+        data: a file, a folder, or a Parquet repository, which names its benchmark.
 
     Raises:
-        FileError: the data are neither a folder nor a file that is ever opened.
+        FileError: the data are neither a folder nor a file that may be opened.
     """
     with staying_in(data):
         if not repository.is_repository(data):
@@ -226,17 +226,17 @@ def recognised(data: Path) -> list[str]:
 
 
 def task_for(data: Path, wanted: Callable[[Task], bool], does: str) -> str:
-    """The task of a kind that takes the data: that whose rows they are.
+    """Return the task of a kind that reads the data.
 
-    The only task of its kind also takes data that nobody knows: it says what is wrong with them.
+    The only task of its kind also gets unknown data, and says what is wrong with them.
 
     Args:
         data: a file, a folder, or a Parquet repository.
-        wanted: whether a task is of the kind.
-        does: what such a task does, in a message before "such rows".
+        wanted: returns whether a task is of the kind.
+        does: the verb of such a task, in a message before "such rows".
 
     Raises:
-        DataError: of the tasks of the kind none takes the data, or more than one does.
+        DataError: no task of the kind takes the data, or several do.
     """
     kind = {name: task.asks_about or name for name, task in registry.working() if wanted(task)}
     rows = recognised(data)
@@ -269,16 +269,15 @@ def _recognises(data: Path, task: str) -> bool:
 
 @contextmanager
 def reading(data: Path, task: str, *beside: Path) -> Iterator[None]:
-    """Read data in the block: nothing outside them is opened, and an error names their benchmark.
+    """Read data in the block: nothing else is opened, and an error names their benchmark.
 
-    The remedy of a `DataError` names the benchmarks that the data are rows of, before what the
-    loader says, as others' rows may lie beside its own; an error about data that may be rows of
-    `task` stays as it is.
+    The fix of a `DataError` names the benchmarks of the rows, before the loader's own words, since
+    rows of others may be among them. An error about data that may be rows of `task` stays as it is.
 
     Args:
-        data: as the user named it.
-        task: the benchmark as which it is read.
-        beside: what else belongs to the data, as in `omnidata.files.staying_in`.
+        data: as the user named them.
+        task: the benchmark that reads them.
+        beside: further paths of the data, as in `omnidata.files.staying_in`.
 
     Raises:
         FileError: a file of the data is not opened, see `omnidata.files`.
@@ -302,7 +301,7 @@ def reading(data: Path, task: str, *beside: Path) -> Iterator[None]:
 
 
 def either(names: list[str]) -> str:
-    """The names as a choice.
+    """Return the names as a choice.
 
     Examples:
         >>> either(["groundui", "idm-single", "omnigui"])
@@ -316,7 +315,7 @@ def either(names: list[str]) -> str:
 
 
 def refuse_findings(findings: Sequence[Finding], data: Path) -> None:
-    """Do nothing where there is no finding.
+    """Raise an error if there are findings.
 
     Args:
         findings: about the data.
@@ -330,7 +329,7 @@ def refuse_findings(findings: Sequence[Finding], data: Path) -> None:
             f"{counted(len(findings), 'finding')}, the first: {findings[0]}",
             where=str(data),
             expected="no finding, because of --strict",
-            remedy="mend the data, or read it without --strict",
+            remedy="correct the data, or leave out --strict",
         )
 
 
@@ -344,20 +343,20 @@ def load_data(
     check_media: bool,
     beside: Sequence[Path] = (),
 ) -> LoadedDataset:
-    """A Parquet repository's steps, or those of the benchmark's own files.
+    """Load the steps of a Parquet repository, or of the benchmark's own files.
 
     Args:
-        data: as the user named it.
+        data: as the user named them.
         task: the benchmark.
         tags: those of its steps.
         read: reads the benchmark's own files.
         strict: make the first finding an error.
-        check_media: for a repository: say what is wrong with its media.
-        beside: what else belongs to the data, as in `reading`.
+        check_media: whether to check the media of a repository.
+        beside: further paths of the data, as in `reading`.
 
     Raises:
-        DataError: nothing readable as the benchmark is there; the remedy names the right one where
-            the rows are another's. Or `strict` and there is a finding.
+        DataError: the data are unreadable as the benchmark; the fix names another benchmark if the
+            rows fit it. Or `strict` is set and there is a finding.
     """
     with reading(data, task, *beside):
         if repository.is_repository(data):

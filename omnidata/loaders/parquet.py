@@ -215,7 +215,7 @@ def opened(path: Path) -> Iterator[pq.ParquetFile]:
         raise DataError(
             f"the Parquet file cannot be read ({type(error).__name__}: {error})",
             where=str(path),
-            expected="a whole Parquet file of the Hub's form",
+            expected="a complete Parquet file as the Hub stores them",
             remedy="download it again",
         ) from None
 

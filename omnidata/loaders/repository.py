@@ -384,9 +384,10 @@ class _Refusing:
     def _check_path(self, role: str, path: str | None) -> None:
         if path is not None and not inside(_leads(path), self.within):
             raise DataError(
-                f"its media lie in folders that nobody has named, e.g. a {role} at {path[:200]!r}",
+                f"its media are in folders that you have not named, e.g. a {role} at "
+                f"{path[:200]!r}",
                 where=str(self.data),
-                expected="folders that the user names: a repository may list any that it likes",
+                expected="folders that you name, since a repository may list any folder",
                 remedy=naming(self.far or [os.path.dirname(path)]),  # noqa: PTH120  a text
             )
 
@@ -440,7 +441,7 @@ def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str,
             optional = [name for name in OPTIONAL if name in held]
             wrong += [name for name in optional if held[name] != pa.string()]
             if wrong:
-                raise ValueError(f"columns {', '.join(wrong)} are lacking or of another type")
+                raise ValueError(f"columns {', '.join(wrong)} are missing or of another type")
             kept = types.keys() | set(optional)
             chosen = [leaf for leaf in leaves(file) if leaf.partition(".")[0] in kept]
             for row in rows(path, file, chosen):
@@ -518,7 +519,7 @@ def _step(
         else:
             media[role] = MediaRef(kind, data, path, within=within)
     if row["position"] is None:
-        raise ValueError("the position is lacking")
+        raise ValueError("the position is missing")
     screens = tuple((screen["width"], screen["height"]) for screen in row["history_screens"])
     step = reader.step(row, media=media, history_screens=screens)
     if len(step.history) != len(screens) or None in (side for size in screens for side in size):
@@ -537,8 +538,8 @@ def _unusable(shard: Path, number: int, what: str, sample_id: str) -> Finding:
         "error",
         f"{shard}, row {number}",
         what,
-        "what every step of the benchmark has",
-        "mend the row, or convert the source again; it is skipped until then",
+        "the columns of a step of the benchmark",
+        "correct the row, or convert the source again; it is skipped until then",
         (sample_id,),
     )
 
@@ -547,6 +548,6 @@ def _broken(path: Path, what: str) -> DataError:
     return DataError(
         what,
         where=str(path),
-        expected="a repository as `omnidata convert` of this version writes it",
+        expected="a repository written by `omnidata convert` of this version",
         remedy="convert the source again",
     )

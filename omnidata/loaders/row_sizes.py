@@ -83,8 +83,8 @@ def warn_of_fed_sizes(sample_ids: Sequence[str], where: str, note: Note) -> None
     if sample_ids:
         RowContext(where, about(note, *sample_ids)).warn(
             "size-fed",
-            f"{counted(len(sample_ids), 'row')} with no size but that of the picture as it "
-            "was fed, which stands for the screenshot's",
-            "orig_w and orig_h, or the picture: places are in pixels of the screenshot",
+            f"{counted(len(sample_ids), 'row')} with only the size of the picture as fed, which is "
+            "taken as the screenshot's size",
+            "orig_w and orig_h, or the picture, since places are in pixels of the screenshot",
             "add the size of the screenshot",
         )

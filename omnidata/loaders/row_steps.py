@@ -1,4 +1,4 @@
-"""Rows of `datasets` as steps, for whoever holds a table and no `LoadedDataset`."""
+"""Rows of `datasets` as steps, for code that has a table and no `LoadedDataset`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class RowReader:
             lacking = ["screenshot"]
         if lacking:
             raise UsageError(
-                f"the rows are no steps: they lack {', '.join(lacking)}",
+                f"the rows are not steps: missing columns {', '.join(lacking)}",
                 where=f"a dataset with the columns {', '.join(columns)}",
                 expected=WAY,
                 remedy="keep these columns: leave them out of remove_columns and map",
@@ -92,7 +92,7 @@ class RowReader:
         lacking = [name for name in features((), {}) if name not in row]
         if lacking:
             raise UsageError(
-                f"the row is no step: it lacks {', '.join(lacking)}",
+                f"the row is not a step: missing columns {', '.join(lacking)}",
                 where=f"a row with {', '.join(map(str, row))}",
                 expected=WAY,
             )
@@ -108,7 +108,7 @@ class RowReader:
                     f"the column {name} holds {type(row[name]).__name__}, which is decoded already",
                     where=str(row["sample_id"]),
                     expected="rows as they are loaded, without cast_column",
-                    remedy="leave them undecoded: whoever reads a step decodes its media itself",
+                    remedy="leave the column undecoded: a step decodes its media itself",
                 )
         return cls(kinds, [name for name in own if name not in kinds])
 
@@ -126,7 +126,9 @@ class RowReader:
             return self._reader.step(row, media=media, history_screens=screens)
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise DataError(
-                f"the row is no step ({type(error).__name__}: {error})", where=where, expected=WAY
+                f"the row is not a step ({type(error).__name__}: {error})",
+                where=where,
+                expected=WAY,
             ) from None
 
     def medium(
@@ -148,9 +150,9 @@ class RowReader:
         place = Path(cell["path"])
         if not inside(real(place), self._within):
             raise DataError(
-                "the row names a file that lies in no folder which you have named",
+                "the row names a file outside the folders that you named",
                 where=f"column {role}: {place}",
-                expected="rows of data that this process loads, or folders that you name",
+                expected="data that this process loaded, or a folder that you name",
                 remedy='with omnidata.following(["FOLDER OF THE MEDIA"]): StepDataset(rows)',
             )
         kind = kind or _kind(place.name)
@@ -185,10 +187,10 @@ def _unformatted(value: Any, kind: Any, name: str) -> Any:
         return None
     if dtype.startswith("float") and value.dtype.itemsize < 8 and not plain.is_integer():
         raise UsageError(
-            f"the column {name} holds numbers that a format has rounded ({value.dtype})",
+            f"the column {name} holds numbers that a format rounded ({value.dtype})",
             where="a row of with_format(...)",
             expected="the coordinates as they were loaded",
-            remedy='leave with_format out; or say rows.with_format("torch", dtype=torch.float64)',
+            remedy='leave with_format out, or use rows.with_format("torch", dtype=torch.float64)',
         )
     if dtype.startswith("int"):
         return int(plain)
@@ -211,7 +213,7 @@ def _columns_of(rows: datasets.Dataset | datasets.IterableDataset) -> Mapping[st
             "the stream does not know the types of its columns",
             where=type(rows).__name__,
             expected=WAY,
-            remedy="after map, say them: rows.map(..., features=rows.features)",
+            remedy="after map, pass them: rows.map(..., features=rows.features)",
         )
     return rows.features  # type: ignore[no-any-return]
 

@@ -214,7 +214,7 @@ class Reader:
         numbers = [row[name] for name in ("step_index", "num_steps")]
         numbers += [row["screen_width"], row["screen_height"]]
         if None in numbers or min(numbers) < 0 or not row["sample_id"]:
-            raise ValueError("an id or a number is lacking or negative")
+            raise ValueError("an id or a number is missing or negative")
         source = read_object(row["source"], "source")
         more = _more(row.get(DETAILS))
         step = Step(
@@ -251,13 +251,13 @@ def read_object(text: str, column: str) -> dict[str, Any]:
     """
     found = json.loads(text)
     if not isinstance(found, dict):
-        raise TypeError(f"the column {column} is no JSON object")
+        raise TypeError(f"the column {column} is not a JSON object")
     return found
 
 
 def _text(value: str | None) -> str:
     if value is None:
-        raise ValueError("a text is lacking")
+        raise ValueError("a text is missing")
     return value
 
 

@@ -44,7 +44,7 @@ BLOCK: Final = 32
 one."""
 _NONE: Final = -1
 _KEPT: Final = 64
-"""Blocks that stay unpacked, for whoever comes back to them, as several workers do."""
+"""Blocks that stay unpacked, for readers that come back to them, as several workers do."""
 
 
 def many() -> int:
@@ -56,10 +56,10 @@ def many() -> int:
     said = os.environ.get(VARIABLE) or str(MANY)
     if not (said.isascii() and said.isdecimal() and len(said) < 19):
         raise UsageError(
-            f"{said!r} is no number of steps",
+            f"{said!r} is not a number of steps",
             where=VARIABLE,
             expected="a whole number, 0 or more",
-            remedy="mend the variable of the environment, or unset it",
+            remedy="correct the environment variable, or unset it",
         )
     return int(said)
 
@@ -150,11 +150,12 @@ class Blocks(Generic[T]):
                 packed = packed[self._file.write(packed) :]
         except OSError as error:
             raise DataError(
-                f"the steps cannot be put aside ({error.strerror})",
+                f"the steps cannot be written to disk ({error.strerror})",
                 where=tempfile.gettempdir(),
-                expected="room on the disk, some 200 bytes a step",
-                remedy=f"make room, or name another folder with TMPDIR; {VARIABLE} says how many "
-                "steps are held in memory",
+                expected="disk space, about 200 bytes a step",
+                remedy=f"free disk space, or set TMPDIR to another folder; {VARIABLE} "
+                "sets how many "
+                "steps stay in memory",
             ) from None
 
     def _read(self, number: int) -> list[T]:

@@ -229,7 +229,7 @@ def packed_steps(steps: Sequence[Step], numbers: Sequence[int]) -> PackedSteps:
             f"the steps cannot be sent to other processes ({type(error).__name__}: {error})",
             where="--workers",
             expected="rows that can be pickled",
-            remedy="leave --workers and --engine out",
+            remedy="leave out --workers and --engine",
         ) from None
 
 

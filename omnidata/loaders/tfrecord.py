@@ -130,8 +130,8 @@ def _broken(where: str, what: str) -> DataError:
     return DataError(
         what,
         where=where,
-        expected="a whole TFRecord file, packed with gzip or not",
-        remedy="download the file again, or take it away",
+        expected="a complete TFRecord file, with or without gzip",
+        remedy="download the file again, or remove it",
     )
 
 

@@ -51,7 +51,9 @@ def check_name(name: str) -> None:
         UsageError: it is none.
     """
     if not hub.is_name(name):
-        raise UsageError("this is no name of a dataset on the Hub", where=name, expected="ORG/NAME")
+        raise UsageError(
+            "this is not a name of a dataset on the Hub", where=name, expected="ORG/NAME"
+        )
 
 
 def upload(
@@ -104,9 +106,9 @@ def upload(
         shown = [path for path in there if not hub.is_hidden(path)]
         if shown and not pull_request and not is_ours(shown):
             raise UsageError(
-                "something else has this name on the Hub",
+                "the Hub has another dataset of this name",
                 where=str(address),
-                expected="a new name, or what an earlier push has written",
+                expected="a new name, or the dataset of an earlier push",
                 remedy="choose another name, or propose the change with --pr",
             )
         sent = {p: each for p, each in files.items() if not _is_there(each, there.get(p))}
@@ -157,10 +159,10 @@ def check_link(path: Path) -> None:
     """
     if path.is_symlink():
         raise DataError(
-            "this is a link, and what it leads to would be sent",
+            "this is a link, and its target would be sent",
             where=str(path),
             expected="regular files",
-            remedy="copy the folder with what its links lead to (cp -rL), and push the copy",
+            remedy="copy the folder with its links resolved (cp -rL), and push the copy",
         )
 
 

@@ -30,7 +30,15 @@ from omnidata.media.paths import (
     spelling_on_disk,
     unread_zip,
 )
-from omnidata.media.picture import Picture, PictureInfo, Placement, image, image_size, picture_info
+from omnidata.media.picture import (
+    Picture,
+    PictureInfo,
+    Placement,
+    image,
+    image_size,
+    letterbox,
+    picture_info,
+)
 from omnidata.media.probing import (
     SILENCE,
     MediaInfo,
@@ -72,6 +80,7 @@ __all__ = [
     "image_size",
     "in_threads",
     "is_mirrored",
+    "letterbox",
     "linkable",
     "media_info",
     "picture_info",

@@ -40,7 +40,7 @@ _GROWN = 16_000_000
 """Pixels that a later frame may have although the header promises fewer: nearly twice 4K. A decoder
 holds up to 16 frames, and takes their size from the stream, not from the header."""
 
-_STEADY = ", of frames that are no larger than its header says"
+_STEADY = ", with frames no larger than its header states"
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def open_container(source: Path | bytes, ref: MediaRef, budget: Budget) -> Itera
         raise MediaError(
             f"the {ref.kind} cannot be decoded ({type(error).__name__})",
             where=place(ref),
-            expected=f"a whole {ref.kind} file" + _STEADY * (ref.kind == "video"),
+            expected=f"a complete {ref.kind} file" + _STEADY * (ref.kind == "video"),
             remedy="copy or record it again, or leave the step out with --exclude",
         ) from None
 
@@ -288,7 +288,7 @@ def decode(
         if number >= budget.max_frames or seconds - begin > budget.max_seconds:
             raise broken(
                 ref,
-                f"the clip goes on after {number} frames and {seconds - begin:.1f} s",
+                f"the clip continues after {number} frames and {seconds - begin:.1f} s",
                 f"at most {budget.max_frames} frames and {budget.max_seconds} s",
                 fault="refused",
             )
@@ -319,11 +319,11 @@ def read_cut(ref: MediaRef, cell: VideoSegment, budget: Budget) -> bytes:
             part is longer than the budget allows, or begins after the recording's end.
     """
     if ref.kind == "audio":
-        raise broken(ref, "sound is not cut out of a recording", "a clip or a picture")
+        raise broken(ref, "sound cannot be cut out of a recording", "a clip or a picture")
     if not 0 <= cell.start_s <= cell.end_s <= cell.start_s + budget.max_seconds:
         raise broken(
             ref,
-            f"it goes from {cell.start_s:.3f} to {cell.end_s:.3f} s",
+            f"it spans {cell.start_s:.3f} to {cell.end_s:.3f} s",
             f"a part of at most {budget.max_seconds} s",
             fault="refused",
         )
@@ -384,7 +384,7 @@ def shown_from(container: InputContainer, video: VideoStream, start_s: float) ->
         decoded = _timed(container, video)
         first = next(decoded, None)
     if first is None:
-        raise MediaError("no frame could be decoded", expected="a whole recording")
+        raise MediaError("no frame could be decoded", expected="a complete recording")
     current = first
     for found in decoded:
         if found[0] > start_s + 1e-6:

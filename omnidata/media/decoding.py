@@ -92,7 +92,7 @@ def sought(
     """The wanted frames, in rising order: number, seconds, frame.
 
     Ends early where the packets have promised a frame that the decoder does not give, or a keyframe
-    that is none; whoever asks must count.
+    that is none; the caller must count.
     """
     at: int | None = None
     decoder: Iterator[VideoFrame] = iter(())
@@ -198,7 +198,9 @@ def samples(
         UsageError: the rate is not positive.
     """
     if rate < 1:
-        raise UsageError("nothing would be kept", where=f"samples(rate={rate})", expected="Hz")
+        raise UsageError(
+            "the sampling rate is not positive", where=f"samples(rate={rate})", expected="Hz"
+        )
     if ref.inline is not None:
         return joined(inline(ref, rate), ref, rate, budget)
     with opened(ref, budget) as container:
@@ -214,7 +216,7 @@ def check_choice(num_frames: int | None, fps: float | None, which: str | None) -
     where = f"num_frames={num_frames!r}, fps={fps!r}, which={which!r}"
     if sum(choice is not None for choice in (num_frames, fps, which)) != 1:
         raise UsageError(
-            "it is not clear which frames are meant",
+            "the choice of frames is ambiguous",
             where=where,
             expected="exactly one of num_frames, fps and which",
         )
@@ -222,9 +224,9 @@ def check_choice(num_frames: int | None, fps: float | None, which: str | None) -
     paced = fps is None or (isinstance(fps, Real) and 0 < fps <= MAX_FPS)
     if not counted or not paced or which not in (None, "all", "keyframes"):
         raise UsageError(
-            "nothing would be kept, or too much",
+            "the value keeps nothing, or too much",
             where=where,
-            expected=f'a whole number from 1, fps up to {MAX_FPS:g}, "all" or "keyframes"',
+            expected=f'a whole number of at least 1, fps up to {MAX_FPS:g}, "all" or "keyframes"',
         )
 
 
@@ -306,7 +308,7 @@ def recorded_seconds(ref: MediaRef) -> float:
         seconds = float(video.duration * base) if video.duration and base else 0.0
         seconds = seconds or (container.duration or 0) / 1e6
     if seconds <= 0:
-        raise broken(ref, "the header does not say how long it is", "a whole recording")
+        raise broken(ref, "the header does not say how long it is", "a complete recording")
     return seconds
 
 

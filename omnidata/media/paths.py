@@ -164,7 +164,7 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
         found = check_file(path, budget.max_bytes, within=_within(ref))
     except FileError as error:
         if closed(ref):
-            what = "its folder is none that was named with the dataset"
+            what = "its folder was not named with the dataset"
             raise _refused(what, path, budget, naming([real(ref.root)])) from None
         raise _refused(error.what, path, budget, error.remedy) from None
     except OSError:
@@ -198,21 +198,21 @@ def unread_zip(ref: MediaRef) -> str:
         path = folder.parent / f"{folder.name}.zip"
         if path.is_file() and inside(real(path), _within(ref)):
             why = _unread(path, path.stat().st_mtime_ns)
-            return f"unpack {path.name}, which is not read here: {why} (`omnidata fetch` unpacks)"
+            return f"unpack {path.name}, which cannot be read: {why} (`omnidata fetch` unpacks)"
     return ""
 
 
 @lru_cache(maxsize=64)
 def _unread(path: Path, time: int) -> str:
     found = mirror.read_directory(path)
-    return found if isinstance(found, str) else "some of its files lie there already"
+    return found if isinstance(found, str) else "some of its files already exist there"
 
 
 def _refused(
     what: str,
     path: Path,
     budget: Budget,
-    remedy: str = "mend the annotation or the file; omnidata never opens anything else",
+    remedy: str = "correct the annotation or the file; omnidata opens nothing else",
     *,
     fault: MediaFault = "refused",
 ) -> MediaError:

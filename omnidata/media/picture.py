@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a screen lies in a picture of another size.
+    """Where a screen, or the frame of a clip, lies in a picture of another size.
 
     Attributes:
         screen: width and height of the original in pixels.
@@ -126,6 +126,35 @@ def image(ref: MediaRef, *, size: Screen | None = None, budget: Budget = DEFAULT
             return Picture(np.asarray(rgb), Placement(screen, 1.0, 0, 0))
         placement = _fit(screen, size)
         return Picture(np.asarray(_padded(rgb, size, placement)), placement)
+
+
+def letterbox(
+    frames: npt.NDArray[np.uint8], size: Screen | None
+) -> tuple[npt.NDArray[np.uint8], Placement]:
+    """Fit the frames of a clip into another size, as `image` fits a picture.
+
+    Args:
+        frames: uint8 (T, H, W, 3), RGB; at least one.
+        size: width and height in pixels; None leaves them as they are.
+
+    Returns:
+        uint8 (T, H, W, 3) of that size, and where the clip lies in each frame.
+
+    Examples:
+        >>> import numpy as np
+        >>> fitted, placement = letterbox(np.zeros((2, 20, 10, 3), np.uint8), (30, 40))
+        >>> fitted.shape, placement
+        ((2, 40, 30, 3), Placement(screen=(10, 20), scale=2.0, left=5, top=0))
+    """
+    import numpy as np
+    from PIL import Image
+
+    screen = frames.shape[2], frames.shape[1]
+    if size is None or size == screen:
+        return frames, Placement(screen, 1.0, 0, 0)
+    placement = _fit(screen, size)
+    fitted = [np.asarray(_padded(Image.fromarray(frame), size, placement)) for frame in frames]
+    return np.stack(fitted), placement
 
 
 def _fit(screen: Screen, size: Screen) -> Placement:

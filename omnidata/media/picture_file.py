@@ -92,7 +92,7 @@ def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator
                     f"the picture has {picture.width} x {picture.height} pixels",
                     where=place(ref),
                     expected=f"at most {budget.max_pixels} pixels, {MAX_SIDE} along a side",
-                    remedy="give a larger budget if the picture is honest",
+                    remedy="set a larger budget if you trust the picture",
                     fault="refused",
                 )
             if picture.format == "JPEG":
@@ -105,7 +105,7 @@ def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator
                     raise MediaError(
                         f"the PNG ends after {size} bytes without its end marker",
                         where=place(ref),
-                        expected="a whole PNG; this one was truncated",
+                        expected="a complete PNG; this one is truncated",
                         remedy="copy or download it again, or leave the step out with --exclude",
                         fault="truncated",
                     )
@@ -121,7 +121,7 @@ def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator
             f"the file cannot be read as an image ({type(error).__name__})",
             where=place(ref),
             expected="a PNG, JPEG or WebP screenshot",
-            remedy="mend the file, or leave the step out with --exclude",
+            remedy="repair the file, or leave the step out with --exclude",
             fault="refused" if isinstance(error, Image.DecompressionBombError) else "unreadable",
         ) from None
 
@@ -287,7 +287,8 @@ def _check_scans(file: BinaryIO, size: Screen, ref: MediaRef, budget: Budget) ->
             f"the JPEG has {scans} scans of {size[0]} x {size[1]} pixels",
             where=place(ref),
             expected=f"at most {MOST_SCANS * budget.max_pixels} pixels in all scans",
-            remedy="write it again as a PNG or a usual JPEG, or leave the step out with --exclude",
+            remedy="save it again as a PNG or an ordinary JPEG, or leave the step out "
+            "with --exclude",
             fault="refused",
         )
 

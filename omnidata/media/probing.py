@@ -121,7 +121,7 @@ def examine(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
     if missing := cut_short(ref, budget=budget) or _lacking(ref, found, budget):
         raise _truncated(ref, missing)
     if where := corruption(ref, budget=budget):
-        raise broken(ref, f"the file is damaged: {where}", f"a whole {ref.kind} file")
+        raise broken(ref, f"the file is damaged: {where}", f"a complete {ref.kind} file")
     return found
 
 
@@ -141,7 +141,7 @@ def _lacking(ref: MediaRef, found: Probe, budget: Budget) -> str:
 
 def _truncated(ref: MediaRef, missing: str) -> MediaError:
     return broken(
-        ref, f"the file is cut short: {missing}", f"a whole {ref.kind} file", fault="truncated"
+        ref, f"the file is cut short: {missing}", f"a complete {ref.kind} file", fault="truncated"
     )
 
 
@@ -291,7 +291,7 @@ def _wave(ref: MediaRef, budget: Budget) -> npt.NDArray[np.float32]:
 
     wave = samples(ref, rate=_RATE, budget=budget)
     if not np.isfinite(wave).all():
-        raise broken(ref, "there are samples that are no numbers", "samples from -1 to 1")
+        raise broken(ref, "some samples are not numbers", "samples from -1 to 1")
     return wave
 
 

@@ -77,7 +77,7 @@ def joined(
 def _endless(ref: MediaRef, seconds: float) -> MediaError:
     return broken(
         ref,
-        f"the audio goes on after {seconds:.0f} s",
+        f"the audio continues after {seconds:.0f} s",
         "audio within the budget",
         fault="refused",
     )
@@ -119,7 +119,9 @@ class Mono:
             if self._graph is None:
                 self._graph, self._form = self._chain(frame), form
             elif form != self._form:
-                raise broken(self._ref, "the sound changes its form midway", "one form throughout")
+                raise broken(
+                    self._ref, "the sound changes its format midway", "the same format throughout"
+                )
         if self._graph is None:
             return
         self._graph.push(frame)
@@ -183,7 +185,7 @@ def inline(ref: MediaRef, rate: int) -> Iterator[npt.NDArray[np.float32]]:
     try:
         values = np.asarray(held["array"], dtype=np.float32)
         if not np.isfinite(values).all():
-            raise ValueError("a sample that is no number")
+            raise ValueError("a sample is not a number")
         values = values[..., : max(1, round(ref.until * values.shape[-1]))]
         frame = AudioFrame.from_ndarray(np.atleast_2d(values), format="flt", layout="mono")
         frame.sample_rate = int(held["sampling_rate"])
@@ -195,5 +197,5 @@ def inline(ref: MediaRef, rate: int) -> Iterator[npt.NDArray[np.float32]]:
             f"the row's own audio cannot be read ({type(error).__name__})",
             where=f"{ref.root}, inline",
             expected='{"array": [numbers], "sampling_rate": Hz}, one channel',
-            remedy="mend the row",
+            remedy="correct the row",
         ) from None

@@ -74,7 +74,7 @@ class _State:
     Attributes:
         out: bytes that came out so far.
         taken: bytes of the file that went in.
-        inflate: goes on from there; whoever feeds it takes a copy.
+        inflate: goes on from there; a caller that feeds it takes a copy.
     """
 
     out: int
@@ -204,9 +204,9 @@ def read_stretch(ref: MediaRef, cell: ByteRange, budget: Budget) -> bytes:
     try:
         content = unpacked(shard).read(cell.offset, cell.size)
     except (OSError, EOFError, ValueError, OverflowError, zlib.error) as error:
-        raise _broken(ref, f"the file around it cannot be read ({error})") from None
+        raise _broken(ref, f"the file that contains it cannot be read ({error})") from None
     if len(content) < cell.size:
-        raise _broken(ref, "the file around it has become shorter", "truncated")
+        raise _broken(ref, "the file that contains it has become shorter", "truncated")
     return content if cell.pixels is None else _png(ref, content, cell.pixels, budget)
 
 
@@ -262,7 +262,7 @@ class _Cursor:
         """The next batch."""
         found = next(self.batches)
         if found.num_rows != min(self.rows, self.left):
-            raise ValueError("a batch of another length: its rows would be taken for others")
+            raise ValueError("a batch of another length: its rows would be mistaken for others")
         self.left -= found.num_rows
         self.following += 1
         if not self.left:
@@ -369,8 +369,8 @@ def read_stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
         raise MediaError(
             f"the file cannot be read ({error.strerror})",
             where=place(ref),
-            expected="a file that may be read",
-            remedy="mend its permissions or its disk, or leave the step out with --exclude",
+            expected="a readable file",
+            remedy="repair its permissions or its disk, or leave the step out with --exclude",
         ) from None
 
 
@@ -433,7 +433,7 @@ def _value(row: pa.Array, item: int | None) -> bytes | None:
         else:
             row, lists = row.flatten(), lists + 1
     if lists != (item is not None):
-        raise TypeError("a list where a medium was named, or the other way round")
+        raise TypeError("a list instead of a single medium, or the other way round")
     value: bytes | None = row[item or 0].as_py()
     return value
 
@@ -480,7 +480,7 @@ def _start(key: _Key, limit: int) -> _Cursor:
             where=str(shard),
             expected=f"at most {limit} bytes in a page, and in a row group too if its values "
             "repeat or it is compressed to less than half",
-            remedy="write the dataset again in smaller row groups",
+            remedy="save the dataset again with smaller row groups",
         )
     rows = about.num_rows
     if pages.dictionary and pages.bytes <= limit:

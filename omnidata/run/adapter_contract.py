@@ -141,7 +141,8 @@ def check_adapter(adapter: Adapter) -> None:
                 f"the adapter's `{attribute}` {wrong}",
                 where=type(adapter).__name__,
                 expected=expected,
-                remedy="mend it in the adapter's class; omnidata.adapters.Model has the defaults",
+                remedy="correct it in the adapter's class; omnidata.adapters.Model has the "
+                "defaults",
             )
 
 
@@ -192,7 +193,7 @@ def _check_controls(task: Task, adapter: Adapter, conversation: Conversation) ->
                 f"{adapter.name} cannot {words}, as {task.name} has it",
                 where=f"-T {' '.join(f'{key}={value}' for key, value in task.options.items())}",
                 expected="a local model, or one behind vLLM or SGLang (openai: with --base-url)",
-                remedy="leave -T dialect out, or ask such a model",
+                remedy="drop -T dialect, or use such a model",
             )
 
 
@@ -278,19 +279,21 @@ def rendered(task: Task | None, adapter: Adapter, request: Request) -> Prepared:
     try:
         made = adapter.prepare(request)
         if not isinstance(made, Prepared):
-            raise TypeError(f"`prepare` gave {type(made).__name__}, not Prepared")
+            raise TypeError(f"`prepare` returned {type(made).__name__}, not Prepared")
         if not isinstance(made.request, Request):
             raise TypeError(
-                f"`prepare` gave a Prepared whose `request` is {reprlib.repr(made.request)}, not "
+                "`prepare` returned a Prepared whose `request` is "
+                f"{reprlib.repr(made.request)}, not "
                 "the Request that it was called with: Prepared(request, payload)"
             )
         if not isinstance(made.receipt, Mapping):
             raise TypeError(
-                f"`prepare` gave a Prepared whose `receipt` is {reprlib.repr(made.receipt)}, not a "
+                "`prepare` returned a Prepared whose `receipt` is "
+                f"{reprlib.repr(made.receipt)}, not a "
                 'mapping like {"parts": [...]}'
             )
         if made.request.sample_id != request.sample_id:
-            raise ValueError(f"`prepare` gave the request of step {made.request.sample_id}")
+            raise ValueError(f"`prepare` returned the request of step {made.request.sample_id}")
         json.dumps(dict(made.receipt))  # it is written where no answer comes
         check_written(Completion(receipt=dict(made.receipt)))
         check_reasons(made.receipt)
@@ -306,14 +309,14 @@ def rendered(task: Task | None, adapter: Adapter, request: Request) -> Prepared:
 
 
 def awaited(asked: Awaitable[Sequence[Completion]]) -> Awaitable[Sequence[Completion]]:
-    """What `generate` gave, if it can be awaited.
+    """What `generate` returned, if it can be awaited.
 
     Raises:
         TypeError: it cannot: the method is no coroutine.
     """
     if not inspect.isawaitable(asked):
         raise TypeError(
-            f"`generate` gave {type(asked).__name__} at once, not a coroutine: write "
+            f"`generate` returned {type(asked).__name__} at once, not a coroutine: write "
             "`async def generate(self, batch, params)`"
         )
     return asked
@@ -325,7 +328,7 @@ def checked_answers(completions: Sequence[Completion], count: int) -> Sequence[C
     A line that no later run can read is worse than a step without an answer.
 
     Args:
-        completions: what `generate` gave.
+        completions: what `generate` returned.
         count: how many requests it was given.
 
     Raises:
@@ -335,7 +338,8 @@ def checked_answers(completions: Sequence[Completion], count: int) -> Sequence[C
     """
     if not isinstance(completions, Sequence) or isinstance(completions, str | bytes):
         raise TypeError(
-            f"`generate` gave {type(completions).__name__}, not a list with a Completion for each "
+            f"`generate` returned {type(completions).__name__}, not a list with a Completion "
+            "for each "
             "request"
         )
     if len(completions) != count:
@@ -343,16 +347,17 @@ def checked_answers(completions: Sequence[Completion], count: int) -> Sequence[C
     for completion in completions:
         if not isinstance(completion, Completion):
             raise TypeError(
-                f"`generate` gave {type(completion).__name__}, not Completion(text=...), of a step"
+                f"`generate` returned {type(completion).__name__}, not Completion(text=...), "
+                "of a step"
             )
         # Bytes, sets and the like have no form in JSON, yet the next line takes them for text.
         json.dumps(msgspec.structs.asdict(completion))
         msgspec.convert(msgspec.to_builtins(completion), Completion)
         if not math.isfinite(completion.latency_s):
-            raise ValueError(f"`generate` gave a `latency_s` of {completion.latency_s}")
+            raise ValueError(f"`generate` returned a `latency_s` of {completion.latency_s}")
         if texts := spelt_out(completion.usage):
             raise ValueError(
-                f"`generate` gave a `usage` of texts, not of numbers: {reprlib.repr(texts)}"
+                f"`generate` returned a `usage` of texts, not of numbers: {reprlib.repr(texts)}"
             )
         check_reasons(completion.receipt)
         check_written(completion)
@@ -448,7 +453,7 @@ def slip(adapter: Adapter, error: Exception, method: str) -> AdapterError:
     return AdapterError(
         f"the adapter failed ({type(error).__name__}: {error})",
         where=_place(adapter, error, method),
-        remedy=f"mend the code of {adapter.name}; the same command goes on",
+        remedy=f"correct the code of {adapter.name}; the same command resumes",
     )
 
 

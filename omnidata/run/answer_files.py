@@ -100,8 +100,8 @@ class BadLines:
             remedies = dict.fromkeys([_CORRECT, *remedies])
         remedy = "; ".join([*remedies][:_REMEDIES])
         if self._flag:
-            remedy = (
-                f"{remedy}; {self._flag} leaves such lines out and counts their steps as missing"
+            remedy += (
+                f"; or add {self._flag}: it skips such lines and counts their steps as missing"
             )
         first = reasons[0]
         if len(reasons) == 1:

@@ -126,10 +126,11 @@ def write(
     """
     if task.needs_predictions:
         raise UsageError(
-            "each prompt tells of the answer to the one before it, which a batch does not have yet",
+            "each prompt tells of the answer to the one before it, which does not exist yet "
+            "in a batch",
             where="-T history=predicted",
-            expected="a history that is known beforehand",
-            remedy="leave it out, or ask live: omnidata evaluate",
+            expected="a history that exists before the run",
+            remedy="drop it, or ask directly with `omnidata evaluate`",
         )
     steps = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     check_light(model.spec)
@@ -220,7 +221,7 @@ def _unbatched(name: str) -> UsageError:
         expected="openai:MODEL, openai-responses:MODEL, anthropic:MODEL, gemini:MODEL or a preset "
         "of one of these wire formats; a local model behind `vllm run-batch` is openai:MODEL with "
         "--base-url",
-        remedy="ask it live: omnidata evaluate",
+        remedy="ask it directly with `omnidata evaluate`",
     )
 
 
@@ -230,27 +231,28 @@ def _check_url(adapter: BatchModel) -> None:
             f"`vllm run-batch` has no requests of the wire format {adapter.wire}",
             where=f"--model {adapter.name}",
             expected="openai:MODEL, which is Chat Completions",
-            remedy="name the model so, or ask it live: omnidata evaluate",
+            remedy="name the model so, or ask it directly with `omnidata evaluate`",
         )
 
 
 def _check_no_secrets(adapter: BatchModel) -> None:
     if any(credentials_in(adapter.preset.extra_body)):
         raise UsageError(
-            "extra_body holds what looks like a key, and every request would be written with it",
+            "extra_body seems to hold a key, which would be written into every request",
             where=f"--model {adapter.name}",
             expected="no secrets in files",
-            remedy="leave it out of extra_body, or ask live: omnidata evaluate",
+            remedy="remove it from extra_body, or ask directly with `omnidata evaluate`",
         )
 
 
 def _check_media(form: BatchForm, media: Path | None, model: Recipe) -> None:
     if media is not None and not form.media:
         raise UsageError(
-            f"requests of {model.spec} hold their media: the provider's batches know no others",
+            f"requests of {model.spec} hold their media: the provider's batch API accepts "
+            "nothing else",
             where=f"--media-files {media}",
             expected="a model behind vLLM (openai: with --base-url), or gemini:MODEL",
-            remedy="leave --media-files out",
+            remedy="drop --media-files",
         )
 
 
@@ -289,7 +291,7 @@ def _begin(
                 "the round was begun with its media elsewhere",
                 where=f"--media-files {media}" if media else "--media-files",
                 expected=last.media or "media in the requests",
-                remedy="repeat the first command, which goes on",
+                remedy="repeat the first command, which resumes",
             )
         folder.tidy()
         return len(manifest.rounds)

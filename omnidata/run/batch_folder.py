@@ -327,7 +327,7 @@ def decoded(text: bytes, kind: type[Line], path: Path) -> Line:
         return msgspec.convert(json.loads(text), kind)  # ids may hold lone surrogates
     except (ValueError, RecursionError, UnicodeEncodeError) as error:
         raise RunError(
-            f"the content is not what it should be: {str(error).splitlines()[0]}",
+            f"the content is invalid: {str(error).splitlines()[0]}",
             where=str(path),
             expected="the file that `omnidata batch` writes",
             remedy="restore the file, or write the batch again into another folder",

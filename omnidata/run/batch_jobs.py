@@ -74,9 +74,9 @@ class _Open:
             lock = take_lock(
                 self.folder.path / ".lock",
                 busy=RunError(
-                    "another process is at work on the batch",
+                    "another process works on the batch",
                     where=str(self.folder.path),
-                    expected="one at a time",
+                    expected="one process at a time",
                     remedy="wait until it has ended",
                 ),
             )
@@ -114,7 +114,7 @@ def _trusted(task: Task, manifest: Manifest, place: Place) -> BatchModel:
             f"the batch was written for {manifest.base_url}, and the model's usual address is "
             f"{usual}: a key goes to no address that a run folder alone names",
             where="--base-url",
-            expected="the address named again, if you trust it",
+            expected="the address on the command line, if you trust it",
             remedy=f"--base-url {manifest.base_url}",
         )
     return adapter
@@ -153,8 +153,8 @@ def submit(
             raise RunError(
                 "not all requests are written",
                 where=str(out),
-                expected="a round that is whole",
-                remedy="repeat the `omnidata batch write` command, which goes on",
+                expected="a complete round",
+                remedy="repeat the `omnidata batch write` command, which resumes",
             )
         tools = {tool: None for line in batch.folder.asked() for tool in line.tools}
         headers = batch.model.headers(batch.params, [*tools])
@@ -216,7 +216,7 @@ def _check_unchanged(path: Path, file: RequestFile) -> None:
         found = str(error.strerror)
     if found != file.sha256:
         raise RunError(
-            "the file is not as it was written",
+            "the file has changed since it was written",
             where=str(path),
             expected=f"SHA-256 {file.sha256}",
             remedy="restore it, or write the batch again into another folder",
@@ -229,7 +229,7 @@ def _found(service: BatchService, known: FileState, file: RequestFile, path: Pat
         return service.find(known.label)
     except LookupError:
         raise RunError(
-            f"nobody knows whether {file.name} was submitted: the call was interrupted, and the "
+            f"it is unknown whether {file.name} was submitted: the call was interrupted, and the "
             "provider's jobs have no names",
             where=str(path),
             expected="the job's id in jobs.json",

@@ -126,7 +126,7 @@ def read(
         The task of the run, and what was found.
 
     Raises:
-        RunError: the folder has no batch, or the data or the model are others now.
+        RunError: the folder has no batch, or the data or the model have changed.
         PredictionError: a file is broken, is of another batch, or has two answers to one request;
             nothing of any file is written then.
         UnansweredError: no step of the run has an answer.
@@ -201,8 +201,8 @@ def read(
         raise UnansweredError(
             f"none of {counted(len(steps), 'step')} has an answer: {_why_none(run)}",
             where=str(out),
-            expected="an answer to one step at least",
-            remedy="mend the reason, then `omnidata batch write ... --only missing`",
+            expected="an answer to at least one step",
+            remedy="fix the cause, then run `omnidata batch write ... --only missing`",
         )
     return task, found
 
@@ -219,7 +219,7 @@ def _model(
 
     Raises:
         UsageError: the run folder alone names a file of models.
-        RunError: its settings are others now.
+        RunError: its settings have changed.
     """
     check_light(manifest.spec)
     check_models(manifest, models)
@@ -376,7 +376,7 @@ class _Reader:
             returned = self._returned(line)
             if returned is None:
                 raise PredictionError(
-                    "the line says nothing of a request",
+                    "the line belongs to no request",
                     where=where,
                     expected=expected,
                     remedy="fetch the file again; without the line, its step counts as missing",

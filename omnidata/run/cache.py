@@ -100,7 +100,9 @@ class ResponseCache:
                 self._db.execute(f"PRAGMA user_version = {_VERSION}")
                 self._db.execute(_SCHEMA)
             elif self._number("PRAGMA application_id") != _APPLICATION:
-                raise self._error("the database holds something else", "give another --cache")
+                raise self._error(
+                    "the database is not a cache of omnidata", "choose another --cache"
+                )
             elif self._number("PRAGMA user_version") != _VERSION:
                 raise self._error("another version of omnidata made the cache")
         self._db.execute("PRAGMA journal_mode = WAL")
@@ -179,7 +181,7 @@ class ResponseCache:
             code = getattr(error, "sqlite_errorname", "")
             if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
                 held = f"other processes held the cache for {_BUSY_S:.0f} s"
-                raise self._error(held, "try again, or give another --cache") from None
+                raise self._error(held, "try again, or choose another --cache") from None
             raise self._error(f"the cache cannot be used ({error})") from None
 
     def _error(self, what: str, remedy: str = "") -> RunError:
@@ -187,7 +189,7 @@ class ResponseCache:
         return RunError(
             what,
             where=f"--cache {self.path}",
-            expected="a file that omnidata made, or a place where one can be written",
+            expected="a cache file of omnidata, or a place to create one",
             remedy=remedy
             or f"remove {shown}, {shown}-wal and {shown}-shm, or give another "
             "--cache; run folders keep their answers",

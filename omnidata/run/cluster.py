@@ -406,10 +406,10 @@ class OnCluster:
     def __init__(self, job: Job, cluster: Cluster) -> None:
         if job.limits.cache:
             raise UsageError(
-                "one database of answers cannot be shared by machines",
+                "machines cannot share one database of answers",
                 where=f"--cache {job.limits.cache}",
                 expected="a run on this machine alone",
-                remedy="leave --cache out, or --engine",
+                remedy="drop --cache or --engine",
             )
         self._job, self._cluster = job, cluster
         self.stopped = self.failed = ""
@@ -655,7 +655,7 @@ class OnCluster:
                     f"{part.read:,} after {SEEN_S:g} s",
                     where=str(self._job.parts / part.name),
                     expected="a run folder on a disk that all machines share",
-                    remedy="give an --out that is the same place everywhere",
+                    remedy="choose an --out that is the same folder on every machine",
                 )
             return
         self._joining.remove(part)

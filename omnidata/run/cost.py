@@ -184,7 +184,7 @@ class Limits:
                 raise UsageError(
                     f"{name} is {value}",
                     expected="more than 0",
-                    remedy="leave the limit out to have none",
+                    remedy="drop the option for no limit",
                 )
 
 

@@ -290,8 +290,8 @@ def check_judgeable(
         f"none of {counted(len(steps), 'step')} has a usable target by {profile.name}: no answer "
         "could be judged",
         where=str(source.root),
-        expected="a step at least whose right answer the data have",
-        remedy=f"`omnidata validate {source.task} {source.root}` says what is wrong with targets; "
+        expected="at least one step with a target in the data",
+        remedy=f"`omnidata validate {source.task} {source.root}` shows the problems of targets; "
         "or choose other steps, or another --profile",
     )
 
@@ -516,7 +516,7 @@ def _on_cluster(
     """
     if not isinstance(model, Recipe):
         raise UsageError(
-            "an adapter that was made here cannot be asked on other machines",
+            "an adapter object cannot run on other machines",
             where="evaluate(model=...)",
             expected="a SPEC, or a Recipe",
             remedy="register the adapter as a plug-in (docs/add_model.md), and name it",
@@ -572,8 +572,8 @@ def _tell_unanswered(steps: int, answered: int, asker: _Asker, out: Path) -> Non
         raise UnansweredError(
             f"none of {counted(steps, 'step')} was answered: {reason}",
             where=str(out),
-            expected="an answer to one step at least",
-            remedy="mend the reason; the same command asks again",
+            expected="an answer to at least one step",
+            remedy="fix the cause; the same command asks again",
         )
 
 

@@ -85,7 +85,7 @@ class RunFolder:
                     "another process is writing into the folder",
                     where=str(path),
                     expected="one writer per run",
-                    remedy="wait until it has ended, or give another --out",
+                    remedy="wait until it has ended, or choose another --out",
                 ),
             )
         try:
@@ -110,34 +110,34 @@ class RunFolder:
                 f"the run folder cannot be made ({error.strerror})",
                 where=str(self.path),
                 expected="a new folder, or one that can be written",
-                remedy="give another --out",
+                remedy="choose another --out",
             ) from None
         if others and not self._info.exists():
             raise RunError(
                 f"the folder holds {', '.join(sorted(others)[:3])} and no run",
                 where=str(self.path),
                 expected="an empty or new folder, or one with run.json",
-                remedy="give another --out",
+                remedy="choose another --out",
             )
 
     def _resume(self, *, reuse: bool) -> None:
         recorded = read_info(self.path)
         if recorded.get("selection"):
             raise RunError(
-                "the folder holds answers that were chosen among those of other runs",
+                "the folder holds answers chosen from other runs",
                 where=str(self._info),
-                expected="a run of its own",
-                remedy="give another --out",
+                expected="a new run folder",
+                remedy="choose another --out",
             )
         # Runs of earlier versions have the hash of these texts alone, in that of the prompts.
         now = {k: v for k, v in self.settings.items() if k != "prompt_texts" or k in recorded}
         found = changes({key: recorded.get(key) for key in now}, now)
         if found:
             raise RunError(
-                f"the folder holds a run with other settings: {described(found)}",
+                f"the folder holds a run with different settings: {described(found)}",
                 where=str(self._info),
                 expected="the same settings, to resume",
-                remedy="repeat the first command, or give another --out",
+                remedy="repeat the first command, or choose another --out",
             )
         for path in (self.attempts, self.predictions):
             if path.exists():
@@ -159,11 +159,11 @@ class RunFolder:
             return
         if before and not reuse and self._has_answers():
             raise RunError(
-                "the code of the model has changed since it gave the answers that are there: "
+                "the code of the adapter has changed since the existing answers were made: "
                 f"{before} then, {self._code} now",
                 where=str(self._info),
-                expected="the same code, to go on with its answers",
-                remedy="give another --out to ask again, or add --reuse-answers to keep the "
+                expected="the same code, to reuse its answers",
+                remedy="choose another --out to ask again, or add --reuse-answers to keep the "
                 "answers of the old code",
             )
         write_info(self.path, {**recorded, **self._versions(versions)})
@@ -445,8 +445,9 @@ class Journal:
         return RunError(
             f"a line cannot be written ({error.strerror})",
             where=str(self._path),
-            expected="room on the disk",
-            remedy="make room and repeat the command: it goes on after the last whole line",
+            expected="free space on the disk",
+            remedy="free some space and repeat the command, which resumes after the last "
+            "complete line",
         )
 
 

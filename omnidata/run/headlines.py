@@ -159,7 +159,7 @@ def lost_steps(
     findings = source.findings if source is not None else ()
     why = _commonest([one for one in findings if names.intersection(one.sample_ids)])
     if unsized >= _MOST * lost and (why is None or "size" in why.what):
-        what += ": nobody knows the size of their screenshots"
+        what += ": the size of their screenshots is unknown"
         fix = "Put width and height into the rows, or the screenshots beside them."
         yield Reason("unjudged", lost, len(steps), what, fix)
         return

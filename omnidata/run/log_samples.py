@@ -283,10 +283,12 @@ def kit_samples(path: Path, bad: BadLines) -> Iterator[Sample]:
     if read is None:
         pickled = path.suffix.lower() == ".pkl"
         raise PredictionError(
-            "a pickle is never opened: it may run any code" if pickled else "the table has no form",
+            "pickle files are not opened, because they can run code"
+            if pickled
+            else "the table has no form",
             where=str(path),
             expected=_TABLE,
-            remedy="let it write another one: PRED_FORMAT=tsv" if pickled else "",
+            remedy="write another format: PRED_FORMAT=tsv" if pickled else "",
         )
     for number, row in enumerate(read(path), 1):
         where = f"{path}:{number}"

@@ -116,7 +116,8 @@ def own_answers(steps: Sequence[Step], bad: BadLines, *, fed: bool) -> Iterator[
         raise PredictionError(
             "no row of the data has an answer",
             expected=f"one of the columns {', '.join(ANSWERS)}",
-            remedy="call the column of the model's text so, or write lines of sample_id and output",
+            remedy="rename the column with the model's text, or write lines of sample_id and "
+            "output",
         )
 
 
@@ -151,11 +152,11 @@ def log_settings(harness: str, path: Path, task: str, options: Mapping[str, str]
     units = get_task(task).allowed.get("coordinates", ())
     if harness == "vlmevalkit" and units and not {"coordinates", "dialect"} & options.keys():
         raise UsageError(
-            "a table of VLMEvalKit does not say in which unit its places are",
+            "a table of VLMEvalKit does not name the unit of its coordinates",
             where=f"--from {harness} {path}",
             expected=f"-T coordinates={'|'.join(units)}, or --dialect NAME",
-            remedy="say what the model was asked for; VLMEvalKit's own rules take fractions of "
-            "the screen (rel)",
+            remedy="name the unit that the model was asked for; VLMEvalKit's own rules use "
+            "fractions of the screen (rel)",
         )
     return {}
 

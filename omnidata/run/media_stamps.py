@@ -127,12 +127,12 @@ class Seen:
             answered = {sample_id for found in changed.values() for sample_id in found}
             named = "; ".join(f"{place} ({ids[0]})" for place, ids in [*changed.items()][:_NAMED])
             raise RunError(
-                f"{len(changed)} media of {len(answered)} answered steps are not what the model "
-                f"was shown: {named}" + ("; ..." if len(changed) > _NAMED else ""),
+                f"{len(changed)} media of {len(answered)} answered steps have changed since "
+                f"the model was asked: {named}" + ("; ..." if len(changed) > _NAMED else ""),
                 where=where,
-                expected="the files that the answers were given to",
-                remedy="restore them, or start again in another folder; --changed-media goes on "
-                "all the same",
+                expected="the files that the model was asked about",
+                remedy="restore them, start a new run folder, or accept the change with "
+                "--changed-media",
             )
         return len(changed)
 

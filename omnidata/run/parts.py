@@ -106,10 +106,10 @@ def merge(
 def _check_out(out: Path) -> None:
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise RunError(
-            "the place holds something",
+            "the folder is not empty",
             where=f"--out {out}",
             expected="a new or empty folder",
-            remedy="give another --out",
+            remedy="choose another --out",
         )
 
 
@@ -120,10 +120,10 @@ def _check_parts(runs: Sequence[Path], infos: Sequence[Info]) -> None:
     for run, info in zip(runs, infos, strict=True):
         if not info.get("shard"):
             raise UsageError(
-                "the run is no part of one",
+                "the run is not a part of a run",
                 where=str(run),
                 expected="a folder made with --shard i/n",
-                remedy="name the folders of the parts; a whole run needs no merging",
+                remedy="name the folders of the parts; a complete run needs no merging",
             )
         number, count = info["shard"]
         if number in parts and count == first["shard"][1]:
@@ -161,7 +161,7 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
             + described(found, "{name}: {a} and {b}"),
             where=f"{one}, {other}",
             expected="parts of one run",
-            remedy="leave out what is of another run, or run that part again",
+            remedy="remove the part of another run, or run it again",
         )
 
 
@@ -186,7 +186,7 @@ def _answers(run: Path, steps: Sequence[Step], task: Task) -> Answers:
     for name in found:
         if name not in due:
             raise PredictionError(
-                f"step {name} is none of this part's",
+                f"step {name} does not belong to this part",
                 where=str(path),
                 expected="one final line for each step of the part",
                 remedy="remove the line, or run the part again in another folder",
@@ -194,9 +194,9 @@ def _answers(run: Path, steps: Sequence[Step], task: Task) -> Answers:
     lacking = len(due) - len(found)
     if lacking and lacking > len(not_asked(task, steps, found)):
         raise RunError(
-            f"{lacking} of {counted(len(due), 'step')} have no line: the part is not finished",
+            f"{lacking} of {counted(len(due), 'step')} have no line: the part is incomplete",
             where=str(run),
-            expected="a finished part",
+            expected="a complete part",
             remedy="repeat its command, which resumes it",
         )
     return found
@@ -216,7 +216,7 @@ def _join_attempts(runs: Sequence[Path], path: Path) -> None:
                             f"a line has {LINE:,} bytes or more",
                             where=str(attempts),
                             expected="failed attempts as a run writes them",
-                            remedy="mend or remove the line",
+                            remedy="correct or remove the line",
                         )
                     if line.endswith(b"\n"):
                         file.write(line)

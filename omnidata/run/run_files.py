@@ -362,7 +362,7 @@ def _convert(
     except (msgspec.ValidationError, UnicodeEncodeError) as error:  # a key no file can hold
         of = f"{place}: " if place else ""
         raise RunError(
-            f"the content is not what it should be: {of}{error}",
+            f"the content is invalid: {of}{error}",
             where=where,
             expected=expected,
             remedy=remedy,
@@ -513,7 +513,7 @@ def recorded_options(
     files = {name: value for name, value in own.items() if value and names_file(name, allowed)}
     for name in sorted(given.keys() - files.keys()):
         raise UsageError(
-            "a run says itself what it is"
+            "a run folder names its own files"
             if name in own and not names_file(name, allowed)
             else f"the run had no file for the option {name}",
             where=f"-T {name}={given[name]}",
@@ -551,29 +551,29 @@ def recorded_data(info: Mapping[str, Any], run: Path, data: Path | None = None) 
     place = info.get("data")
     if not place:
         raise UsageError(
-            "nobody says where the data are",
+            "the place of the data is unknown",
             where=str(run),
             expected="the dataset that the answers are to",
-            remedy="name it with --data, or repeat the command of a run that is unfinished",
+            remedy="name it with --data, or complete an unfinished run first",
         )
     if not info.get("dataset_fingerprint"):
         raise UsageError(
-            "the run does not say which data it is of",
+            "the run does not name its data",
             where=f"{run / INFO}: {place}",
-            expected="dataset_fingerprint, by which the data are known",
+            expected="dataset_fingerprint, to recognise the data",
             remedy=f"name them, if they are yours: --data {place}",
         )
     if is_url(place):
         raise UsageError(
-            "the run folder alone names an address of the data, which is not asked then",
+            "only the run folder names the address of the data, and such an address is not opened",
             where=f"{run / INFO}: {place}",
-            expected="the address named on the command line, if it is yours",
+            expected="the address on the command line, if you trust it",
             remedy=f"--data {place}",
         )
     path = Path(place)
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise UsageError(
-            "the data are no file and no folder",
+            "the data are neither a file nor a folder",
             where=f"{run / INFO}: {place}",
             expected="the dataset that the answers are to",
             remedy="name it with --data",
@@ -596,8 +596,8 @@ def recorded_steps(info: Mapping[str, Any], source: LoadedDataset, run: Path) ->
         raise RunError(
             "the run was made on other annotations",
             where=str(run),
-            expected="the annotations that run.json has the fingerprint of",
-            remedy="name the data of the run; to score all the same, name its predictions.jsonl",
+            expected="annotations with the fingerprint in run.json",
+            remedy="name the data of the run; to score anyway, name its predictions.jsonl",
         )
     chosen = select(
         source.steps,
@@ -650,7 +650,7 @@ class Run:
 
     @property
     def control(self) -> str:
-        """What was wrong with the media that the model was shown; empty if nothing."""
+        """What was wrong with the media that the model saw; empty if nothing."""
         return _control(self.settings)
 
     @property
@@ -769,7 +769,7 @@ def read_run(folder: Path) -> Run:
             "it is a file" if folder.exists() else "there is no such folder",
             where=str(folder),
             expected="a run folder, as `omnidata evaluate --out` or `score --out` make it",
-            remedy="name a folder that is there",
+            remedy="name an existing folder",
         )
     has_info = (folder / INFO).exists()
     if not (folder / RESULTS).exists():

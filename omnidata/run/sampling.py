@@ -28,7 +28,7 @@ import numpy as np
 
 from omnidata.actions import Action, Point, Region, Screen, centre, convert
 from omnidata.errors import PluginError, PredictionError, UsageError, counted
-from omnidata.jsontext import decode, encode, hash_of
+from omnidata.jsontext import decode, encode, hash_of, write_lines
 from omnidata.metrics.calibration import calibration
 from omnidata.metrics.rollouts import choices, pass_all, pass_at
 from omnidata.metrics.row_tables import means
@@ -148,13 +148,13 @@ def evaluate_samples(
     """
     if not 2 <= samples <= MOST:
         raise UsageError(
-            "so many samples cannot be drawn",
+            "the number of samples is out of range",
             where=f"--samples {samples}",
             expected=f"2 to {MOST}",
         )
     if task.needs_predictions:
         raise UsageError(
-            "with the model's own answers as history each sample would be asked other questions",
+            "with the model's own answers as history each sample would see another prompt",
             where="--samples, -T history=predicted",
             expected="history=gold or history=none",
         )
@@ -206,17 +206,17 @@ def evaluate_samples(
 def _check_draws(base: GenerationParams, model: Recipe, limits: Limits, *, seeded: bool) -> None:
     if base.temperature == 0:
         raise UsageError(
-            "the model decodes greedily: all samples would be one answer",
+            "the model decodes greedily, so all samples would be the same answer",
             where=f"--samples, --model {model.spec}",
             expected="a temperature above 0",
-            remedy="add -M temperature=0.7, or leave --samples out",
+            remedy="add -M temperature=0.7, or drop --samples",
         )
     if limits.cache and not seeded:
         raise UsageError(
-            "the model takes no seed, so that all samples would be one answer out of the cache",
+            "the model takes no seed, so all samples would be the same cached answer",
             where="--samples, --cache",
             expected="one of the two",
-            remedy="leave --cache out",
+            remedy="drop --cache",
         )
 
 
@@ -448,7 +448,7 @@ class _Samples:
                 lines.write(encode(told) + b"\n")
             if verifier and judgements["unscored"] and not judgements["scored"]:
                 raise UsageError(
-                    "the verifier has a score for none of the answers",
+                    "the verifier has no score for any answer",
                     where=f"--verifier {verifier}",
                     expected=f"scores of the answers in {self._out}",
                     remedy=f"make the critic's rows of {self._out} (docs/critics.md)",
@@ -521,7 +521,7 @@ class _Samples:
             folder.mkdir(parents=True, exist_ok=True)
             write_info(folder, info)
             with atomic_write(folder / ANSWERS) as file:
-                file.writelines(encode(line) + b"\n" for line in chosen)
+                write_lines(file, chosen)
         results = score(self._task, self._profile, self._steps, chosen, whole=whole, out=folder)
         return {"run": folder.relative_to(self._out).as_posix(), "steps": count, **_told(results)}
 
@@ -635,7 +635,7 @@ def read_verifier(path: Path, task: Task, fingerprint: str) -> Verifier:
         raise UsageError(
             f"the run judges no answers: its profile {profile} has no {P_RIGHT}",
             where=f"--verifier {path}",
-            expected="a run of a critic, on rows that are made of answers (docs/critics.md)",
+            expected="a run of a critic, on rows made from answers (docs/critics.md)",
         )
     known = {name: line[P_RIGHT] for name, line in lines.items() if line.get(P_RIGHT) is not None}
     return lambda step, answer: known.get(

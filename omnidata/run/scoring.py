@@ -26,7 +26,7 @@ from omnidata.errors import (
     counted,
 )
 from omnidata.files import STREAMED, lines, open_file
-from omnidata.jsontext import encode
+from omnidata.jsontext import write_lines
 from omnidata.loaders.stored_steps import Positions, can_be_sent, ids_of, taken
 from omnidata.predictions import Prediction
 from omnidata.run import engines
@@ -87,7 +87,7 @@ def get_profile(task: Task, name: str | None) -> Profile:
             f"the profile {profile.name} calls a value {min(taken)!r}",
             where=f"{type(profile).__module__}.{type(profile).__qualname__}",
             expected=f"other names than a line of scores has: {', '.join(sorted(OF_LINE))}",
-            remedy="mend the profile, or tell the authors of the plug-in",
+            remedy="correct the profile, or report it to the authors of the plug-in",
         )
     if check := getattr(profile, "check_metrics", None):
         check()
@@ -154,8 +154,8 @@ def score(
         raise DataError(
             "there is no step to score",
             where=task.name,
-            expected="data of which at least one row is a step",
-            remedy=f"`omnidata validate {task.name} DATA` says what became of the rows",
+            expected="data with at least one valid row",
+            remedy=f"`omnidata validate {task.name} DATA` shows the problems of the rows",
         )
     places = Positions(steps)
     repeated = len(steps) - len(places)
@@ -255,8 +255,8 @@ class _Columns:
                     raise RunError(
                         f"a process was lost: {found.why}",
                         where=str(self.origin or job.task),
-                        expected="room in memory",
-                        remedy="fewer --workers take less memory",
+                        expected="enough memory",
+                        remedy="use fewer --workers",
                     )
                 self.column[chunks.pop(number)] = self.judge.add(found)
                 yield found.lines
@@ -313,8 +313,8 @@ class _Columns:
         return UnansweredError(
             f"none of {counted(len(self.steps), 'step')} was answered: {why}",
             where=str(self.origin or self.judge.profile.name),
-            expected="an answer to one step at least: without any there is no score",
-            remedy="run the model again, or name the file that its answers are in",
+            expected="an answer to at least one step",
+            remedy="run the model again, or name the file that holds its answers",
         )
 
     def _place(self, sample_id: str) -> str:
@@ -447,7 +447,7 @@ def write_scored(place: Path, scored: Scored) -> None:
     with wrap_os_error(place):
         place.mkdir(parents=True, exist_ok=True)
         with atomic_write(place / SCORES) as file:
-            file.writelines(encode(line) + b"\n" for line in scored.lines)
+            write_lines(file, scored.lines)
         write_json(place / RESULTS, scored.results)
 
 
@@ -474,10 +474,10 @@ def check_agent_folders(out: Path, outs: Sequence[Path], answers: Path | None) -
             continue
         if not folder.is_dir() or {path.name for path in folder.iterdir()} - names:
             raise RunError(
-                "the place holds other things than these scores",
+                "the folder holds other files than these scores",
                 where=f"--out {out}",
                 expected=f"a new folder: {len(outs)} sets of scores get one each below it",
-                remedy="give another --out",
+                remedy="choose another --out",
             )
 
 
@@ -491,10 +491,10 @@ def check_scores_folder(out: Path, predictions: Path | None) -> None:
     ):
         return
     raise RunError(
-        "the place holds other things",
+        "the folder holds other files",
         where=f"--out {out}",
         expected="a new folder, one of earlier scores, or the run that is scored",
-        remedy="give another --out",
+        remedy="choose another --out",
     )
 
 

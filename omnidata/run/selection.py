@@ -65,10 +65,10 @@ def select(
     chosen = taken(steps, islice(kept, limit))
     if not chosen:
         raise UsageError(
-            "no step is left to ask about",
+            "no step is left",
             where="--where, --exclude, --limit",
             expected="a choice that keeps at least one step",
-            remedy="leave one of them out, or choose more",
+            remedy="drop one of them, or choose more steps",
         )
     return chosen
 
@@ -183,7 +183,7 @@ def parse_shard(text: str) -> Shard:
         if 1 <= number <= count:
             return number, count
     raise UsageError(
-        "this names no part of a run",
+        "this is not a part of a run",
         where=f"--shard {text}",
         expected="i/n with i from 1 to n, e.g. 1/4",
     )
@@ -208,8 +208,8 @@ def shard(steps: Sequence[Step], number: int, count: int) -> Sequence[Step]:
         raise UsageError(
             f"the steps are of {most} episodes",
             where=f"--shard {number}/{count}",
-            expected=f"at most {most} parts: an episode is never cut",
-            remedy="cut the run into fewer parts",
+            expected=f"at most {most} parts: an episode is never split",
+            remedy="split the run into fewer parts",
         )
     return taken(steps, np.flatnonzero(episodes % count == number - 1))
 
@@ -271,7 +271,7 @@ def parse_shares(text: str) -> dict[Split, float]:
 
 def _refused(text: str) -> UsageError:
     return UsageError(
-        "these are no shares",
+        "these are not shares",
         where=f"--split {text}",
         expected=f"{', '.join(SPLITS)}, each once at most, summing to 1",
         remedy="--split train=0.8,validation=0.1,test=0.1 is the default",

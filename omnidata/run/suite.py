@@ -188,9 +188,9 @@ def read_suite(path: Path) -> list[SuiteRun]:
             raise
     if not planned_runs:
         raise UsageError(
-            "the suite asks for no run",
+            "the suite has no run",
             where=str(path),
-            expected="a task and a model at least",
+            expected="at least a task and a model",
             remedy="`docs/evaluate.md` has an example",
         )
     return planned_runs

@@ -150,7 +150,7 @@ def _left_out(episode: Episode, reason: str) -> Finding:
         episode.key,
         f"the episode cannot be written: {reason}",
         "an instruction, steps 0, 1, 2, ..., and names that folders can have",
-        "mend the data; nobody is asked about the episode until then",
+        "correct the data; until then the episode is left out",
     )
 
 
@@ -256,7 +256,7 @@ def _medium(step: Step, role: str, note: Note) -> Media | None:
                 step.sample_id,
                 f"{role}: the file is a {suffix}",
                 f"a {_FORMS[role]}",
-                "it is copied as it is, under the name that the format wants",
+                "nothing to do; it is copied under the name that the format needs",
             )
         )
     return found
@@ -323,9 +323,9 @@ def annotation_of(task: Task) -> Annotation:
     """
     if task.annotates is None:
         raise UsageError(
-            f"the answers to {task.name} are no annotation of data",
+            f"the answers to {task.name} do not annotate data",
             where=task.name,
-            expected="a task that says what it annotates (`Benchmark.annotates`)",
+            expected="a task with `annotates`",
         )
     return task.annotates
 

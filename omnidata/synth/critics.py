@@ -412,8 +412,8 @@ class _Maker:
                         "answer-left-out",
                         "warning",
                         step.sample_id,
-                        f"no row is made of the answer: {error.what}: {error.where}",
-                        "the media that the model was shown",
+                        f"no row is made from the answer: {error.what}: {error.where}",
+                        "the media that the model saw",
                         "restore the file",
                     ),
                 )
@@ -427,7 +427,7 @@ class _Maker:
         counts = sum((run.counts + run.episodes for run in self._runs), Counter[str]())
         told = ", ".join(f"{name}: {count}" for name, count in counts.most_common())
         return DataError(
-            f"no row can be made of {counted(len(self._runs), 'run')} ({told or 'no answer'})",
+            f"no row can be made from {counted(len(self._runs), 'run')} ({told or 'no answer'})",
             where=" ".join(f"--run {run.path}" for run in self._runs),
             expected="answers with a verdict",
             remedy="finish the runs, or name others",

@@ -209,9 +209,9 @@ def _left_out(name: str, why: str) -> Finding:
         "episode-left-out",
         "warning",
         name,
-        f"no row is made of the episode: {why}",
+        f"no row is made from the episode: {why}",
         "a successful episode with an instruction, and a screenshot and an action at each step",
-        "mend the data, or leave it out",
+        "correct the data, or leave the episode out",
     )
 
 
@@ -504,7 +504,7 @@ def derive(
     if not rows:
         told = "".join(f"; {count} left out: {why}" for why, count in left_out.items())
         raise DataError(
-            f"no row can be made of {counted(len(recordings), 'episode')}{told}",
+            f"no row can be made from {counted(len(recordings), 'episode')}{told}",
             where=str(source.root),
             expected="episodes with a screenshot and an action at each step; to be judged, two of "
             "as many actions with different instructions, or one of three actions",
@@ -534,9 +534,9 @@ def derivation_of(task: Task) -> Derivation:
     found: Derivation | None = task.derivation
     if found is None:
         raise UsageError(
-            f"no rows of {task.name} are made of other data",
+            f"{task.name} cannot make rows from other data",
             where=task.name,
-            expected="a task that says how (`Benchmark.derivation`)",
+            expected="a task with a `derivation`",
         )
     return found
 

@@ -92,9 +92,8 @@ def make_parts(
                 raise RunError(
                     f"a part could not be made: {failed.why}",
                     where=str(part.path),
-                    expected="room on the disk and in memory",
-                    remedy="mend what is said above; the same command goes on where this one "
-                    "stopped",
+                    expected="free space on the disk and in memory",
+                    remedy="fix the cause above; the same command resumes where this one stopped",
                 )
             if cluster:
                 wait_until_seen(part.path, partial(_is_whole, part))
@@ -183,8 +182,8 @@ class SynthStaging(StagedFolder):
             raise DataError(
                 f"an interrupted call had other settings ({described(differing)})",
                 where=str(self.path),
-                expected="the same settings, so that what it made can be used",
-                remedy=f"give them, or remove {self.path}, or choose another folder",
+                expected="the same settings",
+                remedy=f"use these settings, remove {self.path}, or choose another folder",
             )
 
     def publish(self, report: Mapping[str, Any], *, scratch: Iterable[str] = ()) -> None:
@@ -239,9 +238,9 @@ class TreeStaging(StagedFolder):
         self._report = report
         if self.out.exists() and self.is_ours(self.out) and not made_by.exists():
             raise UsageError(
-                f"the tree is there, but {made_by.name}, which it was made from, is gone",
+                f"the tree exists, but {made_by.name}, which it was made from, is missing",
                 where=str(self.out),
-                expected="both, to go on with them, or none",
+                expected="both files, or none",
                 remedy="choose another folder, or remove this one",
             )
 

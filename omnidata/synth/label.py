@@ -247,10 +247,10 @@ def _with_known(
     there = {step.sample_id: step for step in known.steps if _blank(step).action}
     if not there:
         raise DataError(
-            "no step there has a target that no model made",
+            "no step there has a target from a person",
             where=str(known.root),
             expected=f"data of {known.task} with targets",
-            remedy="name other data, or leave out --known",
+            remedy="name other data, or drop --known",
         )
     counts = Counter(same=0, others=0, unusable=0)
     steps = []

@@ -431,8 +431,8 @@ def _answers(asked: LoadedDataset, run: Path) -> list[Prediction]:
         raise UnansweredError(
             f"{counted(waiting, 'question')} got no answer",
             where=str(run),
-            expected="an answer to every question; nothing is written before",
-            remedy="the same command asks again, and only for what is missing",
+            expected="an answer to every question; nothing is written until then",
+            remedy="repeat the command; it asks only for missing answers",
         )
     return final
 

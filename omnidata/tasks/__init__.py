@@ -56,10 +56,10 @@ def get_task(
         found = cast("Task", PluginBenchmark(found.task, found.blame, reading))
     if "patches" in common and not found.needs_predictions:
         raise UsageError(
-            "there are no misses in a history that is not the model's own",
+            "patches correct the model's own history, and this history is not its own",
             where=f"-T patches={common['patches']}",
-            expected="-T history=predicted beside it",
-            remedy="leave patches out",
+            expected="-T history=predicted as well",
+            remedy="leave out patches",
         )
     if common:
         found = cast("Task", WithCommonOptions(found, common))
@@ -103,7 +103,7 @@ def options_for(
         said = f"{spec} is asked in the words of {name}, not in its dialect {dialect.name}"
         return dict(options), f"{said}: {error.what}"
     said = f"{spec} is asked in its dialect, {dialect.name}"
-    return spoken, f"{said}; -T dialect=unified asks in the words of {name}"
+    return spoken, f"{said}; -T dialect=unified uses the prompt of {name}"
 
 
 def _in_units(name: str, given: Mapping[str, str], spoken: Mapping[str, str]) -> Mapping[str, str]:
@@ -114,18 +114,18 @@ def _in_units(name: str, given: Mapping[str, str], spoken: Mapping[str, str]) ->
     """
     if "dialect" not in spoken:
         raise UsageError(
-            "a text of the system is for prompts in a dialect",
+            "a system text needs a prompt in a dialect",
             where=f"-T system={spoken['system']}",
-            expected="-T dialect=NAME beside it",
-            remedy="name the dialect, or leave system out",
+            expected="-T dialect=NAME as well",
+            remedy="name the dialect, or leave out system",
         )
     dialect = get_dialect(spoken["dialect"])
     if "coordinates" in given:
         raise UsageError(
-            f"the unit of places is the dialect's: {dialect.frame.space} in {dialect.name}",
+            f"the dialect sets the unit of places: {dialect.frame.space} in {dialect.name}",
             where=f"-T coordinates={given['coordinates']}",
-            expected="dialect or coordinates, not both",
-            remedy="leave coordinates out",
+            expected="either dialect or coordinates",
+            remedy="leave out coordinates",
         )
     unit = unit_for(registry.get_task(name), dialect)
     return {**given, "coordinates": unit} if unit else given

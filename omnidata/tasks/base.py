@@ -91,14 +91,14 @@ def resolve(
     for name, value in given.items():
         if name not in allowed:
             raise UsageError(
-                f'there is no option "{name}"',
+                f'unknown option "{name}"',
                 where=f"{flag} {name}={value}",
                 expected=f"one of {', '.join([*allowed, *COMMON])}",
             )
         values = allowed[name]
         if values != ("",) and value not in values:
             raise UsageError(
-                f'"{value}" is no value of "{name}"',
+                f'"{name}" has no value "{value}"',
                 where=f"{flag} {name}={value}",
                 expected=f"one of {', '.join(values)}",
             )
@@ -118,7 +118,7 @@ def parse(pairs: Sequence[str], flag: str) -> dict[str, str]:
             raise UsageError(
                 "an option is given twice" if key in options else "an option has no value",
                 where=f"{flag} {pair}",
-                expected=f"{flag} key=value, each key once",
+                expected=f"{flag} key=value, with each key once",
             )
         options[key] = value
     return options
@@ -152,70 +152,68 @@ def _of_urls_too(method: Method) -> Method:
 
 
 class Benchmark:
-    """A task with the defaults; a new one defines `question`, `profiles`, `steps` and `answer`.
+    """Base class for benchmarks: define `question`, `profiles`, `steps` and `answer`.
 
-    The prompt is one user message: the step's media in their order, then the question. A task with
-    places in its answers defines `target` in place of `answer`, and has an option `coordinates`,
-    whose values are the units that they may be in, if only one. A task that needs more than
-    `steps` to be loaded overrides `load` in its place.
+    The prompt is one user message: the step's media in their order, then the question. A benchmark
+    with places in its answers defines `target` instead of `answer`, and has an option `coordinates`
+    with the allowed units. A benchmark that needs more than `steps` to load its data overrides
+    `load` instead.
 
     Attributes:
-        system: the text of a system message before the user's; empty where there is none.
-        shown: the roles of the media that the prompt shows; None for all.
-        files: knows the task's files by their columns; None where `steps` alone does.
-        question: the prompt's text; `{instruction}` stands for the step's, and `{history}` for what
-            was done before, by the option `history`, if there is one: "gold" for the expert's
-            actions, "predicted" for the model's own, "none".
+        system: text of a system message; empty for none.
+        shown: roles of the media in the prompt; None for all.
+        files: finds the benchmark's files by their columns; None if only `steps` can.
+        question: text of the prompt. `{instruction}` is the step's instruction. `{history}` is the
+            history, set by an option `history`: "gold" for the expert's actions, "predicted" for
+            the model's own, "none".
         profiles: by name, the default first.
-        title: in words; its name unless it says otherwise.
-        holds: what the data hold, and what is asked, in one line.
-        expects: which files its data are, in words, for `omnidata info` and for errors; the columns
-            of `files` unless it says otherwise.
-        sources: where data of it are published, and under which licence; of several for the same
-            tags of steps the first is the one that `omnidata fetch` takes unless told otherwise.
-        unpublished: why there is no source, where there is none.
-        asks_about: the task whose data it asks about; empty where it has data of its own.
-        annotates: what its answers tell of those data, for `omnidata synth`; None for nothing.
-        derivation: how its rows are made of the data of other tasks, for `omnidata synth`; None
-            where they are not.
-        platform: "web", "desktop" or "mobile" where all its data are of one; empty where a tag
-            `platform` tells it, or nothing.
-        tags: names of its steps' tags; None where only the data tell.
-        roles: its steps' media and their kinds; None where only the data tell.
-        other_moments: the roles whose media are not of the step's own moment: they show what was
-            there earlier, or what came of its action. `omnidata info` does not count them as what
-            a step gives to an agent.
-        subsets: those that its data may always be asked for; more are found in the data.
-        allowed: the task's options and their values, the default first; "" stands for any text.
+        title: display name. Defaults to `name`.
+        holds: what is asked, and from what, in one line.
+        expects: the files of the data in words, for `omnidata info` and for errors. Defaults to the
+            columns of `files`.
+        sources: where the data are published, and under which licence. If several have the same
+            tags, `omnidata fetch` takes the first by default.
+        unpublished: why there is no source, if there is none.
+        asks_about: the task whose data it asks about; empty if it has its own data.
+        annotates: what its answers add to those data, for `omnidata synth`; None for nothing.
+        derivation: how its rows are derived from other tasks, for `omnidata synth`; None if they
+            are not.
+        platform: "web", "desktop" or "mobile" if all its data are of one; else empty, and a tag
+            `platform` may say it.
+        tags: names of its steps' tags; None if they depend on the data.
+        roles: its steps' media and their kinds; None if they depend on the data.
+        other_moments: roles whose media show an earlier moment, or the result of the action.
+            `omnidata info` does not count them as input of an agent.
+        subsets: subsets that all its data have; the data may have more.
+        allowed: the task's options and their values, the default first; "" allows any text.
         stop: texts at which answers end, beside the model's own end.
-        special_tokens: whether answers are made of special tokens, so that models have to keep them
-            in the text.
-        own_controls: tokens that some model obeys, as `<think>`, of which its prompts and answers
-            are made; any other in a text of the data keeps a step out of an export.
-        overview: what `omnidata info` counts in its data.
-        library: reads its data as subtasks that tasks are composed of; None where they are none.
-        parsed_type: what the lines of scores have as `Verdict.parsed`, e.g. a TypedDict: lines that
-            others edited are held against it with `msgspec` before `explain` reads them. By default
-            any JSON object.
-        task_of: names the task of which a step's instruction is one wording among others, for
-            `report`; empty for steps of no such task; None where nobody knows.
-        score_files: scores what was done without any text of a model; None where nothing is.
-        asked: what its prompt asks for: "action", what is done next; "point", where something is on
-            the screen; None for anything else, of which dialects know nothing.
-        tables: of its paper, the main one first; without one the results' first axis is shown.
-        variations: its options that get a table of the runs that differ in them alone.
-        detailed_actions: whether its actions say more than a label, places, a text and words, so
-            that rows of `datasets` have the column `action_details`; None where only the data tell.
-        prompted_space: the unit of coordinates that the prompt asks for whatever `-T coordinates`
-            says; None where the prompt says the option's, or there is no such option.
-        history_window: how many earlier actions a prompt tells of at most, the last ones; None for
+        special_tokens: whether answers consist of special tokens, so models have to keep them.
+        own_controls: control tokens of models, such as `<think>`, that its prompts and answers
+            contain. Any other in a text of the data excludes a step from an export.
+        overview: counts the data for `omnidata info`.
+        library: reads its data as subtasks for composed tasks; None if they are none.
+        parsed_type: type of `Verdict.parsed` in the lines of scores, such as a TypedDict. Edited
+            lines are checked against it with `msgspec` before `explain` reads them. By default any
+            JSON object.
+        task_of: names the task if a step's instruction is one of its wordings, for `report`;
+            returns an empty text for steps of no such task; None if unknown.
+        score_files: scores results without a model's text; None if there are none.
+        asked: "action" if the prompt asks for the next action, "point" if it asks for a place on
+            the screen; None for anything else, which dialects do not support.
+        tables: of its paper, the main one first; without one, reports show the first axis.
+        variations: options that get a table of the runs that differ only in them.
+        detailed_actions: whether its actions have more than a label, places, a text and words, so
+            rows of `datasets` have the column `action_details`; None if it depends on the data.
+        prompted_space: the unit of coordinates that the prompt asks for, whatever `-T coordinates`
+            says; None if the prompt follows the option, or there is no such option.
+        history_window: the largest number of earlier actions in a prompt, the last ones; None for
             all. `-T history_window` sets it.
         history_lag: how many steps back a step's `history_screenshot` was taken, which
-            `omnidata validate` then checks; None where the data do not say it.
+            `omnidata validate` checks; None if unknown.
         reads_episode_tree: whether its files are the tree that the demo, `segment` and `synth`
             write, `omnidata.loaders.episode_tree`.
         logs_by_number: whether other harnesses number its rows in the order of the data, so that a
-            number alone names one in their logs.
+            number identifies a row in their logs.
 
     Args:
         name: as in `omnidata evaluate NAME`.
@@ -223,7 +221,7 @@ class Benchmark:
 
     Raises:
         UsageError: an option has an unknown name or value.
-        PluginError: the class lacks a member, or one has a form that nothing can be done with.
+        PluginError: the class lacks a member, or a member has an unusable value.
     """
 
     question: str
@@ -289,15 +287,15 @@ class Benchmark:
         kind, fault = type(self), self._fault
         if kind.answer is Benchmark.answer and kind.target is Benchmark.target:
             raise fault(
-                "has neither `answer` nor `target`", "one of them, which is the right answer"
+                "has neither `answer` nor `target`", "one of them: it returns the right answer"
             )
         if self.asked and kind.express is Benchmark.express:
             raise fault(
                 f"has {self.asked!r:.40} as `asked`, and no `express`",
-                "a method that writes actions as an answer in the form of the question",
+                "a method that writes actions as an answer to the question",
             )
         if kind.load is Benchmark.load and kind.steps is Benchmark.steps:
-            raise fault("has neither `steps` nor `load`", "one of them, which reads the data")
+            raise fault("has neither `steps` nor `load`", "one of them: it reads the data")
         for option, values in self.allowed.items():
             if isinstance(values, str) or not values:
                 raise fault(
@@ -316,64 +314,63 @@ class Benchmark:
         except (NameError, TypeError) as error:
             raise fault(
                 f"has {self.parsed_type!r:.80} as `parsed_type`: {error}",
-                "a type that msgspec knows, as a TypedDict",
+                "a type that msgspec supports, such as a TypedDict",
             ) from None
         profiles = getattr(kind, "profiles", None)
         for key, profile in profiles.items() if isinstance(profiles, Mapping) else ():
             if isinstance(profile, type) or profile.name != key:
                 raise fault(
                     f"has {profile!r:.80} as {key!r} in `profiles`",
-                    "a profile under its own name: {Exact.name: Exact()} of a class Exact",
+                    "a profile by its own name: {Exact.name: Exact()} of a class Exact",
                 )
             reach = getattr(profile, "reach", 0)
             if not is_number(reach) or not (reach == 0 or 1 <= reach < math.inf):
                 raise fault(
                     f"has {reach!r:.80} as `reach` of its profile {key}",
-                    "how far from a target point answers are right, in thousandths of the screen: "
+                    "the allowed distance from a target point, in thousandths of the screen: "
                     "140 for 14 %",
                 )
         if kind.prompt is not Benchmark.prompt:
             return
         question = getattr(self, "question", None)
         if question is None and kind.__init__ is Benchmark.__init__:
-            raise fault(
-                "has neither `question` nor `prompt`", "one of them, which is what is asked"
-            )
+            raise fault("has neither `question` nor `prompt`", "one of them: it asks the question")
         if OPTIONS.keys() <= self.allowed.keys() and kind.elements is Benchmark.elements:
             raise fault(
                 f"has the options {' and '.join(OPTIONS)}, and no `elements`",
-                "a method that gives the elements of a step's screen",
+                "a method that returns the elements of a step's screen",
             )
         for found in _ALONE.findall(question or ""):
             if not _BLANK.fullmatch(found):
                 blanks = [f"{{{name}}}" for name in _FILLED]
                 raise fault(
-                    f"has {found} in `question`, which stands for nothing",
-                    f"{' or '.join(blanks)}; braces around more than a word stay as they are",
-                    meant(found, blanks) or "write other signs than braces, or override `prompt`",
+                    f"has {found} in `question`, which is no placeholder",
+                    f"{' or '.join(blanks)}; braces around several words stay as they are",
+                    meant(found, blanks)
+                    or "use other characters than braces, or override `prompt`",
                 )
 
     def _fault(self, what: str, expected: str, remedy: str = "") -> PluginError:
-        """An error that names the class."""
+        """Return an error that names the class."""
         kind = type(self)
         return PluginError(
             f"{kind.__name__} {what}",
             where=f"{kind.__module__}.{kind.__qualname__}",
             expected=expected,
-            remedy=remedy or "mend the class, or tell the authors of the plug-in",
+            remedy=remedy or "fix the class, or report it to the authors of the plug-in",
         )
 
     @property
     def published(self) -> Published:
-        """What is published of it: nothing is known."""
+        """The published results of its paper; none by default."""
         return Published()
 
     def goal(self, step: Step) -> str:
-        """What the model is told to do, or the element that is meant: the instruction."""
+        """Return the task of the model, or the element to point at: the instruction."""
         return step.instruction
 
     def right_actions(self, step: Step) -> Sequence[Action]:
-        """What is right, as a dialect is to write it, one action after the other.
+        """Return the right actions in order, for dialects to write.
 
         By default the step's action, and what is done after it; nothing where there is none.
         """
@@ -383,21 +380,21 @@ class Benchmark:
 
     @property
     def label_sense(self) -> Sense:
-        """What a direction is said of in the labels from which models learn the benchmark.
+        """The sense of directions in the labels from which models learn the benchmark.
 
         A dialect that keeps the words of labels is read and written in this sense.
         """
         return "content"
 
     def fed_size(self, step: Step) -> Screen | None:
-        """Width and height in pixels in which the row says that its picture was fed to a model.
+        """Return width and height in pixels of the picture as fed, as the row states them.
 
         They count for an answer in pixels without a receipt. By default rows do not say it.
         """
         return None
 
     def asked_of(self, step: Step) -> Asked | None:
-        """What the prompt asks for of one step; None where it is neither an action nor a place.
+        """Return what the prompt asks of one step; None if it is neither an action nor a place.
 
         Dialects have no words for such a step: it keeps the task's own. By default all steps are
         asked for what `asked` says.
@@ -405,14 +402,14 @@ class Benchmark:
         return self.asked
 
     def takes(self, actions: Sequence[Action]) -> int:
-        """How many actions of an agent's answer, from the first, an answer of its own form holds.
+        """Return how many of an agent's actions, from the first, one answer of the task can hold.
 
         One by default, as most tasks ask for the next action alone; the others are counted.
         """
         return 1
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """Actions as an answer in the form that the question asks for, for `profiles` to judge.
+        """Write actions as an answer to the question, for `profiles` to judge.
 
         A task that defines it says in `asked` what it asks for.
 
@@ -428,23 +425,23 @@ class Benchmark:
         raise NotImplementedError
 
     def application(self, step: Step) -> str:
-        """Whose screen it is: the tag `app` or `application`; empty where nothing tells it."""
+        """Return the step's app, the tag `app` or `application`, or an empty string."""
         return step.tags.get("app") or step.tags.get("application") or ""
 
     def spelling(self, tag: str, value: str) -> str:
-        """What the spellings of a tag's value have in common: every value has one alone."""
+        """Return the normal form of a tag's value, so that spellings of one value are equal."""
         return value
 
     def language_of(self, app: str) -> str | None:
-        """The language of an app's episodes that do not say theirs: nothing is known."""
+        """Return the language of an app whose episodes state none; None by default."""
         return None
 
     def spoken(self, step: Step) -> Sequence[str]:
-        """The texts that `omnidata voice` speaks: the instruction."""
+        """Return the texts that `omnidata voice` speaks: the instruction."""
         return (step.instruction,)
 
     def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
-        """The instruction in every wording and language of its rows, by which leaks are found.
+        """Return the instruction in each wording and language of its rows, to find leaks.
 
         Args:
             step: of the data.
@@ -455,7 +452,7 @@ class Benchmark:
     def instruction_by_language(
         self, step: Step, episode_row: Mapping[str, Any]
     ) -> Mapping[str, str]:
-        """The instruction by its language ("en", "zh"), for `-T language`: not known.
+        """Return the instruction by language ("en", "zh"), for `-T language`; empty by default.
 
         Args:
             step: of the data.
@@ -464,7 +461,7 @@ class Benchmark:
         return {}
 
     def action_log(self, events: Path) -> Log | None:
-        """The log of one of its raw recordings, for `omnidata segment`; None where it is none.
+        """Read the log of a raw recording, for `omnidata segment`; None if it is none.
 
         By default nothing is one.
 
@@ -476,7 +473,7 @@ class Benchmark:
     def log_difference(
         self, step: Step, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
     ) -> Difference | None:
-        """The first column in which another harness's log says of a row what is not the step's.
+        """Return the first column in which another harness's log contradicts the step.
 
         By default any column that the step's untouched row has too.
 
@@ -499,7 +496,9 @@ class Benchmark:
         """
         for name in self.profiles:
             return name
-        raise self._fault("has no profile", "`profiles` with one that judges answers, at least")
+        raise self._fault(
+            "has no profile", "`profiles` with at least one profile that judges answers"
+        )
 
     @cached_property
     def prompt_hash(self) -> str:
@@ -512,18 +511,18 @@ class Benchmark:
 
     @property
     def observation(self) -> Kind:
-        """What the model is shown of the screen, by the option of that name."""
+        """The value of the option `observation`: how the prompt shows the screen."""
         if not OPTIONS.keys() <= self.options.keys():
             return "screenshot"
         return next(kind for kind in get_args(Kind) if kind == self.options["observation"])
 
     @property
     def _told(self) -> Sequence[str]:
-        """The words around trees, as far as the prompt has any."""
+        """The words around trees, if the prompt has any."""
         return texts(self.observation)
 
     def elements(self, step: Step) -> Sequence[Element]:
-        """The elements of a step's screen: all of its accessibility tree, in its order.
+        """Return the elements of a step's screen: its whole accessibility tree, in order.
 
         A task that defines it allows the options `omnidata.tasks.observation.OPTIONS`.
 
@@ -533,7 +532,7 @@ class Benchmark:
         raise NotImplementedError
 
     def observed(self, step: Step) -> Observation | None:
-        """The tree as the model is told it; None where it is shown the screenshot alone.
+        """Return the tree as the prompt has it; None if the prompt has only the screenshot.
 
         Raises:
             MediaError: there is no tree that could be shown.
@@ -551,7 +550,7 @@ class Benchmark:
         )
 
     def marked(self, step: Step) -> Sequence[Element]:
-        """The elements with marks, in the order of their numbers; none where none were drawn."""
+        """Return the elements with marks, in the order of their numbers."""
         if self.observation != "som":
             return ()
         try:
@@ -561,7 +560,7 @@ class Benchmark:
         return found.elements if found else ()
 
     def with_observation(self, step: Step, media: Sequence[Part]) -> Sequence[Part]:
-        """The media of a prompt with what `observation` asks for in place of the screenshot.
+        """Return the media of a prompt, the screenshot replaced as `observation` asks.
 
         Raises:
             MediaError: there is no tree that could be shown.
@@ -571,7 +570,7 @@ class Benchmark:
 
     @cached_property
     def baselines(self) -> Sequence[str]:
-        """Those of `baseline`; `center` where answers have places."""
+        """The names for `baseline`; with `center` if answers have places."""
         placed = answer_space(self.options) is not None
         return ("oracle", "majority", "center") if placed else ("oracle", "majority")
 
@@ -650,7 +649,7 @@ class Benchmark:
         )
 
     def _rows(self, data: Path, findings: list[Finding]) -> Iterator[Step | None]:
-        """What `steps` gives; its findings are added to those.
+        """Collect what `steps` yields; its findings are added to the others.
 
         Raises:
             PluginError: it gives something else; the message has the line of a generator.
@@ -660,7 +659,8 @@ class Benchmark:
         def note(found: Finding) -> None:
             if not isinstance(found, Finding):
                 raise TypeError(
-                    f"`note` is told {found!r:.300}: expected Finding(code, severity, where, what, "
+                    f"`note` received {found!r:.300}: expected Finding(code, severity, "
+                    "where, what, "
                     "expected, remedy, sample_ids) of omnidata.errors"
                 )
             findings.append(found)
@@ -676,15 +676,15 @@ class Benchmark:
 
     @property
     def _expected(self) -> str:
-        """What its data are, for messages."""
+        """Describe its data, for messages."""
         columns = self.files.columns if self.files else ""
         return self.expects or columns or f"the data of {self.name}"
 
     def _nothing(self, data: Path, findings: Sequence[Finding]) -> DataError:
-        """Why there is no step: the first finding says it, if there is one."""
+        """Return the error that the data have no step, with the first finding."""
         if not findings:
             return DataError(
-                f"there is no row of {self.name}",
+                f"the data have no row of {self.name}",
                 where=str(data),
                 expected=self._expected,
                 remedy=files.OTHER_DATA,
@@ -693,15 +693,15 @@ class Benchmark:
             f"no row of {self.name} could be read: {findings[0].what}",
             where=findings[0].where,
             expected=findings[0].expected or self._expected,
-            remedy="mend the rows, or name other data",
+            remedy="correct the rows, or name other data",
         )
 
     def ask_about(self, source: LoadedDataset) -> Questions:
-        """What it asks about data of the task `asks_about`: of its own, the data themselves."""
+        """Return its steps about data of the task `asks_about`; its own data unchanged."""
         return Questions(source, {})
 
     def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
-        """Whether an episode fulfilled its instruction, as its rows say; None where they do not.
+        """Return whether an episode fulfilled its instruction; None if its rows do not say it.
 
         By default they do not: the episodes of a dataset are taken for an expert's.
 
@@ -713,7 +713,7 @@ class Benchmark:
 
     @_of_urls_too
     def detect(self, data: Path) -> bool | None:
-        """Whether rows of the task are there, by a look at their beginning.
+        """Return whether the data have rows of the task, from the beginning of the files.
 
         A task that says it is found by `omnidata info DATA`, and errors about data that are its
         rows name it. `DataError` or `OSError` mean no.
@@ -730,7 +730,7 @@ class Benchmark:
 
     @_of_urls_too
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the annotations; changes with them.
+        """Return the SHA-256 of the annotations.
 
         By default over those that `files` knows, or else over all but those with the endings of
         media.
@@ -743,7 +743,7 @@ class Benchmark:
         return files.fingerprint(paths, data if data.is_dir() else data.parent)
 
     def named(self, step: Step) -> Step | None:
-        """The step with its episode and its group, also for rows of a Parquet repository.
+        """Return the step with its episode and its group, also for rows of a Parquet repository.
 
         None where there is no such rule, as by default: such steps belong to their episodes, as
         `Step` names them, or to what the repository says.
@@ -754,7 +754,7 @@ class Benchmark:
         return None
 
     def together(self, steps: Sequence[Step], note: Callable[[Finding], None]) -> Sequence[Step]:
-        """The steps, `named`, with those of one episode in one group: as they are by default.
+        """Return the steps, each episode in one group; unchanged by default.
 
         Args:
             steps: of a dataset, each episode's in order.
@@ -763,19 +763,19 @@ class Benchmark:
         return steps
 
     def answer(self, step: Step) -> str | None:
-        """The right answer, in the form that the question asks for; None = there is none."""
+        """Return the right answer in the form that the question asks for; None if there is none."""
         found = self._right(step)
         return found.text if found else None
 
     def _right(self, step: Step) -> Target | None:
-        """What `target` gives, if that is one."""
+        """Return the checked result of `target`."""
         found: Target | None = TARGET.of(
             self.target(step), f"`target` of {self.name}", step.sample_id
         )
         return found
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation for one step."""
+        """Return the conversation for one step."""
         media = [
             Part(ref.kind, media=ref, role=role)
             for role, ref in step.media.items()
@@ -789,7 +789,7 @@ class Benchmark:
     def earlier(
         self, step: Step, predicted: Sequence[Action | None] | None
     ) -> Sequence[Action | None]:
-        """The earlier actions that a prompt tells of, by the option `history`.
+        """Return the earlier actions of a prompt, by the option `history`.
 
         In the place of those beyond `history_window` is None, as in the place of missing steps.
         """
@@ -799,11 +799,11 @@ class Benchmark:
         return (*[None] * first, *past[first:]) if first else past
 
     def forgotten(self, count: int) -> int:
-        """Of so many earlier actions, how many are told no more, by `history_window`."""
+        """Return how many of the earlier actions `history_window` leaves out."""
         return 0 if self.history_window is None else max(0, count - self.history_window)
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
-        """What was done before, a line each; "nothing" where there is nothing to tell."""
+        """Return the earlier actions, one per line; "nothing" if there are none."""
         past = self.earlier(step, predicted)
         lines = [
             f"Step {number}: {history_text(action, screen)}"
@@ -815,7 +815,7 @@ class Benchmark:
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The right answer, for training data and `oracle`.
+        """Return the right answer, for training data and `oracle`.
 
         Args:
             step: one of the task's.
@@ -832,7 +832,7 @@ class Benchmark:
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
-        """The right answers (`oracle`), or one answer for all steps.
+        """Return a baseline: the right answers (`oracle`), or one answer for all steps.
 
         `majority` gives the most frequent right answer, whose places are in the middle of the
         screen; `center` the most frequent one that has one place. Answers that differ in their
@@ -857,7 +857,7 @@ class Benchmark:
         return self.policy(name, steps)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """The rule of a baseline, for a task with rules of its own.
+        """Return the rule of a baseline, for a task with its own rules.
 
         Args:
             name: one of `baselines`.
@@ -876,11 +876,11 @@ class Benchmark:
         return lambda step: centred(usual, step.screen, space=space) if space else usual.text
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """Nothing: no prompt shows the model's own earlier answers."""
+        """Return None: no prompt shows the model's own earlier answers."""
         return None
 
     def diagram(self, source: LoadedDataset, step: Step) -> TaskDiagram | None:
-        """The graph of subtasks that the step's task is, for its page; none by default.
+        """Return the graph of subtasks of the step's task, for its page; None by default.
 
         Args:
             source: what `load` gave.
@@ -896,7 +896,7 @@ class Benchmark:
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, told by the step's action, `read`, and the values."""
+        """Explain a verdict from the step's action, `read` and the values."""
         return explain(self, self.profiles[profile], step, verdict, receipt=receipt)
 
 
@@ -908,7 +908,7 @@ def explain(
     *,
     receipt: Mapping[str, Any] | None,
 ) -> Explanation:
-    """The explanation of a benchmark that has none of its own.
+    """Return the explanation for a benchmark without its own.
 
     Args:
         reader: reads what the profile read in an answer, as JSON or code, as an action.

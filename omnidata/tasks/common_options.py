@@ -71,21 +71,28 @@ MEDIA_UNTIL: Final = Variation(
     "media_until",
     "1",
     {share: share for share in ("1", "0.75", "0.5", "0.25")},
-    "Clips and sounds up to a share of their time",
+    "Shown share of clips and sounds",
     "Until",
 )
 VARIATIONS: Final = (
     MEDIA_UNTIL,
     Variation(
-        "history_window", "", {"": "All"}, "Earlier actions that are told", "Actions", other="Last"
+        "history_window", "", {"": "All"}, "Earlier actions in the prompt", "Actions", other="Last"
     ),
     Variation("history_screenshots", "", {"": "The task's"}, "Earlier screenshots", "Screenshots"),
-    Variation("patches", "", {"": "None"}, "Misses that are patched", "Patches", other="Up to"),
+    Variation(
+        "patches",
+        "",
+        {"": "None"},
+        "Wrong actions replaced in the history",
+        "Patches",
+        other="Up to",
+    ),
     Variation(
         "language",
         "own",
         {"own": "Own", "en": "English", "zh": "Chinese", "both": "Both"},
-        "Language of the instruction, by that of the app",
+        "Language of the instruction, by language of the app",
         "Instruction",
         axis="language",
         wordings=True,
@@ -94,7 +101,7 @@ VARIATIONS: Final = (
         "dialect",
         UNIFIED,
         {UNIFIED: "Unified"},
-        "The words in which models are asked",
+        "Dialect of the prompt",
         "Dialect",
         besides=frozenset({"coordinates", "system"}),
     ),
@@ -107,15 +114,15 @@ _NONE: Final = "none"
 _DIGITS: Final = 4
 _LACKING: Final = {
     "media_until": "no step has a clip or a sound",
-    "history_window": "no prompt tells of earlier actions",
-    "history_screenshots": "no step has a screenshot of the step before it",
-    "language": "no row has its instruction in that language",
+    "history_window": "no prompt has earlier actions",
+    "history_screenshots": "no step has the screenshot of the previous step",
+    "language": "no row has an instruction in that language",
 }
 _SHOWN: Final = {
     "media_until": "prompts that show clips or sounds",
-    "history_window": "prompts that tell of earlier actions, as many as the option says",
-    "history_screenshots": "prompts that show the screenshot, before which the earlier ones stand",
-    "language": "prompts that tell the instruction as the step has it",
+    "history_window": "prompts with earlier actions, as many as the option sets",
+    "history_screenshots": "prompts with the screenshot after the earlier ones",
+    "language": "prompts with the instruction of the step",
 }
 _SAMPLED: Final = 200
 """Steps whose prompts are compared, until one differs."""
@@ -239,7 +246,7 @@ class WithCommonOptions:
             raise UsageError(
                 f"the option changes nothing: {_LACKING[name]}",
                 where=f"-T {name}={self.given[name]}",
-                expected="data that have it",
+                expected="data that it applies to",
                 remedy=f"leave {name} out",
             )
 
@@ -258,11 +265,11 @@ class WithCommonOptions:
         """The task's conversation for one step, changed as the options say.
 
         Raises:
-            DataError: the row has no instruction in the language that is asked for.
+            DataError: the row has no instruction in the requested language.
         """
         if "language" in self.given and not step.instruction:
             raise DataError(
-                "the row has no instruction in the language that is asked for",
+                "the row has no instruction in the requested language",
                 where=step.sample_id,
                 expected=f"one for -T language={self.given['language']}",
                 remedy="leave the step out with --exclude, or leave the option out",
@@ -341,8 +348,8 @@ def _effect(task: WithCommonOptions, name: str, steps: Sequence[Step]) -> Findin
             "option-idle",
             "warning",
             f"-T {name}={value}",
-            "the option changes no prompt of these data: the task tells of no more by itself, or "
-            "no history is longer",
+            "the option changes no prompt of these data: the prompts have no more actions, or no "
+            "history is longer",
             "data with longer histories",
             f"leave {name} out, or choose a lower value",
         )
@@ -353,10 +360,10 @@ def _effect(task: WithCommonOptions, name: str, steps: Sequence[Step]) -> Findin
         for other, told in chosen.items()
         if _hides(task, {**chosen, **task.given}, other, name, able)
     ]
-    instead = f", or leave out {' or '.join(hiding)}, beside which it means nothing"
+    instead = f", or leave out {' or '.join(hiding)}, which disables it"
     tried = counted(min(len(able), _SAMPLED), "step")
     raise UsageError(
-        f"the option changes no prompt: that of {tried} is the same with and without it",
+        f"the option changes no prompt: the prompts of {tried} are the same with and without it",
         where=f"-T {name}={value}",
         expected=_SHOWN[name],
         remedy=f"leave {name} out{instead if hiding else ''}",

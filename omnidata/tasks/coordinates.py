@@ -276,7 +276,7 @@ def _lines(receipt: Mapping[str, Any] | None, where: str) -> Sequence[_Line]:
             where=where,
             expected='"parts": for each medium its role and, where resized, width, height, '
             "original",
-            remedy="remove the receipt if the model was shown the screenshot as it is",
+            remedy="remove the receipt if the model got the screenshot at its own size",
         ) from None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, Protocol, cast, get_args
 
 import numpy as np
 
@@ -136,11 +136,11 @@ class InDialect:
         platform = PLATFORMS.get(task.platform)
         if self._asked is None:
             raise UsageError(
-                f"what {task.name} asks for is not always an action, or always a place, which is "
-                "all that dialects have words for",
+                f"dialects only ask for an action or a place, and {task.name} also asks for other "
+                "things",
                 where=f"-T dialect={dialect.name}",
                 expected="unified",
-                remedy="leave dialect out",
+                remedy="leave out dialect",
             )
         if platform and platform not in dialect.says:
             raise UsageError(
@@ -151,10 +151,10 @@ class InDialect:
             )
         if task.options.get("observation", "screenshot") != "screenshot":
             raise UsageError(
-                "a dialect asks about the screenshot itself",
+                "a dialect needs the screenshot itself",
                 where=f"-T observation={task.options['observation']}",
                 expected="observation=screenshot",
-                remedy="leave observation or dialect out",
+                remedy="leave out observation or dialect",
             )
         self._space = unit_for(task, dialect)
         self.profiles: Mapping[str, Profile] = {
@@ -219,10 +219,10 @@ class InDialect:
             return read_file(Path(self._system), SETTINGS).decode("utf-8-sig")
         except (OSError, ValueError) as error:
             raise UsageError(
-                f"the text of the system cannot be read: {error}",
+                f"the system text cannot be read: {error}",
                 where=f"-T system={self._system}",
                 expected="a file of UTF-8 text",
-                remedy="name another file, or leave system out",
+                remedy="name another file, or leave out system",
             ) from None
 
     @property
@@ -415,10 +415,10 @@ class InDialect:
         """
         if name not in self.baselines or options:
             raise UsageError(
-                f'there is no baseline "{name}" in a dialect, or it has options',
+                f'dialects have no baseline "{name}" with these options',
                 where=f"--model baseline:{name}",
                 expected="baseline:oracle without options",
-                remedy="leave -T dialect out for the task's other baselines",
+                remedy="leave out -T dialect to use the task's other baselines",
             )
         return lambda step: found.text if (found := self.target(step)) else ""
 
@@ -486,7 +486,7 @@ class InDialect:
             f"`{method}` of the dialect {self.dialect.name} {what}",
             where=f"{kind.__module__}.{kind.__qualname__}",
             expected=right.get(method, "a text, or a CannotSayError"),
-            remedy="mend the dialect, or tell its authors",
+            remedy="fix the dialect, or report it to its authors",
         )
 
     def interpret(
@@ -668,6 +668,37 @@ def _as_unit(region: Region, unit: Space, fed: Screen) -> Point:
     return convert(point, unit, fed) if min(fed) > 0 else point
 
 
+class AnswerReader(Protocol):
+    """Reads answers in one dialect for a profile whose released parser is part of its rule.
+
+    A profile has one as `answer_reader`. It changes the values of a verdict, not whether the answer
+    was read.
+
+    Attributes:
+        dialect: the name of the dialect.
+    """
+
+    dialect: str
+
+    def judge(
+        self,
+        step: Step,
+        text: str,
+        action: Action | None,
+        verdict: Verdict,
+        receipt: Mapping[str, Any] | None,
+    ) -> Verdict:
+        """Return the verdict with the values that the released parser leads to.
+
+        Args:
+            step: the step.
+            text: the whole answer.
+            action: the first action of the answer, in the dialect's unit; None if it is unreadable.
+            verdict: on the answer in the task's own words.
+            receipt: has the size of the picture as fed, in pixels.
+        """
+
+
 class _DialectProfile:
     """A profile of the task that is given answers in a dialect.
 
@@ -709,14 +740,26 @@ class _DialectProfile:
         itself = found.answer is not None
         both = (also, itself) if self._rules == "strict" else (itself, also)
         counts = (*both, found.text is not None, self._expressible(step), found.left_out)
-        if found.answer is None or found.text is None:
-            bare = self._own.judge(step, "", receipt)
-            if found.answer is None:
-                return Verdict("unparsed", (*bare.values, *counts), None, found.reason)
-            said = {_UNEXPRESSED: found.answer.actions[0].label}
-            return Verdict("ok", (*bare.values, *counts), said)
-        verdict = self._own.judge(step, found.text, known)
+        verdict = self._judge_read(step, found, receipt, known)
+        reader: AnswerReader | None = getattr(self._own, "answer_reader", None)
+        if reader and reader.dialect == task.dialect.name:
+            action = found.answer.actions[0] if found.answer else None
+            verdict = reader.judge(step, text, action, verdict, known)
         return Verdict(verdict.outcome, (*verdict.values, *counts), verdict.parsed, verdict.reason)
+
+    def _judge_read(
+        self,
+        step: Step,
+        found: _Read,
+        receipt: Mapping[str, Any] | None,
+        known: Mapping[str, Any] | None,
+    ) -> Verdict:
+        if found.text is not None:
+            return self._own.judge(step, found.text, known)
+        bare = self._own.judge(step, "", receipt)
+        if found.answer is None:
+            return Verdict("unparsed", bare.values, None, found.reason)
+        return Verdict("ok", bare.values, {_UNEXPRESSED: found.answer.actions[0].label})
 
     def _expressible(self, step: Step) -> bool:
         try:

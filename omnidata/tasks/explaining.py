@@ -113,9 +113,9 @@ def is_judged(profile: Profile, verdict: Verdict) -> bool:
 
 
 _UNANSWERED: Final[Mapping[Outcome, str]] = {
-    "truncated": "no verdict on a text that was cut off before its end counts as right",
+    "truncated": "the answer was cut off before its end, which never counts as right",
     "refused": "the model refused to answer",
-    "api_error": "no answer came",
+    "api_error": "the request failed without an answer",
     "media_error": "a medium of the step could not be sent",
     "missing": "there is no answer to this step",
 }
@@ -148,7 +148,7 @@ class _Lazy(Explanation):
 
 
 def settled(told: Explanation) -> Explanation:
-    """The explanation with all of its members made, by whoever answers for what that raises."""
+    """The explanation with all of its members made, by a caller that handles what that raises."""
     return Explanation(**{field.name: getattr(told, field.name) for field in fields(Explanation)})
 
 
@@ -249,9 +249,9 @@ def _sentence(
     if mark == "unjudged":
         return f"the row cannot be judged{because}"
     if mark == "none":
-        return _UNANSWERED.get(verdict.outcome, "there is no answer")
+        return _UNANSWERED.get(verdict.outcome, "the step has no answer")
     if verdict.outcome == "unparsed":
-        return f"nothing could be read{because}"
+        return f"no answer could be parsed{because}"
     return sentence(verdict.parsed or {}, mark == "right") + (because if mark != "right" else "")
 
 
@@ -266,10 +266,10 @@ def _label(verdict: Verdict, answer_label: Callable[[Mapping[str, Any]], str]) -
 def plain(verdict: Verdict, profile: Profile, *, right: bool) -> str:
     """The sentence where nothing is known but the profile's values."""
     if right:
-        return "the answer is the right one"
+        return "the answer is right"
     values = zip(profile.values, verdict.values, strict=True)
     wrong = [name for name, value in values if value is False or value == 0]
-    return f"the profile says no to {', '.join(wrong)}" if wrong else "the answer is not all right"
+    return f"the profile rejects {', '.join(wrong)}" if wrong else "the answer is not fully right"
 
 
 # Answers that are actions like the steps' own.
@@ -296,7 +296,7 @@ class Rule:
 
     borderline: str = "the profile compares in the unit of the answer"
     same_text: str = "both type the same text"
-    unlike: str = "the profile tells them apart"
+    unlike: str = "the profile distinguishes them"
     reach: float = REACH
 
 
@@ -436,7 +436,7 @@ def _detailed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
         if target.casefold() == answer.casefold():
             continue
         if right:
-            return f"the profile takes {answer or f'no {noun}'} for {target or f'no {noun}'}"
+            return f"the profile accepts {answer or f'no {noun}'} for {target or f'no {noun}'}"
         if not answer:
             return f"the answer has no {noun}, the expert's action has {target}"
         verb = "differ" if noun == "keys" else "differs"
@@ -493,11 +493,11 @@ def placed(
         rule: of the profile.
     """
     if min(step.screen) < 1:
-        return f"nobody knows the size of the screen, and so not where {name} is"
+        return f"the size of the screen is unknown, so {name} cannot be located"
     if said is None:
-        return f"{name} is missing in the answer, or on no screen"
+        return f"{name} is missing in the answer, or is no valid position"
     if not regions:
-        return f"{name} {shown(said)} has nothing to be held against: the row names no place"
+        return f"{name} {shown(said)} cannot be compared: the row names no position"
     inside = is_inside(said, regions, step.screen, reach=rule.reach)
     sentence = f"{name} {shown(said)} is {gap(said, regions, step.screen)}"
     if inside == right:
@@ -514,7 +514,7 @@ def _swiped(step: Step, overlays: Overlays, *, right: bool, rule: Rule) -> str:
     if not right and not starts:
         return begins
     if not overlays.target_end:
-        return f"{begins}, and the row names no lift"
+        return f"{begins}, and the row has no end of the swipe"
     ends = placed(step, "the end", overlays.answer_end, overlays.target_end, right=right, rule=rule)
     return f"{begins}; {ends}" if right else ends
 

@@ -41,7 +41,7 @@ VARIATION: Final = Variation(
         "screenshot+a11y": "Screenshot + A11y tree",
         "som": "Set-of-Mark",
     },
-    "Runs by what the model is shown",
+    "Runs by observation",
     "Inputs",
     besides=frozenset({"a11y_tokens"}),
 )
@@ -67,14 +67,14 @@ def asked_for(given: Mapping[str, str], options: dict[str, str]) -> dict[str, st
     if options["observation"] == "screenshot":
         if "a11y_tokens" in given:
             raise UsageError(
-                "a screenshot has no tokens of a tree",
+                "a11y_tokens needs an accessibility tree",
                 where=f"-T a11y_tokens={given['a11y_tokens']}",
-                remedy="leave it out, or add -T observation=a11y",
+                remedy="leave out a11y_tokens, or add -T observation=a11y",
             )
         return {name: value for name, value in options.items() if name not in OPTIONS}
     if options["observation"] == "som" and options.get("history") == "predicted":
         raise UsageError(
-            "answers that name marks make no history: another screen has other marks",
+            "answers that name marks cannot be shown as history: another screen has other marks",
             where="-T observation=som history=predicted",
             expected="history=gold or history=none",
         )
@@ -188,7 +188,7 @@ def tell(
     if not elements:
         raise broken_tree(step, "the accessibility tree has no element")
     if kind != "som" and space != "px" and min(step.screen) < 1:
-        raise broken_tree(step, "nobody knows the size of the screen")
+        raise broken_tree(step, "the size of the screen is unknown")
     kept = list(filter(is_kept, elements))
     head = _MARKED if kind == "som" else _PLACED
     line = _marked if kind == "som" else lambda number, one: _placed(one, step.screen, space)
@@ -254,7 +254,7 @@ def unpack(text: str) -> bytes:
         inflate = zlib.decompressobj()
         tree = inflate.decompress(base64.b64decode(text, validate=True), MAX_BYTES + 1)
     except (binascii.Error, zlib.error) as error:
-        raise ValueError(f"the text is no packed tree ({error})") from None
+        raise ValueError(f"the text is not a packed tree ({error})") from None
     if not inflate.eof or len(tree) > MAX_BYTES:
         raise ValueError(f"the tree is cut, or has more than {MAX_BYTES} bytes")
     return tree

@@ -44,7 +44,7 @@ class Rollout:
 
     Attributes:
         agent: who did it.
-        task: names the task, whoever tried it.
+        task: names the task, whichever agent tried it.
         instruction: of the task; empty where nothing says it.
         scores: profile of the scorer -> 0 to 1, None where there is none; profiles that nothing is
             published for are absent.
@@ -136,10 +136,10 @@ class OutcomeScorer(OfflineScorer):
         """
         if is_repository(data):
             raise DataError(
-                "a Parquet repository holds what a model is asked, and no results of agents",
+                "a Parquet repository has questions for a model, but no results of agents",
                 where=str(data),
                 expected="the published files",
-                remedy="name the data that it was converted from",
+                remedy="name the data it was converted from",
             )
         findings: list[Finding] = []
         agents: dict[str, dict[str, dict[str, Rollout]]] = {}
@@ -163,9 +163,9 @@ class OutcomeScorer(OfflineScorer):
                 "agent-unscored",
                 "warning",
                 agent,
-                "not one of its rollouts has a score",
-                f"a score of {profile} for one of them at least",
-                "nothing; 0 % would say that it failed everywhere, so that it is left out",
+                "no rollout has a score",
+                f"a score of {profile} for at least one rollout",
+                "nothing to do: it is left out, since 0 % would mean that it always failed",
             )
             for agent in sorted(agents.keys() - known.keys())
         ]
@@ -174,7 +174,7 @@ class OutcomeScorer(OfflineScorer):
                     for name, count in others.items() if count and name != profile]  # fmt: skip
             broken = next((one for one in findings if one.severity == "error"), None)
             raise DataError(
-                f"nothing there has a score of {profile}"
+                f"no rollout has a score of {profile}"
                 + (f": {broken.where}: {broken.what}" if broken else ""),
                 where=str(data),
                 expected=f"scores of one of {', '.join(self.profiles)}",
@@ -268,7 +268,7 @@ def unique(rollouts: Iterable[Rollout], note: Note) -> Iterator[Rollout]:
                     one.where,
                     f"another row has this attempt of {one.agent} at {one.task}",
                     "an instance_id, or an attempt, of its own",
-                    "number the attempts; the first is used, and this one is skipped until then",
+                    "number the attempts; until then only the first is used",
                     (named(one),),
                 )
             )

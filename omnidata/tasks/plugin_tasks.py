@@ -94,7 +94,7 @@ class PluginBenchmark(PluginTask):
             where=step.sample_id,
             expected="an Explanation, whose diagnosis is None or has a cause of "
             "omnidata.types.CAUSES, a text as its reading, and a finite distance or None",
-            remedy="mend `explain`, or tell the authors of the plug-in",
+            remedy="fix `explain`, or report it to the authors of the plug-in",
         )
 
     @property
@@ -236,7 +236,7 @@ class PluginProfile:
         expected = f"Verdict(outcome, ({', '.join(names)},)), whose outcome is one of "
         expected += ", ".join(OUTCOMES)
         if not isinstance(found, Verdict):
-            what = f"{found!r}, which is no verdict"
+            what = f"{found!r}, which is not a verdict"
         elif found.outcome not in OUTCOMES:
             what = f"the outcome {found.outcome!r}"
         elif not isinstance(found.values, tuple) or len(found.values) != len(names):
@@ -249,7 +249,7 @@ class PluginProfile:
         elif not isinstance(found.reason, str):
             what, expected = (
                 f"{short(found.reason)} as `reason`",
-                "a text, empty where all was read",
+                "a text, empty if all was read",
             )
         else:
             return found
@@ -257,7 +257,7 @@ class PluginProfile:
             f"{self.blame.origin} fails: `{of}` of {self.profile.name} gives {what:.300}",
             where=step.sample_id,
             expected=expected,
-            remedy=f"mend `{of}`, or tell the authors of the plug-in",
+            remedy=f"fix `{of}`, or report it to the authors of the plug-in",
         )
 
     def _wrong_value(self, values: tuple[object, ...]) -> tuple[str, str] | None:
@@ -272,7 +272,7 @@ class PluginProfile:
             if type(value) in (int, float) and low <= cast("float", value) <= high:
                 continue
             which = "from 0 to 1" if is_share else "that is finite"
-            expected = f"True, False, an int or a float {which}, or None where nothing is judged"
+            expected = f"True, False, an int or a float {which}, or None if nothing is judged"
             return f"{short(value)} as {name}", expected
         return None
 
@@ -339,9 +339,9 @@ def _torn(own: str, parts: dict[str, list[Step]]) -> Finding:
         own,
         f"the tag app changes within the episode, which falls into {', '.join(names[:3])}"
         + ("" if len(names) <= 3 else f" and {len(names) - 3} more"),
-        "a tag app that all steps of an episode have in common, or none",
-        "name the episode in the loader, Step(episode=...), or call the tag otherwise; the parts "
-        "count as episodes until then",
+        "the same tag app, or none, for all steps of an episode",
+        "name the episode in the loader, Step(episode=...), or rename the tag; the parts count as "
+        "episodes until then",
         tuple(step.sample_id for part in parts.values() for step in part),
     )
 
@@ -378,7 +378,7 @@ def _merged(steps: Sequence[Step], repeated: Sequence[int]) -> Finding:
         + ", ".join(twice[:3])
         + ("" if len(twice) <= 3 else f" and {len(twice) - 3} more")
         + ("" if len(repeated) == 1 else f"; so it is with step_index {also}"),
-        "every step_index once in an episode",
+        "each step_index once in an episode",
         "give each of several episodes an episode_id of its own, or number the steps from 0; they "
         "count as one episode until then",
         tuple(step.sample_id for step in steps),
@@ -404,7 +404,7 @@ def lacking_axes(profiles: Iterable[Profile], steps: Sequence[Step]) -> list[Fin
             name,
             f"no step has the tag {axis}, by which the profile's table has groups",
             f"one of {', '.join(sorted(tags))}" if tags else "steps with tags",
-            meant(axis, tags) or "mend `by` of the profile, or the tags of the steps",
+            meant(axis, tags) or "correct `by` of the profile, or the tags of the steps",
         )
         for axis, name in users.items()
         if steps and axis not in tags
@@ -435,7 +435,7 @@ def misplaced_targets(source: LoadedDataset) -> list[Finding]:
 def _misplaced(step: Step) -> Finding | None:
     """The first place of a step's action that is wrong."""
     assert step.action
-    remedy = "mend the row; the target is used as it is until then"
+    remedy = "correct the row; the target is used as it is until then"
     actions = (step.action, *step.action.then)
     for region in (place for one in actions for place in (*one.start, *one.end)):
         if isinstance(region, Point):
@@ -450,7 +450,7 @@ def _misplaced(step: Step) -> Finding | None:
         except TypeError:
             in_order = inside = False
         if not in_order:
-            code, what = "box-unusable", f"the target {edges} is no box"
+            code, what = "box-unusable", f"the target {edges} is not a box"
             expected = "four numbers, left <= right and top <= bottom"
         elif inside or (region.space == "px" and min(step.screen) < 1):  # or nobody knows
             continue

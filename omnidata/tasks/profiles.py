@@ -1,6 +1,6 @@
-"""What profiles share: the way from verdicts on steps to a table of steps and episodes.
+"""Base classes of profiles: from verdicts on steps to a table of steps and episodes.
 
-At the end stand the scorers of what has no model's text.
+Scorers of results without a model's text are at the end.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from omnidata.types import OUTCOMES, Outcome, Step, Verdict, VerdictColumns
 Codes = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 VALUES = ("type_match", "exact_match", "format_ok")
-"""What a verdict of these profiles begins with."""
+"""The first values of a verdict of these profiles."""
 
 _ANSWERED = [OUTCOMES.index("ok"), OUTCOMES.index("unparsed")]
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Neighbouring steps of one episode, which share their tags: what is said once for all of them.
+    """Neighbouring steps of one episode that share their tags.
 
     Attributes:
-        number: int32 (N,), the run that a step is in.
+        number: int32 (N,), the run of each step.
         order: int32 or int64 (N,), the number of each step in its episode.
         episode, group: int32 (R,), equal for runs of one.
         tags: of each run.
-        lacks: bool (R,), whether the number of the run's last step is none that its episode has,
-            or the source says that the episode of the first has more.
+        lacks: bool (R,), whether the episode lacks steps: the last step's number is too large, or
+            the source states more steps.
     """
 
     number: Codes
@@ -60,11 +60,11 @@ class Runs:
     def of(
         cls, steps: Sequence[Step], stated_length: Callable[[Step], int | None] | None = None
     ) -> Runs:
-        """The runs of a sequence of steps, which is gone through once.
+        """Return the runs of a sequence of steps, in one pass.
 
         Args:
             steps: any.
-            stated_length: how many steps the source says that a step's episode has.
+            stated_length: returns how many steps the source states for a step's episode.
         """
         begins, order, groups = array("q"), array("q"), array("i")
         beyond, longer = bytearray(), bytearray()
@@ -94,39 +94,38 @@ class Runs:
         )
 
     def incomplete(self, judged: npt.NDArray[np.bool_]) -> int:
-        """Episodes of which the data lacks steps, or of which a step is left out."""
+        """Count episodes with missing or left-out steps."""
         cut = self.lacks.copy()
         cut[self.number[~judged]] = True
         return len(np.unique(self.episode[cut]))
 
 
 def numbered(keys: Iterable[Hashable]) -> Ints:
-    """Equal keys get equal numbers, in the order in which they first come."""
+    """Number keys in order of their first appearance; equal keys get equal numbers."""
     numbers: dict[Hashable, int] = {}
     return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64)
 
 
 class EpisodeProfile(ABC):
-    """TM and EM over steps, SR and GP over episodes; a profile adds how it judges a step.
+    """Base class with TM and EM over steps, SR and GP over episodes; define how to judge a step.
 
-    A benchmark that calls its metrics otherwise says in `metrics` which of ours each is, and in
-    `columns` which of them its tables show.
+    If the benchmark has other names of metrics, `metrics` maps them to ours, and `columns` lists
+    those that tables show.
 
     Attributes:
-        values: what a verdict has, in order. `exact_match`, or else the first value, says whether a
-            step is right; what else of `VALUES` is not among them is taken to be the same.
+        values: names of the values of a verdict, in order. `exact_match`, or else the first value,
+            says whether a step is right. Values of `VALUES` that are missing equal that one.
         columns: the metrics that tables show, in order.
-        metrics: all metrics by their names in the results -> which of `omnidata.metrics.episodes`
-            each is; "GP" is the one that `goal_progress` names.
-        legend: what the names of the columns stand for.
-        source: whose rules these are: the paper, and the code that they are those of.
-        leaves_out: which steps its numbers are not over, or what else published ones do not have.
-        reach: how far from a target point an answer may be, in thousandths of the screen, which is
-            how `Benchmark.explain` tells a wrong place.
-        by: the axes of the table, which are tags, and the order of the groups on each; others are
-            sorted.
+        metrics: name in the results -> metric of `omnidata.metrics.episodes`; "GP" is the one that
+            `goal_progress` names.
+        legend: column -> its meaning.
+        source: the paper, and the code, that the rules come from.
+        leaves_out: the steps that are left out, or other differences from published numbers.
+        reach: allowed distance from a target point, in thousandths of the screen, by which
+            `Benchmark.explain` finds a wrong place.
+        by: tag -> order of its groups in the table; groups that are not listed are sorted.
         goal_progress: which of the two readings is `GP`.
-        of_nothing: what the metrics over no step are.
+        of_nothing: value of the metrics over no steps.
     """
 
     name: str
@@ -151,7 +150,7 @@ class EpisodeProfile(ABC):
     of_nothing: float | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Warn of attributes that may be misspelt members, and let `judge` read a beginning."""
+        """Warn of attributes that may be misspelt members, and limit what `judge` reads."""
         super().__init_subclass__(**options)
         warn_of_misspelt(cls, EpisodeProfile, stacklevel=3)
         if "judge" in vars(cls):
@@ -159,18 +158,18 @@ class EpisodeProfile(ABC):
 
     @abstractmethod
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and hold it against the step's target."""
+        """Read one answer and compare it with the step's target."""
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step for which no answer came: that on an empty one."""
+        """Return the verdict on a step without an answer: that on an empty one."""
         return Verdict(outcome, self.judge(step, "").values)
 
     def _stated_length(self, step: Step) -> int | None:
-        """How many steps the source says that the episode has, where it says so."""
+        """Return how many steps the source states for the episode; None if it does not."""
         return None
 
     def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:
-        """What else is counted of the steps that were judged."""
+        """Return further counts of judged steps."""
         return {}
 
     @property
@@ -180,10 +179,7 @@ class EpisodeProfile(ABC):
 
     @property
     def shares(self) -> Collection[str]:
-        """The values that its metrics are shares of, which lie within [0, 1].
-
-        Nothing is known of those of a profile that totals by itself.
-        """
+        """The values in [0, 1] that its metrics average; empty if it has its own totals."""
         return {self._right, *VALUES} if type(self).total is EpisodeProfile.total else ()
 
     @property
@@ -193,12 +189,12 @@ class EpisodeProfile(ABC):
         return (names[0] if names else self._right), self._right
 
     def check_metrics(self) -> None:
-        """Look whether `metrics` says of each of the columns which of ours it is.
+        """Check that `metrics` maps each column to one of our metrics.
 
-        Nothing is known of those of a profile that totals by itself.
+        Profiles with their own totals are not checked.
 
         Raises:
-            PluginError: it does not.
+            PluginError: a column is not mapped.
         """
         own = type(self)
         if (own.total, own._named) != (EpisodeProfile.total, EpisodeProfile._named):
@@ -215,11 +211,11 @@ class EpisodeProfile(ABC):
                 f"the profile {self.name} does not say which metrics it has: {', '.join(wrong)}",
                 where=f"{own.__module__}.{own.__qualname__}",
                 expected=f"each of `columns` in `metrics`, as one of {', '.join(known)}",
-                remedy="mend the profile, or tell the authors of the plug-in",
+                remedy="fix the profile, or report it to the authors of the plug-in",
             )
 
     def metric_of(self, name: str) -> str:
-        """Which metric of `omnidata.metrics.episodes` one of this profile's is."""
+        """Return the metric of `omnidata.metrics.episodes` for a name of this profile."""
         metric = self.metrics[name]
         return self.goal_progress if metric == "GP" else metric
 
@@ -230,10 +226,10 @@ class EpisodeProfile(ABC):
     def verdicts(
         self, steps: Sequence[Step], rows: VerdictColumns, runs: Runs
     ) -> episodes.StepVerdicts:
-        """The verdicts as columns; those of steps that were not judged are 0 and mean nothing.
+        """Return the verdicts as columns; unjudged steps are 0 and to be ignored.
 
         Args:
-            steps: what was judged.
+            steps: the judged steps.
             rows: the verdicts, aligned with the steps.
             runs: of the steps.
         """
@@ -254,7 +250,7 @@ class EpisodeProfile(ABC):
         )
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """The table; steps that were not judged are counted and left out.
+        """Return the table; unjudged steps are counted and left out.
 
         Returns:
             `overall`, `answered` (steps with an answer, readable or not), `ci95`, `by`, `counts`,
@@ -292,10 +288,10 @@ class EpisodeProfile(ABC):
         }
 
     def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
-        """What the metrics of two runs are sums of; a profile with others says of what.
+        """Return the sums behind the metrics of two runs; override it for other metrics.
 
         Args:
-            steps: that both runs were asked about.
+            steps: of both runs.
             a: the verdicts of one run, aligned with the steps.
             b: those of the other.
         """
@@ -313,7 +309,7 @@ class EpisodeProfile(ABC):
         return Measures(self.columns, self.by, flips, judged, sums)
 
     def _added(self, kept: episodes.StepVerdicts) -> npt.NDArray[np.float64]:
-        """(E, 2 M): per episode the sums above, then those below, of each of the columns."""
+        """(E, 2 M): per episode numerator and denominator of each column."""
         found = episodes.by_owner(kept, episodes.counts(kept))
         used = [found[self.metric_of(name)] for name in self.columns]
         return np.column_stack([part for end in zip(*used, strict=True) for part in end])
@@ -321,14 +317,14 @@ class EpisodeProfile(ABC):
     def _answered(
         self, verdicts: episodes.StepVerdicts, answered: Any, judged: Any
     ) -> dict[str, Any]:
-        """The table over answered steps; SR and GP over episodes answered from end to end."""
+        """The table over answered steps; SR and GP over completely answered episodes."""
         broken = np.unique(verdicts.episode[judged & ~answered])
         whole = verdicts.whole & ~np.isin(verdicts.episode, broken)
         columns = {name: getattr(verdicts, name) for name in verdicts.__slots__} | {"whole": whole}
         return self._named(episodes.table(episodes.StepVerdicts(**columns).where(answered)))
 
     def _named(self, table: dict[str, Any]) -> dict[str, Any]:
-        """The table with the metrics under this profile's names, in their order."""
+        """The table with this profile's names of metrics, in their order."""
         if self.of_nothing is not None and not table["steps"]:
             table |= dict.fromkeys(episodes.METRICS, self.of_nothing)
 
@@ -344,7 +340,7 @@ class EpisodeProfile(ABC):
 
 
 def _flags(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | npt.NDArray[np.uint8]:
-    """The values, 0 for those that are not known; in a byte each where all are 0 or 1."""
+    """The values, 0 if unknown; as bytes if all are 0 or 1."""
     known = np.nan_to_num(values)
     return known.astype(np.uint8) if ((known == 0) | (known == 1)).all() else known
 
@@ -353,18 +349,17 @@ def _flags(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | npt.NDA
 
 
 class RowProfile(ABC):
-    """Means over rows, with bootstrap intervals; a profile adds its name and how it judges a row.
+    """Base class with means over rows and bootstrap intervals; define how to judge a row.
 
-    Rows of one group, as of one page, are drawn together.
+    The bootstrap resamples groups of rows, such as the rows of one page.
 
     Attributes:
         name: e.g. "agentstudio-paper".
-        values: what a verdict has, in order; a row whose first value is None cannot be judged, and
-            is counted and left out.
-        columns: what the mean of each is called in the table.
+        values: names of the values of a verdict, in order; a row whose first value is None is
+            unjudged: counted and left out.
+        columns: names of their means in the table.
         source, leaves_out, reach: as `EpisodeProfile`.
-        by: the axes of the table, which are tags, and the order of the groups on each; others are
-            sorted.
+        by: as `EpisodeProfile`.
     """
 
     name: str
@@ -376,7 +371,7 @@ class RowProfile(ABC):
     by: Mapping[str, Sequence[str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Warn of attributes that may be misspelt members, and let `judge` read a beginning."""
+        """Warn of attributes that may be misspelt members, and limit what `judge` reads."""
         super().__init_subclass__(**options)
         warn_of_misspelt(cls, RowProfile, stacklevel=3)
         if "judge" in vars(cls):
@@ -384,14 +379,14 @@ class RowProfile(ABC):
 
     @abstractmethod
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and hold it against the row."""
+        """Read one answer and compare it with the row."""
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a row for which no answer came: that on an empty one."""
+        """Return the verdict on a row without an answer: that on an empty one."""
         return Verdict(outcome, self.judge(step, "").values)
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """The table; rows that cannot be judged are counted and left out.
+        """Return the table; unjudged rows are counted and left out.
 
         Returns:
             `overall`, `answered` (rows with an answer, readable or not), `ci95`, `by` the axes,
@@ -423,10 +418,10 @@ class RowProfile(ABC):
         }
 
     def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
-        """What the metrics of two runs are sums of; a profile with other totals says of what.
+        """Return the sums behind the metrics of two runs; override it for other totals.
 
         Args:
-            steps: that both runs were asked about.
+            steps: of both runs.
             a: the verdicts of one run, aligned with the steps.
             b: those of the other.
         """
@@ -460,11 +455,11 @@ class RowProfile(ABC):
 
 
 class PartsProfile(RowProfile):
-    """A `RowProfile` whose columns are over other rows each: those that have a value for it."""
+    """A `RowProfile` with columns over different rows: each over the rows with a value for it."""
 
     @property
     def figures(self) -> Sequence[str]:
-        """Its values, of which a row that can be judged has one at least."""
+        """Its values; a judged row has at least one of them."""
         return self.values
 
     def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
@@ -480,16 +475,16 @@ class PartsProfile(RowProfile):
 
 
 def owners(steps: Sequence[Step], mask: Mask) -> Ints:
-    """A number per chosen step, equal for those of one group: what a bootstrap draws together."""
+    """Return a number per chosen step, equal within a group, for the bootstrap."""
     return numbered(steps[place].group for place in np.flatnonzero(mask).tolist())
 
 
 def sized(table: dict[str, Any]) -> dict[str, Any]:
-    """The table with its number of rows as `steps` too, as tables of episodes have it."""
+    """Return the table with its number of rows as `steps` too, as in tables of episodes."""
     return {**table, "steps": table["rows"]}
 
 
-# What is scored without any text of a model: what an environment recorded, or an agent's files.
+# Scorers of results without a model's text: records of an environment, or files of an agent.
 
 Columns = Mapping[str, Literal["share", "number"]]
 """Totals and their units, in order."""
@@ -497,12 +492,12 @@ Columns = Mapping[str, Literal["share", "number"]]
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What one agent did, scored.
+    """The scored results of one agent.
 
     Attributes:
-        agent: who did it; empty where nothing says so.
+        agent: its name; empty if unknown.
         results: the content of `results.json`.
-        lines: those of `scores.jsonl`; each has `sample_id`, `outcome` and `profile`.
+        lines: the lines of `scores.jsonl`; each has `sample_id`, `outcome` and `profile`.
     """
 
     agent: str
@@ -511,18 +506,17 @@ class Scored:
 
 
 class OfflineScorer(ABC):
-    """Scores files; a benchmark's own says which profiles it has and how it scores.
+    """Base class for scorers of files; define the profiles and how to score.
 
     Attributes:
-        profiles: its profiles, the default first, with the totals that a table of each shows. The
-            names are none of the task's own profiles.
-        needs_answers: whether what was recorded lies in a file of its own; otherwise the data hold
-            it.
-        right: the paired total that is 1 of a task that is right, 0 or between of one that is not;
-            None where tasks are done in parts.
-        ranked_by: the total by which agents are ranked, which must be over the same tasks for all
-            of them; None for the first of the profile's.
-        options: the task options that it heeds.
+        profiles: its profiles, the default first, with the totals that tables show. Their names
+            differ from those of the task's own profiles.
+        needs_answers: whether the records are in a separate file; otherwise they are in the data.
+        right: the paired total that is 1 for a right task and less for others; None if tasks are
+            done in parts.
+        ranked_by: the total that ranks agents, which must be over the same tasks for all of them;
+            None for the first total of the profile.
+        options: the task options that it uses.
     """
 
     profiles: ClassVar[Mapping[str, Columns]]
@@ -532,25 +526,25 @@ class OfflineScorer(ABC):
     ranked_by: ClassVar[str | None] = None
 
     def takes(self, answers: Path) -> bool:
-        """Whether the file is of what was recorded, not of a model's texts; broken ones are.
+        """Return whether the file has records, not a model's texts; broken files have.
 
-        No file is, unless the benchmark says so: then a profile must be named to score one.
+        By default no file has, and a profile must be named to score one.
         """
         return False
 
     def paired(self, profile: str) -> Columns:
-        """The totals of which every line of scores has a part: runs are compared by them."""
+        """Return the totals that each line of scores has a part of; runs are compared by them."""
         return self.profiles[profile]
 
     @abstractmethod
     def score(
         self, data: Path, answers: Path | None, *, profile: str, strict: bool = False
     ) -> tuple[Sequence[Scored], Sequence[Finding]]:
-        """What each agent reached, at least one, and what is doubtful of the data.
+        """Return the results of each agent, at least one, and the findings.
 
         Args:
             data: as the user named it.
-            answers: what was recorded; None where the data hold it.
+            answers: the records; None if they are in the data.
             profile: one of `profiles`.
             strict: make the first finding an error.
         """
@@ -558,13 +552,13 @@ class OfflineScorer(ABC):
     def score_actions(
         self, data: Path, log: Path, *, profile: str, strict: bool = False
     ) -> tuple[Sequence[Scored], Sequence[Finding]]:
-        """What each agent reached by the log of its actions, which an evaluator goes through.
+        """Return the results of each agent from a log of its actions, and the findings.
 
-        By default nothing evaluates one.
+        By default there is no evaluator.
 
         Args:
             data: as the user named it.
-            log: what is known after each action.
+            log: the state after each action.
             profile: one of `profiles`.
             strict: make the first finding an error.
 
@@ -575,5 +569,5 @@ class OfflineScorer(ABC):
             "the benchmark has no evaluator of actions",
             where=f"--actions {log}",
             expected="a benchmark whose tasks are evaluated action by action",
-            remedy="leave --actions out",
+            remedy="leave out --actions",
         )

@@ -1,6 +1,6 @@
-"""The tables of a benchmark's paper: their shapes, and what is published in them.
+"""The tables of a benchmark's paper: their shapes and published numbers.
 
-Nobody has confirmed that published numbers were scored as profiles score, nor on which steps.
+It is not confirmed that published numbers were scored as profiles score, nor on which steps.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ class TableSpec:
     """A table with a row per run.
 
     Attributes:
-        name: of the table; a benchmark's main table is called "main". Of several with one name
-            that one is shown whose axis the results have.
-        title: what it shows.
+        name: of the table; the main table is called "main". Of several with one name, the one is
+            shown whose axis the results have.
+        title: of the table.
         axis: of `by` in `results.json`.
-        groups: group -> header; others of the data follow under their own names.
-        whole: the header of all steps together.
-        whole_last: whether that stands at the end.
-        per: what the columns under one header have in common: OmniGUI's tables have all metrics of
-            a group there, AgentStudio's all groups of a metric.
-        most: so many metrics are shown of each group, the first ones; None: all.
+        groups: group -> header; other groups follow under their own names.
+        whole: header of the column over all steps.
+        whole_last: whether that column is last.
+        per: common part of the columns under a header: all metrics of a group, as in OmniGUI, or
+            all groups of a metric, as in AgentStudio.
+        most: number of metrics per group, the first ones; None: all.
         like: the table of the paper.
-        profiles: that it is of; none: of all.
-        varied: what the groups are called where tables of runs that differ in one option (see
-            `Variation`) have this shape; empty: they have that of the main table.
-        rising: whether the groups are levels, and each is compared with the one before it.
+        profiles: its profiles; empty: all.
+        varied: name of the groups if tables of runs that differ in one option (see `Variation`)
+            have this shape; empty: they have the shape of the main table.
+        rising: whether the groups are levels, each compared with the previous one.
     """
 
     name: str
@@ -52,20 +52,20 @@ class TableSpec:
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """A task option that the rows of a table differ in.
+    """A task option in which the rows of a table differ.
 
     Attributes:
         option: its name.
         base: the value that the others are compared with.
-        values: value -> how the paper calls it; others are called by their value.
-        other: what a value without a name is called, before the value itself.
+        values: value -> its name in the paper; other values are shown as they are.
+        other: text before a value without a name.
         title: of the table.
         label: header of the column with the value.
-        besides: options that mean nothing where this one has its base value.
-        across: whether marks go across groups, not down a model's rows.
+        besides: options without effect if this one has its base value.
+        across: whether marks compare groups, not a model's rows.
         axis: of `by` in `results.json`, whose groups are the columns; empty: those of the tables.
-        wordings: whether the values say the same in other words, to which an answer should not be
-            sensitive.
+        wordings: whether the values are other wordings of the same, which should not change an
+            answer.
     """
 
     option: str
@@ -80,11 +80,11 @@ class Variation:
     wordings: bool = False
 
     def called(self, value: str) -> str:
-        """The value as the table has it."""
+        """Return the value as the table shows it."""
         return self.values.get(value) or " ".join(filter(None, (self.other, value)))
 
     def value(self, options: Mapping[str, str]) -> str:
-        """The value that task options have."""
+        """Return the value in task options."""
         return str(options.get(self.option, self.base))
 
 
@@ -95,7 +95,7 @@ HISTORY = Variation(
     "History of gold and of predicted actions",
     "History",
 )
-"""Of any benchmark whose prompts show earlier actions."""
+"""For all benchmarks whose prompts show earlier actions."""
 
 Key = tuple[str, str]
 """Group, empty for all steps together, and metric."""
@@ -108,12 +108,12 @@ class PublishedRow(msgspec.Struct, frozen=True):
         table: the name of a `TableSpec`, the option of a `Variation`, or the axis of a table with a
             row per group.
         model: as printed.
-        options: of the task, where they change what is asked.
+        options: of the task, if they change the question.
         source: the table of the paper.
-        steps: that the numbers are over; None where that is not said.
+        steps: how many the numbers are over; None if not stated.
         values: by group and metric, in the metric's unit; shares as fractions.
-        digits: how many decimals the paper prints of each of them; of others as many as ours.
-        profiles: whose rules the numbers have; none: nobody knows other rules than the task's.
+        digits: the paper's number of decimals per value; default: ours.
+        profiles: profiles with the rules of the numbers; empty: all profiles of the task.
     """
 
     table: str
@@ -126,7 +126,7 @@ class PublishedRow(msgspec.Struct, frozen=True):
     profiles: Sequence[str] = ()
 
     def has_rules_of(self, profile: str) -> bool:
-        """Whether the row may stand beside runs of the profile, however answers were read there."""
+        """Return whether the numbers follow the rules of the profile, strict or lenient."""
         return not self.profiles or profile.partition("+")[0] in self.profiles
 
 
@@ -134,9 +134,9 @@ class Best(msgspec.Struct, frozen=True):
     """The best published score of one metric.
 
     Attributes:
-        score: a fraction for shares; for distances the lowest, as it is.
-        model: who reached it.
-        table: where it is printed.
+        score: a fraction for shares; the lowest value for distances.
+        model: with this score.
+        table: of the paper.
     """
 
     score: float
@@ -145,11 +145,11 @@ class Best(msgspec.Struct, frozen=True):
 
 
 class BestScores(msgspec.Struct, frozen=True):
-    """The best that is published of a task in one setting.
+    """The best published scores of a task in one setting.
 
     Attributes:
-        steps: of the data that the scores were made on.
-        options: the task options of the setting; other options make no difference here.
+        steps: of the scored data.
+        options: the task options of the setting; other options do not matter.
         metrics: by name.
     """
 
@@ -160,13 +160,13 @@ class BestScores(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What is published of a task.
+    """The published numbers of a task.
 
     Attributes:
         rows: of tables.
-        settings: the best scores, for each setting apart.
-        notes: profile -> metric -> what a reader must know where a run of the profile stands beside
-            published values of the metric.
+        settings: the best scores of each setting.
+        notes: profile -> metric -> a note for tables with runs of the profile and published values
+            of the metric.
     """
 
     rows: Sequence[PublishedRow] = ()
@@ -174,11 +174,11 @@ class Published:
     notes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def of(self, table: str) -> list[PublishedRow]:
-        """The rows of a table."""
+        """Return the rows of a table."""
         return [row for row in self.rows if row.table == table]
 
     def best(self, options: Mapping[str, str]) -> BestScores | None:
-        """The best scores in the setting of task options; None where there are none."""
+        """Return the best scores in the setting of task options; None if there are none."""
         return next((s for s in self.settings if s.options.items() <= options.items()), None)
 
 
@@ -207,10 +207,10 @@ class _File(msgspec.Struct, frozen=True):
 
 @cache
 def read_published(package: str, task: str) -> Published:
-    """What the `published.json` of a benchmark's package says of a task.
+    """Read the published numbers of a task from the `published.json` of its package.
 
     Args:
-        package: the name of the package, in whose folder the file lies.
+        package: name of the package that contains the file.
         task: one of the benchmark's.
 
     Examples:
@@ -225,7 +225,7 @@ def read_published(package: str, task: str) -> Published:
 
 
 def decimals(value: float) -> int:
-    """How many decimals a number has as it is written.
+    """Return the number of decimals in the shortest form of a number.
 
     Examples:
         >>> decimals(1.95), decimals(80.0), decimals(7)

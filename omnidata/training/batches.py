@@ -1,9 +1,9 @@
-"""Steps as tensors, and several as one batch: lists of tensors as they are, or padded."""
+"""Steps as tensors, and batches of them: lists of tensors, or padded ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import InitVar, dataclass, field, fields
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, Literal, Self, TypeVar, get_args
@@ -15,8 +15,8 @@ from torch.utils.data import default_collate
 
 from omnidata.actions import Action, Screen
 from omnidata.errors import MediaError, PlatformError, UsageError
-from omnidata.loaders.decoding import Decode
-from omnidata.media import DEFAULT_BUDGET, Budget, Placement, frames, image, samples
+from omnidata.loaders.decoding import Decode, check_resize, refuse_size
+from omnidata.media import DEFAULT_BUDGET, Budget, Placement, frames, image, letterbox, samples
 from omnidata.media.decoding import check_choice
 from omnidata.types import MediaRef, Step
 
@@ -33,15 +33,14 @@ _WINDOW = 400
 
 
 def resample(audio: Tensor, rate: int, new_rate: int) -> Tensor:
-    """A waveform at another rate, through a windowed sinc filter.
+    """Resample a waveform with torchaudio's windowed sinc filter.
 
-    `Decoding(audio_rate=...)` needs no torchaudio and starts from what the file holds; this is for
-    a second rate from the same samples.
+    To decode at another rate use `Decoding(audio_rate=...)`, which needs no torchaudio.
 
     Args:
         audio: float32 (..., N).
-        rate: its samples per second, in Hz.
-        new_rate: those of the result.
+        rate: samples per second of `audio`, in Hz.
+        new_rate: samples per second of the result, in Hz.
 
     Returns:
         float32 (..., ceil(N * new_rate / rate)).
@@ -60,19 +59,19 @@ def resample(audio: Tensor, rate: int, new_rate: int) -> Tensor:
 
 
 def log_mel(audio: Tensor, *, bins: MelBins = 128, rate: int = RATE) -> Tensor:
-    """Log-mel features as Whisper's (Radford et al. 2022, section 2.2), which Qwen-Omni takes too.
+    """Return Whisper's log-mel features (Radford et al. 2022, section 2.2), also Qwen-Omni's.
 
-    Hann windows of 400 samples, one every 160; slaney filters up to 8 kHz; logarithm to the base
-    10, cut 8 below the waveform's maximum, then (x + 4) / 4. `transformers`'
-    `WhisperFeatureExtractor` gives the same within 5e-4.
+    Hann windows of 400 samples, one every 160; slaney filters up to 8 kHz; logarithm to base 10,
+    clipped at 8 below the maximum, then (x + 4) / 4. They equal those of `WhisperFeatureExtractor`
+    of transformers within 5e-4.
 
     Args:
-        audio: float32 (..., N), full scale at -1 and 1.
+        audio: float32 (..., N), in [-1, 1].
         bins: 80, or 128 (Whisper large-v3, Qwen-Omni).
-        rate: of `audio`, in Hz; resampled to 16 kHz first where it is another.
+        rate: samples per second of `audio`, in Hz; other rates are resampled to 16 kHz first.
 
     Returns:
-        float32 (..., bins, N // 160), N at 16 kHz, where less than 201 samples are filled up with
+        float32 (..., bins, N // 160), with N at 16 kHz. Fewer than 201 samples are padded with
         silence.
 
     Raises:
@@ -98,7 +97,7 @@ def _spectrogram(bins: MelBins, device: torch.device) -> torch.nn.Module:
 
 
 def _torchaudio() -> ModuleType:
-    """The library, or why it is not there: builds for another torch fail in ways of their own."""
+    """Import torchaudio, or explain why it does not load: builds for another torch fail."""
     try:
         import torchaudio
     except (ImportError, OSError, RuntimeError) as error:
@@ -106,8 +105,8 @@ def _torchaudio() -> ModuleType:
             f"torchaudio cannot be loaded ({type(error).__name__}: {error})",
             where=f"torch {torch.__version__}",
             expected="the build of torchaudio that was made for this torch, CUDA or CPU",
-            remedy="install both from one index; without it samples come at any rate through "
-            "Decoding(audio_rate=...), but there is no mel",
+            remedy="install torch and torchaudio from one index; to resample without torchaudio, "
+            "use Decoding(audio_rate=...)",
         ) from None
     module: ModuleType = torchaudio
     return module
@@ -116,38 +115,42 @@ def _torchaudio() -> ModuleType:
 # One step as tensors.
 
 LEAST_RATE = 1000
-"""Hz below which a track is no longer sound."""
+"""Lowest rate of a track, in Hz."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """What is decoded of a step, and how.
+    """How to decode the media of a step.
 
     Attributes:
-        roles: the media to decode, e.g. ("screenshot", "audio"); None for all that a step has.
-        size: width and height to fit pictures into, proportions kept, black around them; None
-            leaves them as they are. Clips are never resized.
-        num_frames, fps, which: the frames of a clip, as `omnidata.media.frames` has it; at most one
-            of them, four evenly spread frames where none is given.
+        roles: the media to decode, e.g. ("screenshot", "audio"); None for all.
+        resize: (height, width) in pixels to fit screenshots and clips into, proportions kept, black
+            borders. None keeps their sizes.
+        num_frames, fps, which: the frames of a clip, as in `omnidata.media.frames`; at most one of
+            them. By default four evenly spread frames.
         audio_rate: samples per second to resample to, in Hz.
-        on_error: what a missing or broken medium is: "raise" a `MediaError`, or "none", an absent
-            medium with the message in `Item.errors`.
+        on_error: "raise" a `MediaError` for a missing or broken medium, or "none": the medium is
+            None, and `Item.errors` has the message.
         budget: limits for every medium.
+        size: refused; it was (width, height).
 
     Raises:
-        UsageError: a value that nothing can be done with.
+        UsageError: a value is invalid.
     """
 
     roles: tuple[str, ...] | None = None
-    size: Screen | None = None
+    resize: tuple[int, int] | None = None
     num_frames: int | None = None
     fps: float | None = None
     which: Literal["all", "keyframes"] | None = None
     audio_rate: int = 16_000
     on_error: Literal["raise", "none"] = "raise"
     budget: Budget = DEFAULT_BUDGET
+    size: InitVar[Any] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, size: Any) -> None:
+        refuse_size(size, "Decoding")
+        check_resize(self.resize, "Decoding")
         if sum(choice is not None for choice in (self.num_frames, self.fps, self.which)) > 1:
             raise UsageError(
                 "it is not clear which frames are meant",
@@ -156,25 +159,18 @@ class Decoding:
             )
         if self.num_frames is not None or self.fps is not None or self.which is not None:
             check_choice(self.num_frames, self.fps, self.which)
-        whole, size = (int, np.integer), self.size
         for name, good, expected in (
             ("on_error", self.on_error in ("raise", "none"), '"raise" or "none"'),
             ("roles", not isinstance(self.roles, str), 'names, e.g. ("screenshot", "audio")'),
             (
                 "audio_rate",
-                isinstance(self.audio_rate, whole) and self.audio_rate >= LEAST_RATE,
+                isinstance(self.audio_rate, (int, np.integer)) and self.audio_rate >= LEAST_RATE,
                 f"a whole number from {LEAST_RATE} Hz",
-            ),
-            (
-                "size",
-                size is None
-                or (len(size) == 2 and all(isinstance(s, whole) and s > 0 for s in size)),
-                "width and height, two positive whole numbers",
             ),
         ):
             if not good:
                 raise UsageError(
-                    "nothing can be done with it",
+                    f"{name} has an invalid value",
                     where=f"Decoding({name}={getattr(self, name)!r})",
                     expected=expected,
                 )
@@ -182,19 +178,20 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One step with its media decoded; a medium that is absent is None.
+    """One step with its media as tensors; an absent medium is None.
 
     Attributes:
-        sample_id, episode_id, step_index, num_steps, instruction, screen: as in `Step`.
-        history, history_screens, action, tags: as in `Step`.
-        media: by role. A picture is uint8 (3, H, W), RGB; a clip uint8 (T, 3, H, W), RGB; a track
-            float32 (N,), mono, full scale at -1 and 1. Pictures and clips are views whose channels
-            are innermost in memory, as they were decoded.
-        placements: by role of the pictures: where the screen lies in them, to map coordinates.
-        pts_seconds: by role of the clips: float64 (T,), when each frame is shown, by the clip's own
-            clock.
-        fps: by role of the clips: how many of these frames there are per second.
-        audio_rate: of all tracks, in Hz.
+        sample_id, episode_id, step_index, num_steps, instruction: as in `Step`.
+        screen, history_screens: as in `Step`: (width, height) in pixels, the order of (x, y).
+        history, action, tags: as in `Step`.
+        media: by role. A screenshot is uint8 (3, H, W), RGB in [0, 255]; a clip uint8 (T, 3, H, W);
+            a track float32 (N,), mono in [-1, 1]. Pixels are channels-last in memory.
+        placements: by role of the screenshots and clips: where the screen or the frame lies in the
+            resized picture, to map coordinates.
+        pts_seconds: by role of the clips: float64 (T,), when each frame is shown, in seconds of the
+            clip's own clock.
+        fps: by role of the clips: decoded frames per second.
+        audio_rate: samples per second of every track, in Hz.
         errors: by role of the media that could not be read, with `on_error="none"`: the message.
     """
 
@@ -259,7 +256,7 @@ def decode(step: Step, how: Decoding) -> Item:
             _add(item, role, ref, how)
         except MediaError as error:
             error.where = f"{step.sample_id}, {role}: {error.where}"
-            error.remedy += '; or take it for absent: Decoding(on_error="none")'
+            error.remedy += '; or leave it out: Decoding(on_error="none")'
             if how.on_error == "raise":
                 raise
             item.errors[role] = str(error)
@@ -267,8 +264,9 @@ def decode(step: Step, how: Decoding) -> Item:
 
 
 def _add(item: Item, role: str, ref: MediaRef, how: Decoding) -> None:
+    fitted = (how.resize[1], how.resize[0]) if how.resize else None  # (width, height)
     if ref.kind == "image":
-        picture = image(ref, size=how.size, budget=how.budget)
+        picture = image(ref, size=fitted, budget=how.budget)
         # Copied, as Pillow's bytes may not be written to; by numpy, since torch.tensor takes all
         # cores for so little.
         item.media[role] = torch.from_numpy(picture.pixels.copy()).permute(2, 0, 1)
@@ -282,7 +280,9 @@ def _add(item: Item, role: str, ref: MediaRef, how: Decoding) -> None:
             which=how.which,
             budget=how.budget,
         )
-        item.media[role] = torch.from_numpy(clip.pixels).permute(0, 3, 1, 2)
+        pixels, placement = letterbox(clip.pixels, fitted)
+        item.media[role] = torch.from_numpy(pixels).permute(0, 3, 1, 2)
+        item.placements[role] = placement
         item.pts_seconds[role] = torch.from_numpy(clip.pts_seconds)
         item.fps[role] = clip.fps
     else:
@@ -295,20 +295,20 @@ T = TypeVar("T", bound=object)
 
 @dataclass(frozen=True, slots=True)
 class Padded:
-    """Tensors of different extents in one, zeros after each along every axis.
+    """Tensors of different extents in one tensor, padded with zeros at the end of every axis.
 
-    What lies at the top left stays there, so coordinates hold.
+    The top left corner stays in place, so coordinates stay valid.
 
     Attributes:
         values: (B, ...), each axis as long as the longest.
-        sizes: int64 (B, axes of one tensor), how far each goes; zeros for an absent one.
+        sizes: int64 (B, axes of one tensor), the true extents; zeros for an absent tensor.
     """
 
     values: Tensor
     sizes: Tensor
 
     def mask(self, *axes: int) -> Tensor:
-        """Where the values are real.
+        """Return which values are no padding.
 
         Args:
             axes: of `values`, e.g. 1 for the samples of tracks or the frames of clips, 2 and 3 for
@@ -334,7 +334,7 @@ Tensors = list[Tensor | None] | Padded | None
 
 
 def pad(tensors: Sequence[Tensor | None]) -> Padded | None:
-    """Tensors of equal rank and type in one; None if all are absent."""
+    """Pad tensors of equal rank and type to one; None if all are absent."""
     present = [tensor for tensor in tensors if tensor is not None]
     if not present:
         return None
@@ -349,16 +349,16 @@ def pad(tensors: Sequence[Tensor | None]) -> Padded | None:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Items side by side; every list has one entry per item.
+    """A batch of items; every list has one entry per item.
 
     Attributes:
-        sample_id, episode_id, num_steps, instruction, screen: lists of what `Item` has.
+        sample_id, episode_id, num_steps, instruction, screen: lists of the values of `Item`.
         history, history_screens, action, tags, errors: likewise.
         step_index: int64 (B,).
-        media: by role; one that no item has is there, too. Lists of uint8 (3, H, W), uint8
+        media: by role, roles that no item has included. Lists of uint8 (3, H, W), uint8
             (T, 3, H, W) or float32 (N,); or padded to uint8 (B, 3, H, W), uint8 (B, T, 3, H, W),
             float32 (B, N).
-        placements: by role of the pictures; lists, None where there is no picture.
+        placements: by role of the screenshots and clips; lists, None where the medium is absent.
         pts_seconds: by role of the clips: a list of float64 (T,), or padded to float64 (B, T).
         fps: by role of the clips; lists, None where there is no clip.
         mel: by role of the tracks, empty unless asked for: a list of float32 (bins, N // 160), or
@@ -429,12 +429,12 @@ def _changed(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collate:
-    """What DataLoader makes a batch with: `DataLoader(..., collate_fn=Collate(pad=True))`.
+    """Collates items into a `Batch`: `DataLoader(..., collate_fn=Collate(pad=True))`.
 
     Attributes:
-        pad: whether media become one tensor each, with `Padded.sizes` and `Padded.mask`, instead of
-            a list of tensors, which is what the processors of `transformers` take.
-        mel_bins: add log-mel features of the tracks, 80 or 128 high; see `log_mel`.
+        pad: pad the media of each role to one tensor, with `Padded.sizes` and `Padded.mask`. By
+            default they are lists of tensors, as the processors of `transformers` take them.
+        mel_bins: add log-mel features of the tracks with 80 or 128 bins; see `log_mel`.
 
     Raises:
         PlatformError: features are asked for, and torchaudio cannot be loaded.
@@ -448,7 +448,7 @@ class Collate:
     def __post_init__(self) -> None:
         if self.mel_bins not in (None, *get_args(MelBins)):
             raise UsageError(
-                "Whisper has no such features",
+                "Whisper has no features with so many bins",
                 where=f"Collate(mel_bins={self.mel_bins})",
                 expected="80, 128 or None",
             )
@@ -478,7 +478,7 @@ class Collate:
             **{name: [getattr(item, name) for item in items] for name in _LISTS},
             step_index=torch.tensor([item.step_index for item in items]),
             media=joined,
-            placements=_by_role([item.placements for item in items], pictures),
+            placements=_by_role([item.placements for item in items], [*pictures, *clips]),
             pts_seconds={role: join(seconds) for role, seconds in times.items()},
             fps=_by_role([item.fps for item in items], clips),
             mel={role: _mel(joined[role], bins, rate) for role in tracks} if bins else {},
@@ -488,15 +488,15 @@ class Collate:
 
 @dataclass(frozen=True, slots=True)
 class CollateRows:
-    """Makes a batch of rows of `datasets`, media decoded: `DataLoader(rows, collate_fn=...)`.
+    """Collates rows of `datasets` and decodes them: `DataLoader(rows, collate_fn=...)`.
 
-    Rows hold None for absent media, and references to the others, `with_format("torch")` too: no
-    DataLoader collates these by itself. The batch is a dict of columns as of
+    Rows refer to their media, also with `with_format("torch")`, and absent media are None; no
+    DataLoader collates these by itself. The batch is a dict with the columns of
     `rows.with_transform(omnidata.decode(rows))`, but media of different extents are padded. Numbers
-    stay the tensors that a format made of them, which are float32 also in what is nested.
+    stay the tensors that a format made of them, which are float32 also in lists and dicts.
 
     Attributes:
-        decode: what `omnidata.decode(rows)` gives, with the arguments that it has.
+        decode: the result of `omnidata.decode(rows, resize=..., num_frames=..., ...)`.
 
     Raises:
         UsageError: it is something else.
@@ -525,11 +525,11 @@ class CollateRows:
         """One batch of the rows, in order.
 
         Returns:
-            Of each medium `ROLE`: uint8 (B, H, W, 3), uint8 (B, T, H, W, 3) or float32 (B, N),
-            zeros after each along every axis; `ROLE_mask`: bool (B,), False where it is absent; of
-            pictures and clips `ROLE_size`, of tracks `ROLE_length`: how far each goes, int64 (B, 2)
-            for height and width, int64 (B,). Of the other columns what torch's `default_collate`
-            makes of their numbers and texts; what is nested is JSON.
+            By medium `ROLE`: uint8 (B, 3, H, W), uint8 (B, T, 3, H, W) or float32 (B, N), padded
+            with zeros; `ROLE_mask`: bool (B,), False where it is absent. Screenshots and clips have
+            `ROLE_size`, int64 (B, 2), height and width before padding; tracks have `ROLE_length`,
+            int64 (B,). Other columns are collated by torch's `default_collate`; lists and dicts are
+            JSON.
 
         Raises:
             MediaError: a medium is missing or broken; names the step.
@@ -547,7 +547,7 @@ class CollateRows:
             assert media is not None
             batch[name] = media.values
             if media.values.dim() > 2:
-                batch[f"{name}_size"] = media.sizes[:, -3:-1]
+                batch[f"{name}_size"] = media.sizes[:, -2:]
         return batch
 
 

@@ -1,4 +1,4 @@
-"""Steps and examples as batches that an omni model of transformers is trained on."""
+"""Steps and examples as training batches for omni models of transformers."""
 
 from __future__ import annotations
 
@@ -21,31 +21,30 @@ from omnidata.training.formats import Example, as_example
 from omnidata.types import Step, Task
 
 IGNORED = -100
-"""The label of tokens that nothing is learned from; torch's cross entropy passes over it."""
+"""The label of tokens without a loss; torch's cross entropy ignores it."""
 
 
 class OmniCollator:
-    """Makes training batches for one checkpoint, in DataLoader workers where there are any.
+    """Makes training batches for one checkpoint, also in DataLoader workers.
 
-    The prompt is made by the code that makes it in evaluation with `hf:PATH` and the same options,
-    so that it is the same token for token: `task.prompt(step)`, or a row of an export, through the
-    checkpoint's chat template and processor, media decoded with PyAV and Pillow. Behind it stands
-    the answer that the prompt asks for, and what the template puts behind an answer. Labels are on
-    these tokens alone.
+    Prompts equal those of `hf:PATH` in evaluation with the same options, token for token, as the
+    same code makes them: `task.prompt(step)`, or a row of an export, through the checkpoint's chat
+    template and processor, with media decoded by PyAV and Pillow. The target and the template's end
+    of an answer follow. Only these tokens have labels.
 
     Args:
-        path: the checkpoint: a folder, or the name of a model that transformers finds.
-        task: writes the prompts and the answers of steps; None where there are none but examples.
-        options: as given with `-M key=value` in evaluation.
+        path: a checkpoint's folder, or the name of a model that transformers finds.
+        task: writes the prompts and targets of steps; None for examples only.
+        options: as in evaluation with `-M key=value`.
 
     Attributes:
         processor: of the checkpoint.
 
     Raises:
         PlatformError: the libraries of the extra `local` are missing or do not load.
-        UsageError: there is no such checkpoint or option, the chat template lacks what the labels
-            need (see `omnidata.adapters.hf.checkpoint.chat_suffix`), or the task writes prompts
-            with a model's own answers.
+        UsageError: there is no such checkpoint or option, the chat template does not mark the end
+            of an answer (see `omnidata.adapters.hf.checkpoint.chat_suffix`), or the prompts need a
+            model's own answers.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class OmniCollator:
     ) -> None:
         if task and task.needs_predictions:
             raise UsageError(
-                "in training there are no answers of the model that a prompt could show",
+                "training has no answers of the model to show in prompts",
                 where="-T history=predicted",
                 expected="history=gold or history=none",
             )
@@ -67,16 +66,15 @@ class OmniCollator:
         self._closing = self._encoded(chat_suffix(self.processor, str(path)), special=True)
 
     def __call__(self, items: Sequence[Step | Example | Mapping[str, Any]]) -> dict[str, Any]:
-        """One batch, padded on the right.
+        """Collate one batch, padded on the right.
 
         Args:
             items: steps, examples, rows of `training_table`, `training_stream` and
-                `exported_table`; or rows of a Parquet repository as `datasets` gives them, also
-                `with_format("torch")`, which say the screens of earlier steps.
+                `exported_table`, or rows of a Parquet repository, also `with_format("torch")`.
 
         Returns:
-            The processor's tensors: `input_ids`, `attention_mask` and `labels`, int64 (B, tokens),
-            and the media as the model takes them.
+            `input_ids`, `attention_mask` and `labels`, int64 (B, tokens), labels -100 outside the
+            answers; and the processor's tensors of the media.
 
         Raises:
             DataError: a step has no target, or one in pixels of another screenshot.

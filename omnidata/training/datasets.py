@@ -1,4 +1,4 @@
-"""Steps as datasets of PyTorch, decoded as they are asked for, and their order."""
+"""Steps as PyTorch datasets, decoded when they are indexed, and samplers of whole episodes."""
 
 from __future__ import annotations
 
@@ -30,16 +30,15 @@ if TYPE_CHECKING:
 
 
 class RowSteps(Sequence[Step]):
-    """The steps that rows of a table are, each made when it is asked for.
+    """The rows of a table as steps; each step is made when it is indexed.
 
-    `datasets` decodes nothing of it: formats (`with_format("torch")`) and media columns that were
-    cast (`Audio()`, which wants torchcodec) change nothing. What `select`, `filter`, `shuffle` and
-    `sort` left is what there is. Rows know the screens of earlier steps only where they are of a
-    Parquet repository; `Step.history_screens` is empty elsewhere. Of files see `RowReader`.
+    `select`, `filter`, `shuffle` and `sort` apply; formats (`with_format("torch")`) and casts of
+    media columns (`Audio()`) are ignored. Only rows of a Parquet repository know the screens of
+    earlier steps; elsewhere `Step.history_screens` is empty. `RowReader` says which files are read.
 
     Args:
-        rows: of `omnidata.load_dataset`, of `datasets.load_dataset` with the name of a benchmark,
-            or of a repository that `omnidata convert` wrote; one split.
+        rows: one split of `omnidata.load_dataset`, of `datasets.load_dataset` with a benchmark's
+            name, or of a repository that `omnidata convert` wrote.
 
     Raises:
         UsageError: several splits, a stream, or rows that are no steps.
@@ -57,10 +56,10 @@ class RowSteps(Sequence[Step]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Step]: ...
     def __getitem__(self, index: int | slice) -> Step | Sequence[Step]:
-        """One step, or those of a slice.
+        """Return one step, or those of a slice.
 
         Raises:
-            DataError: the row is no step, or names a file that may lie anywhere.
+            DataError: the row is no step, or names a file outside the allowed folders.
         """
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
@@ -71,10 +70,10 @@ class RowSteps(Sequence[Step]):
 
 
 class StreamedSteps(Iterable[Step]):
-    """The steps that a stream of `datasets` is, made as they come.
+    """The rows of a stream of `datasets` as steps.
 
-    In DataLoader workers `datasets` itself deals the stream's shards out, so that every step comes
-    once; it has no more workers than shards. Shuffle a stream with its own `shuffle`.
+    `datasets` deals the shards to the DataLoader workers, so every step is read once; workers
+    beyond the number of shards stay idle. Shuffle a stream with its own `shuffle`.
 
     Args:
         rows: as of `RowSteps`, with `streaming=True`; one split.
@@ -252,26 +251,24 @@ _DEFAULT = Decoding()
 
 
 class StepDataset(Dataset[Item]):
-    """Steps of any task; `dataset[i]` decodes step i, in DataLoader workers too.
+    """Steps of any benchmark; `dataset[i]` decodes step i to an `Item`, also in workers.
 
-    Nothing is opened before that, so worker processes may be forked or spawned. A list of steps is
-    kept as bytes, without `Step.source`: 100,000 steps, ten per episode, take some 7 MB, which each
-    spawned worker gets and forked workers share.
+    Files are opened on indexing only, so workers may be forked or spawned. A list of steps is kept
+    as bytes without `Step.source`: 100,000 steps, ten per episode, take some 7 MB. Each spawned
+    worker gets a copy; forked workers share it.
 
     Args:
-        steps: what a loader found, any of its steps, or a table of them: what
-            `omnidata.load_dataset` and `datasets.load_dataset` give (see `RowSteps`). A sequence
-            that is neither a list nor a tuple is kept as it is, and must itself be fit for
-            pickling. Of a stream (`streaming=True`) this makes a `StepStream`.
-        decoding: what is decoded, and how.
+        steps: a `LoadedDataset`, a sequence of steps, or a table of `omnidata.load_dataset` or
+            `datasets.load_dataset` (see `RowSteps`). A sequence that is neither list nor tuple is
+            kept as it is and must be picklable. A stream (`streaming=True`) gives a `StepStream`.
+        decoding: roles, sizes (height, width), frames and rates.
 
     Raises:
-        UsageError: there is no step, something else than steps, or no step has a role that
-            `decoding` names.
+        UsageError: `steps` is empty or holds no steps, or no step has a role of `decoding`.
     """
 
     def __new__(cls, steps: Any = None, decoding: Decoding = _DEFAULT) -> Any:
-        """A dataset that can be asked for any step; of a stream one that is gone through."""
+        """Make a map-style dataset; of a stream an iterable one."""
         return StepStream(steps, decoding) if _is_stream(steps) else super().__new__(cls)
 
     def __init__(
@@ -291,7 +288,7 @@ class StepDataset(Dataset[Item]):
         return len(self._steps)
 
     def __getitem__(self, index: int) -> Item:
-        """Step `index`, decoded.
+        """Decode step `index`.
 
         Raises:
             MediaError: a medium is missing or broken, unless `Decoding(on_error="none")`.
@@ -300,19 +297,19 @@ class StepDataset(Dataset[Item]):
 
 
 class StepStream(IterableDataset[Item]):
-    """Steps that come one after the other, decoded as they come.
+    """An iterable of steps, decoded one after the other to an `Item` each.
 
-    Each DataLoader worker goes through all steps and decodes every n-th, so that every step comes
-    once; with several workers the batches are others than with one.
+    Each of n DataLoader workers iterates over all steps and decodes every n-th, so every step is
+    decoded once; the batches depend on the number of workers.
 
     Args:
-        steps: anything that can be gone through again for every epoch, and be pickled where workers
-            are spawned; or a stream of `datasets` (see `StreamedSteps`).
-        decoding: what is decoded, and how; as in `StepDataset`.
+        steps: an iterable that starts anew for every epoch, and is picklable if workers are
+            spawned; or a stream of `datasets` (see `StreamedSteps`).
+        decoding: as in `StepDataset`.
 
     Raises:
-        UsageError: the steps are an iterator, which would be empty from the second epoch on, or
-            rows of a table.
+        UsageError: the steps are an iterator, which is empty from the second epoch on, or rows of a
+            table.
     """
 
     def __init__(
@@ -367,31 +364,30 @@ Uneven = Literal["keep", "repeat", "drop"]
 
 
 class EpisodeSampler(Sampler[int]):
-    """Whole episodes, one after the other, each in step order; the episodes are shuffled.
+    """Shuffled whole episodes, each in step order.
 
-    The order depends on the seed, the epoch and the steps alone: not on the number of workers,
-    which only decode. Over several processes of a cluster each episode goes to one of them. Every
-    process gets nearly the same number of steps, the same in every epoch, but other episodes.
+    The order depends on seed, epoch and steps, not on the number of workers. Several processes
+    share the episodes: each gets nearly the same number of steps, constant over the epochs, and
+    other episodes in each epoch.
 
     Args:
-        steps: the dataset's, in its order.
-        seed: decides the order, together with the epoch.
+        steps: the steps of the dataset, in its order.
+        seed: determines the order, together with the epoch.
         shuffle: False keeps the episodes in the order of the steps.
-        num_replicas: how many processes share the steps.
-        rank: the number of this one, from 0.
-        uneven: what to do if the processes cannot get equally many steps; must be said when there
-            are several. "keep": every step once, so that some processes end before others, as in
-            evaluation. "repeat": the shorter ones show their first steps again at the end, and
-            "drop": the longer ones leave out their last ones, for training that waits for all, as
-            DistributedDataParallel does.
+        num_replicas: number of processes.
+        rank: number of this process, from 0.
+        uneven: how to balance the numbers of steps; required for several processes. "keep" uses
+            every step once, so some processes end first, as in evaluation. For training that waits
+            for all, as DistributedDataParallel: "repeat" repeats the first steps of the shorter
+            ones, "drop" leaves out the last steps of the longer ones.
 
     Attributes:
-        repeated, dropped: how many steps an epoch shows twice, or not at all, in all processes
-            together; zero unless `uneven` says otherwise.
+        repeated, dropped: steps of an epoch that appear twice, or not at all, in all processes
+            together; zero unless `uneven` is "repeat" or "drop".
 
     Raises:
-        UsageError: a seed below 0, a rank out of range, `uneven` not said, or fewer episodes than
-            processes that must get equally many.
+        UsageError: a seed below 0, a rank out of range, no `uneven` for several processes, or fewer
+            episodes than processes that must get equally many steps.
 
     Examples:
         >>> from omnidata.tasks import get_task

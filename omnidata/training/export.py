@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
-from omnidata.jsontext import encode
+from omnidata.jsontext import write_lines
 from omnidata.loaders.episode_tree import CRITICAL
 from omnidata.loaders.files import refuse_closed
 from omnidata.name_index import NameIndex
@@ -238,12 +238,13 @@ def write_models(path: Path, steps: Iterable[Step]) -> bool:
     Returns:
         Whether there was anything to write.
     """
+    models = (
+        (step, {name: step.source[name] for name in _MODELS if step.source.get(name)})
+        for step in steps
+    )
+    lines = ({"sample_id": step.sample_id, **found} for step, found in models if found)
     with atomic_write(path) as file:
-        for step in steps:
-            told = {name: step.source[name] for name in _MODELS if step.source.get(name)}
-            if told:
-                file.write(encode({"sample_id": step.sample_id, **told}) + b"\n")
-        return file.tell() > 0
+        return write_lines(file, lines) > 0
 
 
 _FAR_OFF = 2.0
@@ -460,7 +461,7 @@ def _split(
         raise DataError(
             f"none of {counted(len(findings), 'step')} can be exported, the first: {findings[0]}",
             expected="at least one step with its media and a target",
-            remedy="mend the data",
+            remedy="correct the data",
         )
     for file in files.values():
         file.finish()
@@ -478,7 +479,7 @@ def _remarks(
             "DATA",
             f"{counted(source.skipped, 'row')} of the data became no step",
             "a step for every row",
-            f"mend them: `omnidata info {task.name} DATA` lists them",
+            f"correct them: `omnidata info {task.name} DATA` lists them",
         )
     asked_for, given = task.prompted_space, answer_space(task.options)
     if asked_for and given != asked_for:

@@ -162,7 +162,7 @@ def target_shown(task: Task, step: Step, size: Screen) -> Target | None:
                 f"{step.screen[1]}",
                 where=step.sample_id,
                 expected=f"a point near ({wanted[0]:.0f}, {wanted[1]:.0f})",
-                remedy="mend `target` of the task: it is given the `size` that is shown "
+                remedy="correct `target` of the task: it gets the `size` that is shown "
                 "(docs/add_dataset.md); or leave the pictures as they are",
             )
     return found

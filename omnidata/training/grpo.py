@@ -91,7 +91,7 @@ def exported_prompts(out: Path, split: Split = "train") -> tuple[Task, datasets.
     for flag, is_given in altered.items():
         if is_given:
             raise UsageError(
-                "the rows show other prompts than those that would be made of the data",
+                "the prompts in the rows differ from those of the data",
                 where=f"{out}, {flag}",
                 expected="an export without it",
                 remedy="prompt_table(run_histories(task, source, RUN).task, steps)"
@@ -176,7 +176,7 @@ class OmniPrompts:
     ) -> None:
         if task.needs_predictions:
             raise UsageError(
-                "a row is asked about alone, so that no prompt can show the model's own answers",
+                "rows are asked one at a time, so no prompt can show the model's own answers",
                 where="-T history=predicted",
                 expected="history=gold or history=none",
             )
@@ -210,7 +210,7 @@ class OmniPrompts:
         batch = self._pipeline.inputs.batch([turns], special_tokens=self._task.special_tokens)
         if batch.how:
             raise UsageError(
-                "sound is interleaved with clips, which is not covered in reinforcement learning",
+                "sound is interleaved with clips, which is not supported in reinforcement learning",
                 where=sample_id,
                 expected="-M audio_in_video=false",
             )
@@ -414,7 +414,7 @@ def _check(args: GRPOConfig, options: Mapping[str, Any]) -> None:
 
 def _uncovered(what: str, expected: str) -> UsageError:
     return UsageError(
-        "this is not covered with sound and clips",
+        "this is not supported with sound and clips",
         where=f"OmniGRPOTrainer, {what}",
         expected=expected,
         remedy="leave it out; for large models take ms-swift or verl (docs/reinforce.md)",

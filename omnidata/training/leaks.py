@@ -155,7 +155,7 @@ def unchecked(known: Evaluation) -> Iterator[Finding]:
                 "warning",
                 "--check-against",
                 f"{count} {what} and were not compared",
-                "an evaluation that is whole",
+                "a complete evaluation",
                 "restore it, and export again",
             )
 
@@ -193,7 +193,7 @@ def _leak(look: str, step: Step, what: str) -> Finding:
         f"leak-{look}",
         "error",
         step.sample_id,
-        f"training data that are evaluated on: {what}",
-        "nothing that the evaluation has",
+        f"training data are also evaluation data: {what}",
+        "no data of the evaluation",
         "export again with --exclude leaks.txt, which lists the steps of these episodes",
     )

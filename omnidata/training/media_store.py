@@ -66,7 +66,7 @@ class Sizing:
                 raise UsageError(
                     "limits of pixels belong to --smart-resize",
                     where="--min-pixels, --max-pixels",
-                    expected="--smart-resize 28 or 32 with them",
+                    expected="--smart-resize 28 or 32 as well",
                 )
             return
         if self.longest is not None:
@@ -304,7 +304,7 @@ class Store:
             raise answer
         if isinstance(answer, Lost):
             what = f"{answer.why}: {media.place(wanted.ref)}"
-            return Broken(what, "a medium that no decoder dies of")
+            return Broken(what, "a media file that does not crash a decoder")
         return answer
 
     def _wait_for(self, files: Sequence[File]) -> None:
@@ -398,7 +398,7 @@ class _Writer:
                 return Kept(files=(file,), line={"as": "file"})
         samples = media.samples(ref if held is None else held, rate=RATE)
         if not np.isfinite(samples).all():
-            raise MediaError("there are samples that are no numbers", expected="samples in [-1, 1]")
+            raise MediaError("some audio samples are not numbers", expected="samples in [-1, 1]")
         file = self._new(media.wav(samples, RATE), "wav")
         return Kept(files=(file,), line={"as": "waveform"})
 

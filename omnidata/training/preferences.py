@@ -289,10 +289,10 @@ def check_run(
         )
     if info.get("control"):
         raise UsageError(
-            "the model was shown media that were taken away or swapped on purpose",
+            "the run is an ablation: its media were removed or swapped",
             where=where,
-            expected="a run on the data as they are",
-            remedy="leave the run out",
+            expected="a run on the unchanged data",
+            remedy="drop the run",
         )
     same = info.get("prompt_hash") == task.prompt_hash
     if not same or _read_otherwise(info, task, run):
@@ -306,10 +306,10 @@ def check_run(
             ("the run had other options" if same else "the run had other prompts")
             + (f": {cut(told)}" if told else ""),
             where=where,
-            expected="one prompt for all answers to a step, which the rows have, and one reading",
+            expected="one prompt for all answers to a step",
             remedy=f"give {' '.join(other)}, and name other runs apart"
             if other
-            else "ask again with this version, or leave the run out",
+            else "ask again with this version, or drop the run",
         )
 
 
@@ -454,7 +454,7 @@ class Choosing:
                 "places of answers that models gave are no numbers of ms-swift's",
                 where=f"--objects {options.objects}",
                 expected="answers as they came",
-                remedy="leave --objects out",
+                remedy="drop --objects",
             )
         self._task, self._wanted = task, preferences
         self._profile: Profile = get_profile(task, preferences.profile)
@@ -561,7 +561,7 @@ class Choosing:
             expected="an answer with a verdict"
             if single
             else "a step with a right answer and a wrong one",
-            remedy="name other runs too: of other models, or with other seeds",
+            remedy="add runs of other models, or with other seeds",
         )
 
 
@@ -756,5 +756,5 @@ def _unusable(step: Step, what: str, expected: str) -> Finding:
         step.sample_id,
         what,
         expected,
-        "let it be: the row is left out; or name other runs",
+        "nothing to do: the row is left out; or name other runs",
     )

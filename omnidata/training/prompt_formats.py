@@ -128,14 +128,14 @@ def _easyr1(
             "the prompt has turns of the model's, and a prompt of easyr1 is one text",
             where="--format easyr1",
             expected="prompts of a system's and a user's turn",
-            remedy="leave -T dialect or the history out, or name another trainer",
+            remedy="drop -T dialect or the history, or use another trainer",
         )
     if media.get("images") and media.get("videos"):
         raise UsageError(
             "rows of easyr1 hold pictures or clips, and pass over clips beside pictures",
             where="--format easyr1",
             expected="one of the two",
-            remedy="add --video frames to give pictures in place of clips",
+            remedy="add --video frames to use pictures instead of clips",
         )
     kind = "videos" if media.get("videos") else "images"
     return {

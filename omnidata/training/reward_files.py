@@ -106,7 +106,7 @@ def load_reward(path: Path) -> Reward:
             "the data have changed since the prompts were exported",
             where=data,
             expected=f"the fingerprint {plan.dataset_fingerprint}",
-            remedy="export again, or mend `data` in reward.json",
+            remedy="export again, or correct `data` in reward.json",
         )
     return reward
 
@@ -224,10 +224,10 @@ class TrlReward:
         """
         if self.reward.task.special_tokens:
             raise UsageError(
-                "answers are made of special tokens, which TRL leaves out of the text",
+                "answers consist of special tokens, which TRL removes from the text",
                 where=f"-T dialect={self.reward.task.options.get('dialect')}",
                 expected="a dialect whose answers are plain text",
-                remedy="name another dialect, or another trainer",
+                remedy="use another dialect or another trainer",
             )
 
     def __call__(
@@ -292,8 +292,8 @@ def _refuse_deaf(prompts: Sequence[Any], of_steps: bool) -> None:
                 if part["type"] in ("audio", "video"):
                     raise UsageError(
                         f"the prompts hold {part['type']}, which TRL's GRPOTrainer leaves out when "
-                        "it scores what was sampled: it would train on other prompts than the "
-                        "model answered, without an error",
+                        "it scores what was sampled: it would silently train on other prompts "
+                        "than the model answered",
                         where="GRPOTrainer",
                         expected="prompts of text and pictures",
                         remedy="train with omnidata.training.OmniGRPOTrainer, or export with "

@@ -205,7 +205,7 @@ class Reward:
             return _Parts(None, None, None)
         if not -_SLACK <= exact <= 1 + _SLACK:
             raise PluginError(
-                f"the profile {self.profile.name} gives {exact!r} for whether an answer is right",
+                f"the profile {self.profile.name} returned {exact!r} as correctness",
                 where=f"{type(self.profile).__module__}.{type(self.profile).__qualname__}",
                 expected="a share between 0 and 1",
                 remedy="train on another profile",
@@ -314,10 +314,10 @@ def checked_terms(
         terms = {name: float(weight) for name, weight in terms.items()}
     if "rank" in names and (cast("Benchmark", task).asked != "point" or "dialect" in task.options):
         raise UsageError(
-            f"answers of {task.name} are no places that could be ranked, or are in a dialect",
+            f"answers of {task.name} are not coordinates to rank, or are in a dialect",
             where=f"terms={terms!r}",
-            expected="a task that asks where something is, in its own words",
-            remedy="leave the term out",
+            expected="a grounding task without a dialect",
+            remedy="drop the term",
         )
     return terms
 

@@ -126,13 +126,13 @@ class Options:
         """
         if task.needs_predictions:
             raise UsageError(
-                "in training there are no answers of the model that a prompt could show",
+                "training has no answers of the model to show in prompts",
                 where="-T history=predicted",
                 expected="history=gold or history=none, or --histories RUN with such a run",
             )
         if self.drop_audio and task.options.get("voice"):
             raise UsageError(
-                "without sound nobody hears the instruction",
+                "without audio the spoken instruction is lost",
                 where="--drop-audio, -T voice",
                 expected="one of the two",
             )
@@ -140,7 +140,7 @@ class Options:
             checked_terms(task, self.reward or TERMS)
         elif self.reward:
             raise UsageError(
-                "the reward is of prompts without answers",
+                "a reward is for prompts without answers",
                 where=f"--reward {self.reward}",
                 expected=f"--format {' or '.join(PROMPT_FORMATS)} with it",
             )
@@ -148,21 +148,21 @@ class Options:
             return
         if self.trainer != "swift":
             raise UsageError(
-                f"{self.trainer} has no places apart from its answers",
+                f"{self.trainer} cannot store coordinates apart from answers",
                 where=f"--objects {self.objects}",
-                expected="--format swift with it",
+                expected="--format swift as well",
             )
         if answer_space(task.options) != "norm1000":
             units = task.allowed.get("coordinates", ())
             can = "norm1000" in units
             raise UsageError(
-                "with --objects it is ms-swift that writes the numbers",
+                "with --objects ms-swift writes the coordinates",
                 where=f"--objects {self.objects}",
                 expected="-T coordinates=norm1000, which ms-swift turns into what its model takes"
                 if can
                 else f"a task whose answers may have places in norm1000; those of {task.name} have "
                 + (f"places in {' or '.join(units)} alone" if units else "no places"),
-                remedy="add -T coordinates=norm1000" if can else "leave --objects out",
+                remedy="add -T coordinates=norm1000" if can else "drop --objects",
             )
 
     def check_kinds(self, task: Task, kinds: Iterable[Modality]) -> None:
@@ -186,7 +186,7 @@ class Options:
                 f"rows of {self.trainer} hold no {' and no '.join(lacking)}",
                 where=f"--format {self.trainer}",
                 expected=f"prompts of text and {' and '.join(sorted(self.holds))}",
-                remedy=f"{flags}; or leave them out with {fewer}" if fewer else flags,
+                remedy=f"{flags}; or drop them with {fewer}" if fewer else flags,
             )
 
 
@@ -319,10 +319,10 @@ class Maker:
         if turns[-1].role == "assistant":  # trainers want an answer whole
             if self._options.prompts:
                 raise UsageError(
-                    "the prompt begins the answer, and trainers let a model begin its own",
+                    "the prompt contains the start of the answer, which trainers do not support",
                     where=f"--format {self._options.trainer}",
                     expected="prompts that end with the user's turn",
-                    remedy="name another -T dialect, or leave it out",
+                    remedy="use another -T dialect, or drop it",
                 )
             begun = "".join(piece.text for piece in turns.pop().parts)
         return Prompted(turns, begun, receipt)
@@ -361,14 +361,14 @@ class Maker:
 
     def _without_target(self, step: Step) -> Finding:
         if f"{step.episode}/{step.step_index}" not in self._unstated:
-            return left_out(step, "target-missing", "there is no usable target", "a target")
+            return left_out(step, "target-missing", "the step has no usable target", "a target")
         return Finding(
             "target-absent",
             "warning",
             step.sample_id,
             "the data state no target",
             "a target, but after the last action of a recording",
-            "label it (docs/label.md), or let it be: it is left out of the export",
+            "label it (docs/label.md), or do nothing: it is left out of the export",
         )
 
     def fault(self, step: Step, made: Row) -> Finding | None:
@@ -377,14 +377,14 @@ class Maker:
             return left_out(
                 step,
                 "placeholder-in-text",
-                f"a text of the data holds what stands for a medium: {differs}",
+                f"a text of the data holds a placeholder for media: {differs}",
                 "texts without placeholders",
             )
         if token := control(self._options.format, made, self._own_controls):
             return left_out(
                 step,
                 "control-token-in-text",
-                f"a text of the data holds {token}, which a model obeys",
+                f"a text of the data holds the control token {token}",
                 "texts without the control tokens of models",
             )
         return None
@@ -397,7 +397,10 @@ class Maker:
             data = msgspec.json.encode(whole) + b"\n"
         except UnicodeEncodeError:
             return left_out(
-                step, "text-unwritable", "a text is no Unicode: half of a pair", "Unicode texts"
+                step,
+                "text-unwritable",
+                "a text is not valid Unicode: a lone surrogate",
+                "Unicode texts",
             )
         return Line(
             data,
@@ -452,5 +455,5 @@ def _piece(kind: Modality, file: File, role: str) -> Piece:
 
 def left_out(step: Step, code: str, what: str, expected: str) -> Finding:
     """The finding that a step is no row."""
-    remedy = "mend the data, or take the step out with --exclude; it is left out of the export"
+    remedy = "correct the data, or drop the step with --exclude; it is left out of the export"
     return Finding(code, "error", step.sample_id, what, expected, remedy)

@@ -94,10 +94,10 @@ def run_histories(
     check_run(run, info, task, source, OPTION)
     if not task.needs_predictions:
         raise UsageError(
-            "the prompts of the run tell nothing of the model's own answers",
+            "the prompts of the run do not show the model's own answers",
             where=f"{OPTION} {run}",
             expected="a run with -T history=predicted, best with -T patches=N",
-            remedy="leave it out: rows have the expert's history by themselves",
+            remedy="drop it: without it rows have the expert's history",
         )
     if not (run / ANSWERS).exists():
         raise RunError(
@@ -133,7 +133,7 @@ def run_histories(
     seen.check(allowed=changed_media, where=str(run))
     if not past:
         raise DataError(
-            "the run came to no step of the data",
+            "the run reached no step of the data",
             where=f"{OPTION} {run}",
             expected="a run of some steps",
             remedy="name another run",

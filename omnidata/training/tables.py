@@ -60,7 +60,7 @@ def training_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> dataset
         raise DataError(
             "there is no step to train on",
             expected="at least one step",
-            remedy="hand over the steps of a loader: task.load(DATA)",
+            remedy="pass the steps of a loader: task.load(DATA)",
         )
     _check_targets(task, found)
     rows = datasets.Dataset.from_dict({"number": range(len(found))})
@@ -150,7 +150,7 @@ def training_stream(
     for option in AT_LOADING:
         if option in task.options and option not in task.allowed:
             raise UsageError(
-                "a stream has one row at a time, and the option changes steps when all are loaded",
+                "a stream has one row at a time, and the option needs all steps",
                 where=f"-T {option}={task.options[option]}",
                 expected="a task without it",
                 remedy="train on the steps: training_table(task, task.load(DATA))",
@@ -170,7 +170,7 @@ def training_stream(
             f"{broken[0].where}: {broken[0].what} ({len(broken)} such media)",
             where=str(data),
             expected="media that can be decoded",
-            remedy="mend the source or leave these steps out, and convert again",
+            remedy="correct the source or leave these steps out, and convert again",
         )
     found = repository.open_dataset(data, task.name, name, split="test", streaming=True)
     _check_targets(task, repository.subset_steps(data, manifest, name))
@@ -215,7 +215,7 @@ def _check_targets(task: Task, steps: Iterable[Step]) -> None:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         raise DataError(
             f"{len(names)} steps have no target: {', '.join(names[:_NAMED])}{more}",
-            expected="steps that say what is right",
+            expected="steps with targets",
             remedy="leave them out: [step for step in source.steps if task.target(step)]",
         )
 
@@ -307,8 +307,8 @@ def _report(out: Path) -> _Report:
     raise DataError(
         f"{what} ({reason})",
         where=str(path),
-        expected="a folder that `omnidata export` of this version wrote to its end",
-        remedy="export again; the same command goes on with what an interrupted one has left",
+        expected="a complete export of this version",
+        remedy="export again; the same command resumes an interrupted export",
     )
 
 
@@ -368,7 +368,7 @@ class _File:
         try:
             if self.path.exists() and not _is_own(self.path):
                 raise DataError(
-                    "the rows lie elsewhere, or in what is no regular file",
+                    "the rows are outside the export, or not a regular file",
                     where=str(self.path),
                     expected="the file that the export wrote",
                     remedy="copy the export with `cp -rL`, or export again",
@@ -391,7 +391,7 @@ class _File:
                 "the row is too long",
                 where=where,
                 expected=f"{_LONGEST} bytes at most",
-                remedy="export again: a row of an export is never so long",
+                remedy="export again: exports have no rows of this length",
             )
         try:
             found = read(line, self.form, self.path.parent)

@@ -113,7 +113,7 @@ class TrainerLog:
     def __init__(self, trainer: str, path: Path, rows: Path | None) -> None:
         if rows is None:
             raise UsageError(
-                f"what {trainer} writes has no ids",
+                f"predictions of {trainer} have no ids",
                 where=f"--from {trainer}",
                 expected=f"--rows EXPORT: {_ROWS}",
                 remedy="add --rows with the file that the trainer predicted on",
@@ -125,9 +125,9 @@ class TrainerLog:
         self.rows = self._find_rows(rows)
         if path.exists() and self.rows.samefile(path):
             raise UsageError(
-                "these are the rows themselves, whose answers are the right ones",
+                "these are the rows themselves, with the targets as answers",
                 where=str(path),
-                expected=f"what {trainer} wrote when it predicted on them",
+                expected=f"predictions of {trainer} on them",
             )
 
     def settings(self, task: str) -> dict[str, Any]:
@@ -162,7 +162,8 @@ class TrainerLog:
                 f"the export was made of other data: it {what}",
                 where=str(self.rows),
                 expected="the data that were exported",
-                remedy="score against these data, or export again and predict on that",
+                remedy="score against the exported data, or export again and predict on the "
+                "new rows",
             )
         return taken(source.steps, sorted(places[name] for name in ids))
 
@@ -353,7 +354,7 @@ class TrainerLog:
             return {}
         except (MediaError, DataError) as error:
             raise PredictionError(
-                f"the export has resized its pictures, and one cannot be looked at: {error.what}",
+                f"the export has resized its pictures, and one cannot be opened: {error.what}",
                 where=row.where,
                 expected="the folder of the export, with its media",
                 remedy="name the rows in the folder that `omnidata export` wrote",
@@ -374,7 +375,7 @@ def _row(row: Mapping[str, Any], where: str) -> _Row:
     turns = _turns(row)
     if not isinstance(sample_id, str) or not turns:
         raise PredictionError(
-            "this is no row of an export with a sample_id",
+            "this is not a row of an export with a sample_id",
             where=where,
             expected=_ROWS,
             remedy="name the file that `omnidata export` wrote",

@@ -1,7 +1,6 @@
 """A run or a dataset as pages for a browser: one file, a folder, or a server on this machine.
 
-Nothing on a page is loaded from outside, texts stay texts, and media are found by
-`omnidata.media` alone.
+Pages load nothing from outside, escape every text, and find media through `omnidata.media` only.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from omnidata.run.run_files import Run
 from omnidata.types import Progress
 
 MOST_IN_FILE: Final = 4000
-"""Steps of a report in one file; of more, a browser takes long to open it."""
+"""Steps of a report in one file, at most: browsers open larger files slowly."""
 
 
 def write(
@@ -26,20 +25,20 @@ def write(
     files: Mapping[str, str] = {},
     progress: Progress | None = None,
 ) -> None:
-    """Write the pages of a run; they appear when they are whole, in place of those that are there.
+    """Write the pages of a run. Complete pages replace existing ones; partial pages never appear.
 
     Args:
         run: scored.
-        path: a file ending in `.html`, which will hold everything (see docs/view.md for clips and
-            sounds); or a folder, which will hold a file per page.
-        data: the dataset; where it lay when the run was made if None.
+        path: a file ending in `.html`, which will hold everything (docs/view.md describes clips
+            and sounds); or a folder, which will hold a file per page.
+        data: the dataset; its recorded place if None.
         files: as of `omnidata.viewer.report_data.open_run`.
         progress: called with (done, total).
 
     Raises:
-        UsageError: the run has too many steps for one file; something else is at `path`; or as
+        UsageError: the run has too many steps for one file; `path` holds something else; or as
             `open_run`.
-        RunError, DataError: the data are gone, or others than the run's.
+        RunError, DataError: the data are missing, or not those of the run.
     """
     from omnidata.viewer.outputs import write_file, write_folder
     from omnidata.viewer.report_data import open_run
@@ -53,8 +52,8 @@ def write(
             f"the run has {len(book.steps)} steps",
             where=str(path),
             expected=f"at most {MOST_IN_FILE} in one file",
-            remedy=f"give a folder, e.g. {path.with_suffix('')}",
+            remedy=f"write a folder, e.g. {path.with_suffix('')}",
         )
     if path.is_dir():
-        raise UsageError("a folder is here", where=str(path), expected="a file, or nothing")
+        raise UsageError("a folder is here", where=str(path), expected="a file, or no such path")
     write_file(book, path, progress)

@@ -1,8 +1,8 @@
-"""Pages as HTML: templates that escape all they are given, and a policy that lets nothing in.
+"""Render pages as HTML from templates that escape every text, under a closed content policy.
 
-Texts of models and of datasets are hostile. They enter pages through Jinja2's escaping, and the one
-block of JSON with every `<` written as `\u003c`. The policy allows this package's own script and
-style, by hash where they are in the page, and pictures, clips and sounds of the report's own.
+Texts of models and of datasets are hostile. They enter pages through Jinja2's escaping, or in the
+one block of JSON, which writes every `<` as `\u003c`. The policy allows this package's script and
+style (by hash where they are in the page) and the pictures, clips and sounds of the report.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from urllib.parse import quote
 
 import jinja2
 
-from omnidata.actions import NUMBERS
-from omnidata.errors import counted
+from omnidata import media
+from omnidata.actions import NUMBERS, Screen
+from omnidata.errors import MediaError, StoreError, counted
 from omnidata.metrics.paired import Unit
-from omnidata.types import CAUSES, NOTHING, OUTCOMES, UNREAD, Mark
+from omnidata.types import CAUSES, NOTHING, OUTCOMES, UNREAD, Mark, MediaRef
 from omnidata.viewer.media_index import Addresses
 from omnidata.viewer.report_data import Book, facts
 
-# What the first page shows: totals, the matrix, the filters, and the list that they choose.
+# The first page: totals, the matrix, the filters and the list of steps.
 
 MARKS: Final[Mapping[Mark, str]] = {
     "right": "right",
@@ -37,35 +38,35 @@ MARKS: Final[Mapping[Mark, str]] = {
     "none": "no answer",
     "unjudged": "not judged",
 }
-"""The marks, as a reader sees them."""
+"""The names of the marks on pages."""
 
 _MOST_VALUES = 400
-"""A tag with more values than this is no filter: nobody reads such a list."""
+"""Values of a tag that becomes a filter, at most: longer lists are not readable."""
 
 _MATRIX_LIMIT = 40
-"""Rows and columns of a matrix; benchmarks with more labels get none."""
+"""Rows and columns of a matrix, at most; benchmarks with more labels get no matrix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """One number of the table: what it is, the value, its interval and its unit."""
+    """One number of the table: what it is, the value, its interval, its unit and its long name."""
 
     name: str
     value: float | None
     interval: tuple[float, float] | None
     unit: Unit
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Something to filter by.
+    """A filter of the list.
 
     Attributes:
-        key: in addresses.
-        label: for people.
-        values: in the order of the list, as addresses have them: half characters are spelled
-            out; `names` are what people read.
-        names: as long as `values`.
+        key: name in addresses.
+        label: name on the page.
+        values: in the order of the list, as addresses hold them, half characters escaped.
+        names: of the values on the page, as long as `values`.
         counts: steps with each.
         codes: for every step, the index of its value.
     """
@@ -83,7 +84,7 @@ class Matrix:
     """Targets against answers, a count for every pair.
 
     Attributes:
-        noun: what the labels are.
+        noun: of the labels, e.g. "primitive".
         targets, answers: the labels of rows and columns.
         counts: row by row.
     """
@@ -101,16 +102,16 @@ class Index:
     Attributes:
         totals: overall, with intervals; empty without a run.
         outcomes: of the run, those that occurred.
-        groups: axis of the results -> rows of (name, values by total, steps).
+        by_tag: tag of the data -> rows of (value of the tag, totals, steps).
         axes: the filters.
         matrix: None where the benchmark's answers have no labels, or without a run.
-        labels: without a run, the targets' labels and how many there are.
-        facts: what the run's settings say.
+        labels: without a run, the targets' labels and their counts.
+        facts: the run's settings.
     """
 
     totals: Sequence[Total]
     outcomes: Mapping[str, int]
-    groups: Mapping[str, Sequence[tuple[str, Sequence[Total], Any]]]
+    by_tag: Mapping[str, Sequence[tuple[str, Sequence[Total], Any]]]
     axes: Sequence[Axis]
     matrix: Matrix | None
     labels: Mapping[str, int]
@@ -118,19 +119,19 @@ class Index:
 
 
 def index(book: Book) -> Index:
-    """Count what the first page shows."""
+    """Return the counts of the first page."""
     axes = _axes(book)
     results = book.run.results if book.run else {}
     return Index(
         totals=_totals(book, results.get("overall", {}), results.get("ci95") or {}),
         outcomes=results.get("outcomes", {}),
-        groups={
-            axis: [
+        by_tag={
+            tag: [
                 (name, _totals(book, values, {}), values.get("steps"))
-                for name, values in groups.items()
+                for name, values in subsets.items()
             ]
-            for axis, groups in results.get("by", {}).items()
-            if len(groups) > 1
+            for tag, subsets in results.get("by", {}).items()
+            if len(subsets) > 1
         },
         axes=axes,
         matrix=_matrix(book) if book.run else None,
@@ -143,15 +144,16 @@ def _totals(book: Book, values: Mapping[str, Any], spans: Mapping[str, Any]) -> 
     if book.run is None:
         return []
     found = []
+    meanings = getattr(book.task.profiles[book.run.profile], "legend", {})
     for name, unit in book.run.columns.items():
         low, high = spans.get(name) or (None, None)
         interval = None if low is None or high is None else (low, high)
-        found.append(Total(name, values.get(name), interval, unit))
+        found.append(Total(name, values.get(name), interval, unit, meanings.get(name, "")))
     return found
 
 
 def _facts(book: Book) -> dict[str, str]:
-    """What distinguishes this run from another, for the foot of the overview."""
+    """Return the settings that distinguish this run from others."""
     if book.run is None:
         return {}
     settings = book.run.settings
@@ -214,7 +216,7 @@ def _axis(
 
 
 def _ordered(counts: Counter[str], order: Sequence[str] = list(NUMBERS)) -> dict[str, int]:
-    """In the order given, then by name; what is no answer comes last."""
+    """Sort in the given order, then by name; missing and unparsed answers come last."""
     places = {value: place for place, value in enumerate((*order,))}
     last = (UNREAD, NOTHING)
     return dict(
@@ -233,7 +235,7 @@ def _matrix(book: Book) -> Matrix | None:
     )
     targets = list(_ordered(Counter(target for target, _ in pairs)))
     said = {answer for _, answer in pairs}
-    # The columns begin like the rows, so that what is right lies on the diagonal.
+    # The columns begin like the rows, so that right answers are on the diagonal.
     answers = [*targets, *(name for name in _ordered(Counter(said)) if name not in targets)]
     answers = [name for name in answers if name in said or name in targets]
     if len(said | {*targets}) < 2 or max(len(targets), len(answers)) > _MATRIX_LIMIT:
@@ -243,20 +245,22 @@ def _matrix(book: Book) -> Matrix | None:
 
 
 def listing(book: Book, axes: Sequence[Axis]) -> dict[str, Any]:
-    """The list as columns, for the page's script; a step takes about 40 bytes and its id.
+    """Return the list as columns for the page's script; a step takes about 40 bytes and its id.
 
     Returns:
         "ids", "index" in the episode, "episode" and "face" (the number of its picture on the
         shelf, -1 for none) by step; "episodes" with app, id and instruction; "axes" with key,
-        values, names and codes by step.
+        values, names and codes by step; "size" of the first picture, for the space that
+        thumbnails need before they load.
     """
-    faces = (book.face(step) for step in book.steps)
+    faces = [book.face(step) for step in book.steps]
     firsts = [book.steps[numbers[0]] for numbers in book.episodes]
     return {
         "ids": [step.sample_id for step in book.steps],
         "index": [step.step_index for step in book.steps],
         "episode": [book.episode_of[number] for number in range(len(book.steps))],
         "face": [-1 if face is None else book.shelf.number(face) for face in faces],
+        "size": _size(next(filter(None, faces), None)),
         "strips": [list(numbers) for numbers in book.episodes],
         "episodes": [
             ["/".join(filter(None, (step.tags.get("app"), step.episode_id))), step.instruction]
@@ -269,14 +273,23 @@ def listing(book: Book, axes: Sequence[Axis]) -> dict[str, Any]:
     }
 
 
+def _size(ref: MediaRef | None) -> Screen:
+    """Return the size of a picture; that of a phone's screen if it cannot be read."""
+    try:
+        return media.image_size(ref) if ref else _PHONE
+    except (MediaError, StoreError):
+        return _PHONE
+
+
+_PHONE: Final[Screen] = (720, 1600)
 _CLOSED: Final = "default-src 'none'; base-uri 'none'; form-action 'none'"
 _LONG_TEXT: Final = 300
-"""Characters from which a prompt's text, which most steps share, is kept once in one file."""
+"""Characters from which a text of prompts is stored once in one file, for all steps."""
 
 
 @cache
 def asset(name: str) -> str:
-    """The package's script or style: "pages.js" or "pages.css"."""
+    """Return the package's script or style: "pages.js" or "pages.css"."""
     return resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 
 
@@ -285,10 +298,9 @@ def _hash(text: str) -> str:
 
 
 def policy(mode: str) -> str:
-    """The Content-Security-Policy of a page: of one file, of a folder's, or of a server's.
+    """Return the Content-Security-Policy of a page, by where it is: "file", "folder" or "server".
 
-    `file:` is there because browsers do not agree on what 'self' is for a page that was opened
-    from a disk.
+    `file:` is listed because browsers disagree about 'self' for a page opened from a disk.
     """
     if mode == "server":
         own = "script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'"
@@ -318,12 +330,12 @@ def _environment() -> jinja2.Environment:
 
 
 def _fragment(value: object) -> str:
-    """A text as a part of an address, half characters spelled out as `encoded` does."""
-    return quote(encoded(str(value)), safe="")
+    """Quote a text for an address, with half characters escaped as `encode` does."""
+    return quote(encode(str(value)), safe="")
 
 
 def _percent(value: float | None, unit: str = "share") -> str:
-    """A total as tables print it."""
+    """Format a total as tables print it."""
     if value is None:
         return "–"
     return f"{100 * value:.1f}" if unit == "share" else f"{value:.2f}"
@@ -333,8 +345,8 @@ class Pages:
     """The pages of a book.
 
     Args:
-        book: what they show.
-        where: the places around them.
+        book: the steps, and a run or none.
+        where: the addresses of pages and media.
     """
 
     def __init__(self, book: Book, where: Addresses) -> None:
@@ -342,7 +354,7 @@ class Pages:
         self._shared: dict[str, int] = {}
 
     def first(self) -> str:
-        """The overview as a whole page; of one file, what comes before the steps."""
+        """Return the overview as a whole page; in one file, the part before the steps."""
         found: Index = index(self._book)
         return self._page(
             "index.html",
@@ -354,24 +366,24 @@ class Pages:
         )
 
     def step(self, number: int) -> str:
-        """A step as a whole page."""
+        """Return a step as a whole page."""
         name = self._book.steps[number].sample_id
         return self._page("step.html", self._where, title=name, facts=facts(self._book, number))
 
     def fragment(self, number: int) -> str:
-        """A step for the one file, in an element that is not shown until it is asked for."""
+        """Return a step for the one file, in an element that the script shows on demand."""
         return self._page(
             "fragment.html", self._where, facts=facts(self._book, number), keep=self._keep
         )
 
     def shared(self) -> Iterator[str]:
-        """The texts that steps in the one file share, each in such an element."""
+        """Yield the texts that steps in the one file share, each in such an element."""
         made = _environment().get_template("shared.html")
         for text, number in self._shared.items():
             yield made.render(number=number, text=text)
 
     def _keep(self, text: str) -> int | None:
-        """The number of a long text; None for a short one, which stays where it is."""
+        """Return the number of a long text; None for a short one, which stays in place."""
         if len(text) < _LONG_TEXT:
             return None
         return self._shared.setdefault(text, len(self._shared))
@@ -392,6 +404,6 @@ def _pattern(address: Any) -> str:
     return str(address(0)).replace("0", "{}", 1)
 
 
-def encoded(page: str) -> bytes:
-    """A page as UTF-8; half characters, which no file can hold, are spelled out."""
+def encode(page: str) -> bytes:
+    """Return a page as UTF-8, with half characters (which no file can hold) escaped."""
     return page.encode("utf-8", "backslashreplace")

@@ -1,7 +1,7 @@
-"""The media of a dataset, each once, by number: what pages call them by, and where they may lie.
+"""Number the media of a dataset for pages, and find their files, thumbnails and waveforms.
 
-No page and no address holds a path from the data that was not looked at here: a number stands for
-a reference, and a reference is opened by `omnidata.media` alone.
+Pages and addresses hold numbers of media, and only paths that were checked here. Media are opened
+by `omnidata.media` alone.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _MAGIC: Final[tuple[tuple[Modality, int, bytes, str, frozenset[str]], ...]] = (
     ("audio", 0, b"\xff\xf1", "audio/aac", frozenset({".aac"})),
 )
 HEAD: Final = 16
-"""Bytes from which `mime_of` tells what a medium is."""
+"""Bytes that `mime_of` needs."""
 
 
 def mime_of(kind: Modality, head: bytes) -> str | None:
-    """The media type of a file that begins so; None for what is no medium of that kind.
+    """Return the media type of a file by its first bytes; None if it is not of that kind.
 
     Examples:
         >>> mime_of("audio", b"RIFF....WAVEfmt ")
@@ -53,15 +53,15 @@ def mime_of(kind: Modality, head: bytes) -> str | None:
 
 
 def is_named_so(path: Path, mime: str) -> bool:
-    """Whether a browser that goes by the name takes the file for what it is.
+    """Whether the suffix of a file fits its media type.
 
-    A page that links to a picture called `a.html` would open a page of the dataset's.
+    A link to a picture called `a.html` would open it as a page.
     """
     return any(path.suffix.lower() in names for _, _, _, known, names in _MAGIC if known == mime)
 
 
 def extension(mime: str) -> str:
-    """The ending of a file of that type."""
+    """Return the suffix of files of that type."""
     return min(min(names) for _, _, _, known, names in _MAGIC if known == mime)
 
 
@@ -84,7 +84,7 @@ class Shelf:
                     self.number(ref)
 
     def number(self, ref: MediaRef) -> int:
-        """The number of a medium; the same for every step that has it."""
+        """Return the number of a medium; the same for every step that has it."""
         inline = id(ref.inline) if ref.inline is not None else None
         key = (ref.kind, ref.root, ref.path, ref.cell, inline)
         found = self._numbers.setdefault(key, len(self.refs))
@@ -94,10 +94,10 @@ class Shelf:
 
 
 def file_of(ref: MediaRef) -> Path | None:
-    """The file of a medium that a browser may be sent to; None where there is none.
+    """Return the file of a medium that a page may link; None without one.
 
-    It lies inside the data after links are followed, and is by content and by name what its kind
-    says. A picture that lies turned in it is none: not all browsers obey the tags of all formats.
+    It is inside the data after following links, and content and name match its kind. Pictures
+    stored turned have none, because browsers do not obey the tags of all formats.
     """
     if ref.inline is not None or ref.cell is not None or is_mirrored(ref):
         return None
@@ -111,7 +111,7 @@ def file_of(ref: MediaRef) -> Path | None:
 
 
 def is_turned(ref: MediaRef) -> bool:
-    """Whether it is a picture that lies turned in its file, as far as that can be opened."""
+    """Whether it is a readable picture stored turned."""
     try:
         return ref.kind == "image" and picture_info(ref).turned
     except MediaError:
@@ -119,7 +119,7 @@ def is_turned(ref: MediaRef) -> bool:
 
 
 def link(path: Path, folder: Path) -> str:
-    """The address of a file relative to a folder, as a link has it.
+    """Return the address of a file relative to a folder, for a link.
 
     Examples:
         >>> link(Path("/data/a b/1#.mp4"), Path("/reports/x"))
@@ -128,13 +128,13 @@ def link(path: Path, folder: Path) -> str:
     return quote(os.fsencode(os.path.relpath(path, folder.resolve())))
 
 
-# Where things are, seen from a page: in one file, in a folder, or on a server.
+# The addresses on a page: in one file, in a folder, or on a server.
 
 
 class Addresses(Protocol):
-    """What a page is told of the places around it.
+    """Gives the addresses of pages and media.
 
-    A medium's address begins with `#` where the page itself holds it.
+    A medium's address begins with `#` if the page itself holds it.
     """
 
     mode: str
@@ -150,7 +150,7 @@ class Addresses(Protocol):
         """Of the small picture of a medium on the shelf."""
 
     def medium(self, number: int) -> str:
-        """Of the medium itself; empty where a browser cannot be sent to it."""
+        """Of the medium itself; empty if pages cannot link it."""
 
 
 class InOneFile:
@@ -159,7 +159,7 @@ class InOneFile:
     Args:
         shelf: the media.
         out: where the file will be.
-        held: numbers of the clips and sounds that the file holds itself.
+        held: numbers of the clips and sounds inside the file.
     """
 
     mode = "file"
@@ -194,7 +194,7 @@ class InFolder:
         shelf: the media.
         out: where the folder will be.
         depth: of the page below it: 0 for the first page, 1 for a step's.
-        copied: names below `media/` of what has no file of its own.
+        copied: names below `media/` of media without a file of their own.
     """
 
     mode = "folder"
@@ -217,7 +217,7 @@ class InFolder:
         return f"{self._up}thumbs/{number}.webp"
 
     def medium(self, number: int) -> str:
-        """Of a medium: where it lies, or its copy."""
+        """Of a medium: its file or its copy."""
         if number in self._copied:
             return f"{self._up}media/{self._copied[number]}"
         path = file_of(self._shelf.refs[number])
@@ -225,7 +225,7 @@ class InFolder:
 
 
 class OnServer:
-    """Pages that are made when they are asked for; addresses are absolute."""
+    """Pages of the server; addresses are absolute."""
 
     mode = "server"
 
@@ -242,15 +242,15 @@ class OnServer:
         return f"/thumbs/{number}.webp"
 
     def medium(self, number: int) -> str:
-        """Of a medium; whether it can be opened is seen when it is asked for."""
+        """Of a medium, which is opened on request."""
         return f"/media/{number}"
 
 
 def content(ref: MediaRef) -> tuple[bytes, str]:
-    """A medium's bytes and media type, for those who hand it on.
+    """Return a medium's bytes and media type.
 
     Raises:
-        MediaError: it cannot be read, or is not what its kind says.
+        MediaError: it cannot be read, or is not of its kind.
     """
     from omnidata import media
     from omnidata.errors import MediaError
@@ -269,14 +269,14 @@ def content(ref: MediaRef) -> tuple[bytes, str]:
 
 
 def name_of(number: int, mime: str) -> str:
-    """What a copied medium is called."""
+    """Return the file name of a copied medium."""
     return f"{number}{extension(mime)}"
 
 
-# Small pictures of screenshots, and sound as something to look at.
+# Thumbnails of screenshots, and waveforms of sound.
 
 LONGEST: Final = 711
-"""Of a thumbnail's edges, in pixels: a phone's screen of 720 x 1600 becomes 320 x 711."""
+"""Longest edge of a thumbnail in pixels: a screen of 720 x 1600 becomes 320 x 711."""
 
 _QUALITY: Final = 78
 _EFFORT: Final = 2
@@ -288,7 +288,7 @@ _HEIGHT: Final = 40
 
 
 def thumbnail(ref: MediaRef) -> bytes:
-    """A screenshot as a WebP of at most 711 pixels along either edge.
+    """Return a screenshot as WebP with at most 711 pixels along an edge.
 
     Raises:
         MediaError: the screenshot cannot be read.
@@ -308,7 +308,7 @@ class Wave:
     """A waveform.
 
     Attributes:
-        path: what `d` of an SVG path has, in a box of `width` x `height`.
+        path: the `d` of an SVG path, in a box of `width` x `height`.
         seconds: of sound.
         width, height: of the box.
     """
@@ -320,7 +320,7 @@ class Wave:
 
 
 def waveform(ref: MediaRef) -> Wave:
-    """The loudest and lowest sample of every column, as the outline of one shape.
+    """Return the outline of the highest and lowest sample of each column.
 
     Raises:
         MediaError: the sound cannot be read.

@@ -1,4 +1,4 @@
-"""One file that holds all pages."""
+"""Write pages into one file or a folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omnidata.errors import MediaError
 from omnidata.media import in_threads
 from omnidata.storage import StagedFolder, atomic_write, wrap_os_error
 from omnidata.types import Progress
-from omnidata.viewer.html import Pages, asset, encoded
+from omnidata.viewer.html import Pages, asset, encode
 from omnidata.viewer.media_index import (
     InFolder,
     InOneFile,
@@ -27,37 +27,37 @@ from omnidata.viewer.media_index import (
 from omnidata.viewer.report_data import Book
 
 MOST_HELD: Final = 24 * 1024**2
-"""Bytes of clips and sounds that one file takes in; of more, all are linked."""
+"""Bytes of clips and sounds in one file, at most: if they have more, all are linked."""
 
 _WORKERS: Final = 2
 _AHEAD: Final = 32
 
 
 def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
-    """Write all pages into one file, which appears when it is whole.
+    """Write all pages into one file, which appears when it is complete.
 
     Args:
-        book: what the pages show.
+        book: the content of the pages.
         out: the file.
         progress: called with (done, total) as steps and pictures are written.
 
     Raises:
         RunError: the file cannot be written.
     """
-    held = _held(book)
+    held = _embedded_media(book)
     pages = Pages(book, InOneFile(book.shelf, out, frozenset(held)))
     pictures = [n for n, ref in enumerate(book.shelf.refs) if ref.kind == "image"]
     total = len(book.steps) + len(pictures)
     with wrap_os_error(out.parent):
         out.parent.mkdir(parents=True, exist_ok=True)
     with wrap_os_error(out.parent), atomic_write(out) as file:
-        file.write(encoded(pages.first()))
+        file.write(encode(pages.first()))
         for number in range(len(book.steps)):
-            file.write(encoded(pages.fragment(number)))
+            file.write(encode(pages.fragment(number)))
             if progress:
                 progress(number + 1, total)
         for text in pages.shared():
-            file.write(encoded(text))
+            file.write(encode(text))
         for done, (number, data) in enumerate(_thumbs(book, pictures), len(book.steps) + 1):
             if data:
                 file.write(_element(f"p{number}", "image/webp", data))
@@ -68,11 +68,11 @@ def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
         file.write(b"</body>\n</html>\n")
 
 
-def _held(book: Book) -> dict[int, tuple[bytes, str]]:
-    """The clips and sounds that go into the file: all, or none where they are too many.
+def _embedded_media(book: Book) -> dict[int, tuple[bytes, str]]:
+    """Return the clips and sounds for the file: all, or none if they are too large.
 
-    They are read for that: a cell of a Parquet file and a part of a recording have no size before.
-    What cannot be read stays out; its page says why.
+    They must be read for their size: cells of Parquet files and parts of recordings have none.
+    Unreadable media stay out, and their pages say why.
     """
     held: dict[int, tuple[bytes, str]] = {}
     total = 0
@@ -93,7 +93,7 @@ def _held(book: Book) -> dict[int, tuple[bytes, str]]:
 
 
 def _thumbs(book: Book, numbers: list[int]) -> Iterator[tuple[int, bytes]]:
-    """Small pictures, in order; empty for what cannot be read: its page says why."""
+    """Yield small pictures in order; empty for unreadable ones, whose pages say why."""
     made = in_threads(lambda n: _thumb(book, n), numbers, workers=_WORKERS, ahead=_AHEAD)
     return zip(numbers, made, strict=True)
 
@@ -110,7 +110,7 @@ def _element(name: str, mime: str, data: bytes) -> bytes:
     return b'<template id="%b" data-uri="%b"></template>\n' % (name.encode(), uri)
 
 
-# A folder with a file per page, for what one file cannot hold.
+# A folder with a file per page, for runs that one file cannot hold.
 
 _MARK: Final = ".omnidata-pages.json"
 _FILES: Final = frozenset({_MARK, "index.html", "pages.css", "pages.js"})
@@ -126,13 +126,13 @@ class PagesStaging(StagedFolder):
     hidden = ()
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether the folder is of pages, with nothing beside them."""
+        """Whether the folder holds pages and nothing else."""
         if folder.is_symlink() or not (folder / _MARK).is_file():
             return False
         return all(_is_known(path) for path in folder.iterdir())
 
     def begin(self) -> None:
-        """Make the folder anew: pages are made faster than it can be told which are whole."""
+        """Make the folder anew: writing pages is faster than checking existing ones."""
         if self.is_ours(self.path):
             shutil.rmtree(self.path)
         elif self.path.exists():
@@ -144,7 +144,7 @@ class PagesStaging(StagedFolder):
 
 
 def _is_known(path: Path) -> bool:
-    """Whether a file or folder is one of those that are written here."""
+    """Whether a report may hold this file or folder."""
     if path.is_symlink() or not path.is_dir():
         return path.name in _FILES
     return path.name in _FOLDERS and all(_NUMBERED.fullmatch(each.name) for each in path.iterdir())
@@ -153,14 +153,14 @@ def _is_known(path: Path) -> bool:
 def write_folder(
     book: Book, out: Path, inputs: Iterable[Path], progress: Progress | None = None
 ) -> None:
-    """Write pages and small pictures into a folder, which appears when it is whole.
+    """Write pages and small pictures into a folder, which appears when it is complete.
 
-    A folder of pages that is there is replaced.
+    An existing folder of pages is replaced.
 
     Args:
-        book: what the pages show.
+        book: the content of the pages.
         out: the folder.
-        inputs: what must not lie in there: the data, the run.
+        inputs: folders that `out` must not hold: the data, the run.
         progress: called with (done, total) as pictures and pages are written.
 
     Raises:
@@ -180,21 +180,21 @@ def _write(book: Book, out: Path, folder: Path, progress: Progress) -> None:
         if data:
             (folder / "thumbs" / f"{number}.webp").write_bytes(data)
         progress(done, total)
-    copied = _copies(book, folder / "media")
+    copied = _copy_media(book, folder / "media")
     for name in ("pages.css", "pages.js"):
         (folder / name).write_text(asset(name), encoding="utf-8")
     first = Pages(book, InFolder(book.shelf, out, 0, copied))
-    (folder / "index.html").write_bytes(encoded(first.first()))
+    (folder / "index.html").write_bytes(encode(first.first()))
     pages = Pages(book, InFolder(book.shelf, out, 1, copied))
     for number in range(len(book.steps)):
-        (folder / "steps" / f"{number}.html").write_bytes(encoded(pages.step(number)))
+        (folder / "steps" / f"{number}.html").write_bytes(encode(pages.step(number)))
         progress(done + number + 1, total)
 
 
-def _copies(book: Book, folder: Path) -> dict[int, str]:
-    """Write what has no file of its own: sound that a row holds, and cells of Parquet files.
+def _copy_media(book: Book, folder: Path) -> dict[int, str]:
+    """Write media without a file of their own: sound of rows, and cells of Parquet files.
 
-    A picture that lies turned in its file is written too, upright.
+    Pictures stored turned are written too, upright.
     """
     found = {}
     for number, ref in enumerate(book.shelf.refs):

@@ -1,4 +1,4 @@
-"""What pages are made of: the steps of a dataset, and what a run's answers to them are worth."""
+"""Collect the content of pages: the steps of a dataset, and the answers and verdicts of a run."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Book:
     """A dataset, with or without a run.
 
     Attributes:
-        task: with the options by which the model was asked.
+        task: with the options of the run.
         source: the data.
-        steps: those that there are pages of, in order.
+        steps: those with pages, in order.
         run: the run; None for data alone.
-        note: why the prompts are not quite those that were sent; empty if they are.
-        alteration: how the run's media differ from the data's on purpose; None if they do not.
+        note: why the prompts differ from the sent ones; empty if they do not.
+        alteration: how a control run altered the media; None if it did not.
     """
 
     task: Task
@@ -63,7 +63,7 @@ class Book:
 
     @property
     def title(self) -> str:
-        """What the pages are called."""
+        """The title of the pages."""
         return self.run.name if self.run else self.source.root.resolve().name
 
     @cached_property
@@ -73,7 +73,7 @@ class Book:
 
     @cached_property
     def episodes(self) -> Sequence[Sequence[int]]:
-        """The numbers of the steps of every episode, in order of their steps."""
+        """The numbers of each episode's steps, in step order."""
         found: dict[str, list[int]] = {}
         for number, step in enumerate(self.steps):
             found.setdefault(step.episode, []).append(number)
@@ -88,8 +88,8 @@ class Book:
 
     @cached_property
     def explanations(self) -> Sequence[Explanation]:
-        """What the benchmark tells of every step and, in a run, of its answer."""
-        return [self.explained(step, self.verdict(step)) for step in self.steps]
+        """The benchmark's explanation of each step and, in a run, of its answer."""
+        return [self.explain(step, self.verdict(step)) for step in self.steps]
 
     @cached_property
     def targets(self) -> Sequence[str]:
@@ -98,11 +98,11 @@ class Book:
 
     @property
     def noun(self) -> str:
-        """What the labels of targets and answers are."""
+        """The noun for labels of targets and answers, e.g. "primitive"."""
         return self.explanations[0].noun
 
     def verdict(self, step: Step) -> Verdict | None:
-        """What the run's profile says of a step, as it is recorded; None without a run."""
+        """Return the recorded verdict on a step; None without a run."""
         if self.run is None:
             return None
         line = self.run.scores[step.sample_id]
@@ -114,15 +114,15 @@ class Book:
             line.get("reason", ""),
         )
 
-    def explained(
+    def explain(
         self, step: Step, verdict: Verdict | None = None, *, profile: str = ""
     ) -> Explanation:
-        """What the benchmark tells of a step and of a verdict on its answer.
+        """Explain a step and a verdict on its answer.
 
         Args:
             step: one of the book's.
             verdict: of a profile; None without an answer.
-            profile: the one; empty for the run's, or without one the benchmark's own.
+            profile: the rule profile; empty for the run's, or without a run the default.
         """
         own = self.run.profile if self.run else self.task.default_profile
         said = self.prediction(step)
@@ -130,16 +130,16 @@ class Book:
         return self.task.explain(step, verdict, profile=profile or own, receipt=receipt)
 
     def prediction(self, step: Step) -> Prediction | None:
-        """The answer to a step; None where the run has none."""
+        """Return the answer to a step; None if the run has none."""
         return self.run.predictions.get(step.sample_id) if self.run else None
 
     def face(self, step: Step) -> MediaRef | None:
-        """The picture that stands for a step: its screenshot, or else the first that it has."""
+        """Return the picture of a step in lists: its screenshot, or else its first picture."""
         pictures = (ref for ref in step.media.values() if ref and ref.kind == "image")
         return step.media.get("screenshot") or next(pictures, None)
 
     def past_answers(self, number: int) -> list[Action | None]:
-        """The model's own actions before a step, as its prompt showed them."""
+        """Return the model's own actions before a step, as its prompt showed them."""
         step, histories = self.steps[number], Histories(self.task)
         for other in self.episodes[self.episode_of[number]]:
             before = self.steps[other]
@@ -151,13 +151,13 @@ class Book:
 
 
 def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {}) -> Book:
-    """The pages' material of a run.
+    """Open a scored run and its data for pages.
 
     Args:
         run: scored.
-        data: its dataset; where it lay when the run was made if None.
-        files: the files and folders that options of the run named, by option, where the user names
-            them again; no others are opened.
+        data: its dataset; the recorded place if None.
+        files: files and folders of options, by option, that the user names again; no others are
+            opened.
 
     Raises:
         UsageError: nobody says where the data are, or it is an address that the run alone names;
@@ -171,7 +171,7 @@ def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {
             where=str(run.path),
             expected=f"scores by {', '.join(run.benchmark.profiles)}",
         )
-    task, source, note = _load_asked(run, local(place), files)
+    task, source, note = _load_as_run(run, local(place), files)
     steps = source.steps
     if run.settings:
         steps = recorded_steps(run.settings, source, run.path)
@@ -179,20 +179,20 @@ def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {
     scored = [step for step in steps if step.sample_id in run.scores]
     if unknown or not scored:
         raise RunError(
-            f"{counted(len(unknown), 'score')} of steps that the data does not have",
+            f"{counted(len(unknown), 'score')} of steps that the data lack",
             where=f"{run.path / 'scores.jsonl'}: {min(unknown, default='empty')}",
             expected=f"ids like {steps[0].sample_id}" if steps else "steps",
-            remedy="name the data that the answers are to",
+            remedy="name the data of the run with --data",
         )
     altered = read_alteration(run.control) if run.control else None
     return Book(task, source, scored, run, note, altered)
 
 
 def open_data(task: Task, data: Path) -> Book:
-    """The pages' material of a dataset.
+    """Open a dataset for pages.
 
     Args:
-        task: the benchmark; its options shape the prompts that are shown.
+        task: the benchmark; its options shape the prompts.
         data: the dataset's folder or file.
 
     Raises:
@@ -204,41 +204,45 @@ def open_data(task: Task, data: Path) -> Book:
     return Book(task, source, source.steps)
 
 
-def _load_asked(run: Run, data: Path, files: Mapping[str, str]) -> tuple[Task, LoadedDataset, str]:
-    """The task as the model was asked, and its data; and what to know of prompts made of them.
+def _load_as_run(run: Run, data: Path, files: Mapping[str, str]) -> tuple[Task, LoadedDataset, str]:
+    """Load task and data with the options of the run, and say how the prompts may differ.
 
-    Some options change steps when they are loaded. Folders that the user names may lack something.
+    Some options change steps when they are loaded. Folders that the user names may lack files.
     """
-    note = "Nobody recorded the options: the prompts have the task's own"
+    note = "The run recorded no options. The prompts use the defaults of the task"
     if run.settings:
         asked = recorded_options(run.settings, run.path, files)
         try:
             task = get_task(run.task, asked.values, texts=asked.texts)
-            return task, task.load(data, check_media=False), _differing(run, task, asked, files)
+            return (
+                task,
+                task.load(data, check_media=False),
+                _note_on_prompts(run, task, asked, files),
+            )
         except OmnidataError as error:
             if files:
                 raise
-            note = f"The prompts lack what cannot be found any more: {error.what}"
+            note = f"The prompts are incomplete: {error.what}"
     return run.benchmark, run.benchmark.load(data, check_media=False), note
 
 
-def _differing(run: Run, task: Task, asked: RecordedOptions, files: Mapping[str, str]) -> str:
-    """Why prompts are not those that were sent, as far as files of options are concerned."""
+def _note_on_prompts(run: Run, task: Task, asked: RecordedOptions, files: Mapping[str, str]) -> str:
+    """Say how files of options make prompts differ from the sent ones; empty if they do not."""
     if asked.unopened:
         named = " ".join(f"-T {name}={value}" for name, value in asked.unopened.items())
         return (
-            "The prompts lack what files hold that the run was made with, as a run folder opens "
-            f"none: name them on the command line, {named}"
+            "The prompts lack the files of these options, because a run folder opens no files. "
+            f"Name them on the command line: {named}"
         )
     if (asked.texts or files) and run.settings.get("prompt_hash") not in (None, task.prompt_hash):
-        return "The prompts are not those that were sent: their hash in run.json is another"
+        return "These prompts differ from the sent ones: run.json has another prompt hash"
     return ""
 
 
-# All that the page of one step shows, looked up and put into words.
+# The content of a step's page.
 
 _LONGEST_ROW = 20_000
-"""Characters of a row that a page shows; a row may hold minutes of sound."""
+"""Characters of a row on a page, at most: a row may hold minutes of sound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +274,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A picture of a step; `error` says why there is none.
+    """A picture of a step, or why it cannot be shown.
 
     Attributes:
         role: in the step.
@@ -295,8 +299,8 @@ class Track:
         role: in the step.
         kind: "video" or "audio".
         number: on the shelf.
-        wave: of sound that could be read.
-        error: why there is none; empty for one that can be played.
+        wave: of readable sound.
+        error: why it cannot be played; empty if it can.
     """
 
     role: str
@@ -308,7 +312,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What one profile says of the answer, and why.
+    """The verdict of one profile, and why.
 
     Attributes:
         profile: the profile.
@@ -327,14 +331,14 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back.
+    """The answer to a step.
 
     Attributes:
-        text: of the model; None where the run's folder has scores alone.
+        text: of the model; None if the run folder has scores alone.
         delivery, error: as in `predictions.jsonl`.
-        about: usage, latency and attempts, as far as they are known.
-        receipt: what the model really got, a line per medium.
-        parsed: the action as read, as code or JSON; empty if none.
+        about: known usage, latency and attempts.
+        receipt: the media sent to the model, one entry each.
+        parsed: the parsed action, as code or JSON; empty if none.
     """
 
     text: str | None
@@ -355,13 +359,13 @@ class Facts:
         strip: the episode.
         broke: the index of the first step that is not right; None if all are, or without a run.
         pictures, tracks: the media, in the order of the step's roles.
-        history: index, wording and number (None where the data lack the step) of what was done.
+        history: index, wording and number of earlier actions; None for steps not in the data.
         prompt: role and parts of every message; a part is a kind and its text.
-        prompt_note: why the prompt is not the whole one; empty if it is.
-        framed: what the frames on pictures are.
-        target: the right answer as text; empty where there is none that can be used.
-        graph: of the task's subtasks; None where it has none, or one that is too large.
-        graph_note: how large it is then; empty otherwise.
+        prompt_note: why the prompt differs from the sent one; empty if it does not.
+        framed: the noun for frames on pictures, e.g. "target".
+        target: the right answer as text; empty without a usable one.
+        graph: of the task's subtasks; None without one, or if it is too large.
+        graph_note: why a graph is not drawn; empty otherwise.
         answer: None without a run.
         rulings: of the profiles, the run's first.
         row: the source's, as JSON.
@@ -386,7 +390,7 @@ class Facts:
 
 
 def facts(book: Book, number: int) -> Facts:
-    """Look up a step; what cannot be read becomes a text that says so."""
+    """Return the content of a step's page; unreadable media become a text that says so."""
     step = book.steps[number]
     strip = strip_of(book, book.episode_of[number])
     broken = [cell.index for cell in strip if cell.mark not in ("right", "unjudged")]
@@ -421,7 +425,7 @@ def facts(book: Book, number: int) -> Facts:
 
 
 def strip_of(book: Book, episode: int) -> Sequence[StripStep]:
-    """The steps of an episode, in order."""
+    """Return the steps of an episode, in order."""
     return [
         StripStep(number, book.steps[number].step_index, book.explanations[number].mark)
         for number in book.episodes[episode]
@@ -490,24 +494,24 @@ def _prompt(book: Book, number: int) -> tuple[list[tuple[str, Sequence[tuple[str
     shown: list[tuple[str, Sequence[tuple[str, str]]]] = [
         (
             message.role,
-            [(part.kind, _said(part, step, altered)) for part in message.parts],
+            [(part.kind, _format_part(part, step, altered)) for part in message.parts],
         )
         for message in conversation
     ]
     return shown, book.note
 
 
-def _said(part: Part, step: Step, altered: Alteration | None) -> str:
-    """A part of a prompt in words: a text as it is, a medium by its role, its name, and its cut."""
+def _format_part(part: Part, step: Step, altered: Alteration | None) -> str:
+    """Format a part of a prompt: a text unchanged, a medium by role, name and cut."""
     if part.media is None:
         return part.text
-    said = f"{part.role or 'medium'}: {part.media.path or 'held by the row'}"
+    said = f"{part.role or 'medium'}: {part.media.path or 'stored in the row'}"
     if altered and part.kind == altered.kind and part.role in step.media:
-        said = f"{part.role}: {altered.shown}, in place of {part.media.path or 'the own one'}"
+        said = f"{part.role}: {altered.shown}, in place of {part.media.path or 'the original'}"
     if part.media.until < 1:
         said += f", its first {100 * part.media.until:g} %"
     if part.size:
-        said += f", in {part.size[0]} × {part.size[1]} pixels"
+        said += f", sent at {part.size[0]} × {part.size[1]} pixels"
     return said
 
 
@@ -522,13 +526,13 @@ def _graph(book: Book, step: Step) -> tuple[Drawing | None, str]:
         return None, ""
     nodes = len(found.graph.nodes)
     if nodes > LIMIT:
-        return None, f"The graph has {nodes} subtasks: more than {LIMIT} are not drawn"
+        return None, f"The graph has {nodes} subtasks. Only graphs of at most {LIMIT} are drawn"
     return drawing(found), ""
 
 
 def _answer(book: Book, step: Step, verdict: Verdict) -> Answer:
     line = book.prediction(step)
-    read = _read(verdict.parsed) if verdict.parsed else ""
+    read = _format_parsed(verdict.parsed) if verdict.parsed else ""
     if line is None:
         return Answer(None, verdict.outcome, "", {}, (), read)
     about = {name: str(value) for name, value in line.usage.items()}
@@ -536,21 +540,21 @@ def _answer(book: Book, step: Step, verdict: Verdict) -> Answer:
         about["latency"] = f"{line.latency_s:.2f} s"
     if line.attempts > 1:
         about["attempts"] = str(line.attempts)
-    receipt = [_told(part) for part in parts(line.receipt)]
+    receipt = [_format_receipt_part(part) for part in parts(line.receipt)]
     if less := lacked(line.receipt):
-        about["less than the step has"] = _json(less)
+        about["media not sent"] = _json(less)
     return Answer(line.output or "", line.delivery, line.error, about, receipt, read)
 
 
-def _read(parsed: Mapping[str, Any]) -> str:
-    """What was read, as code where it is code."""
+def _format_parsed(parsed: Mapping[str, Any]) -> str:
+    """Format a parsed answer, as code if it is code."""
     if parsed.keys() == {"code"}:
         return str(parsed["code"])
     return json.dumps(parsed, ensure_ascii=False)
 
 
-def _told(part: Mapping[str, Any]) -> Mapping[str, str]:
-    """A line of a receipt."""
+def _format_receipt_part(part: Mapping[str, Any]) -> Mapping[str, str]:
+    """Format one medium of a receipt."""
     return {
         str(name): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in part.items()
@@ -558,7 +562,7 @@ def _told(part: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _rulings(book: Book, step: Step, own: Verdict, explained: Explanation) -> list[Ruling]:
-    """The verdict of the run's profile as it is recorded, and those of the others, made now."""
+    """Return the recorded verdict of the run's profile, and new verdicts of the others."""
     assert book.run
     found = [_ruling(book, step, book.run.profile, own, explained)]
     said = book.prediction(step)
@@ -573,7 +577,7 @@ def _rulings(book: Book, step: Step, own: Verdict, explained: Explanation) -> li
             )
         except OmnidataError as error:
             verdict = Verdict("unparsed", (None,) * len(profile.values), None, error.what)
-        explained = book.explained(step, verdict, profile=name)
+        explained = book.explain(step, verdict, profile=name)
         found.append(_ruling(book, step, name, verdict, explained))
     return found
 
@@ -588,6 +592,6 @@ def _ruling(book: Book, step: Step, name: str, verdict: Verdict, explained: Expl
 
 
 def _json(value: Any) -> str:
-    """A value of a row as text; what JSON cannot hold is told by its type."""
+    """Format a value of a row as JSON; other values become the name of their type."""
     text = json.dumps(value, ensure_ascii=False, indent=1, default=lambda other: str(type(other)))
-    return text if len(text) <= _LONGEST_ROW else f"{text[:_LONGEST_ROW]}\n… and so on"
+    return text if len(text) <= _LONGEST_ROW else f"{text[:_LONGEST_ROW]}\n… (shortened)"

@@ -1,8 +1,8 @@
-"""Pages that are made when they are asked for, for this machine alone.
+"""Serve pages on demand, to this machine only.
 
-No address holds a path: a number stands for a step, another for a medium, and a medium is opened by
-`omnidata.media`, inside the data after links are followed. Requests that name another host than
-this server are refused, or a page elsewhere could have its own name lead here (DNS rebinding).
+Addresses hold numbers of steps and media, never paths. `omnidata.media` opens a medium, and only
+inside the data after following links. Requests with another host name are refused, against DNS
+rebinding.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from omnidata.errors import MediaError, StoreError
 from omnidata.media import resolve
 from omnidata.types import Modality
-from omnidata.viewer.html import Pages, asset, encoded, policy
+from omnidata.viewer.html import Pages, asset, encode, policy
 from omnidata.viewer.media_index import HEAD, OnServer, content, is_turned, mime_of, thumbnail
 from omnidata.viewer.report_data import Book
 
@@ -42,9 +42,9 @@ async def serve(book: Book, port: int, started: Callable[[str], None]) -> None:
     """Serve until cancelled.
 
     Args:
-        book: what the pages show.
-        port: 0 for any that is free.
-        started: called with the address once it answers.
+        book: the content of the pages.
+        port: 0 for any free port.
+        started: called with the address once the server answers.
 
     Raises:
         OSError: the port is taken.
@@ -66,12 +66,12 @@ async def serve(book: Book, port: int, started: Callable[[str], None]) -> None:
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether a failure is not that of whoever sent a request that is none."""
+    """Whether a failure is the server's, not that of a malformed request."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 class _Site:
-    """The answers to requests; work on files and pages is done in threads."""
+    """Answers requests; threads read files and render pages."""
 
     def __init__(self, book: Book) -> None:
         self._book = book
@@ -80,8 +80,8 @@ class _Site:
         self._thumbs: OrderedDict[int, bytes] = OrderedDict()
 
     def application(self) -> web.Application:
-        application = web.Application(middlewares=[_guarded])
-        application.on_response_prepare.append(_guard)
+        application = web.Application(middlewares=[_refuse_foreign_hosts])
+        application.on_response_prepare.append(_set_headers)
         application.router.add_get("/", self._index)
         application.router.add_get("/index.html", self._index)
         application.router.add_get(r"/{name:pages\.(?:css|js)}", self._asset)
@@ -92,7 +92,7 @@ class _Site:
 
     async def _index(self, request: web.Request) -> web.Response:
         if self._first is None:
-            self._first = await asyncio.to_thread(lambda: encoded(self._pages.first()))
+            self._first = await asyncio.to_thread(lambda: encode(self._pages.first()))
         return _page(self._first)
 
     async def _asset(self, request: web.Request) -> web.Response:
@@ -102,7 +102,7 @@ class _Site:
 
     async def _step(self, request: web.Request) -> web.Response:
         number = _number(request, len(self._book.steps))
-        return _page(await asyncio.to_thread(lambda: encoded(self._pages.step(number))))
+        return _page(await asyncio.to_thread(lambda: encode(self._pages.step(number))))
 
     async def _thumb(self, request: web.Request) -> web.Response:
         number = _number(request, len(self._book.shelf.refs))
@@ -122,7 +122,7 @@ class _Site:
             turned = await asyncio.to_thread(is_turned, ref)
             if turned or ref.inline is not None or ref.cell is not None:
                 data, mime = await asyncio.to_thread(content, ref)
-                return await _ranged(
+                return await _send_range(
                     request, mime, len(data), lambda at, size: data[at : at + size]
                 )
             path = (await asyncio.to_thread(resolve, ref)).resolve()
@@ -134,7 +134,7 @@ class _Site:
 
 
 async def _file(request: web.Request, path: Path, kind: Modality) -> web.StreamResponse:
-    """A file, or a part of it, as what it is by its content; nothing else is given out."""
+    """Send a file or a part of it, typed by its content; refuse files that are no media."""
     with path.open("rb") as file:
         mime = mime_of(kind, file.read(HEAD))
         if mime is None:
@@ -145,18 +145,18 @@ async def _file(request: web.Request, path: Path, kind: Modality) -> web.StreamR
             file.seek(at)
             return file.read(count)
 
-        return await _ranged(request, mime, size, read)
+        return await _send_range(request, mime, size, read)
 
 
-async def _ranged(
+async def _send_range(
     request: web.Request, mime: str, size: int, read: Callable[[int, int], bytes]
 ) -> web.StreamResponse:
-    """Bytes as a whole, or the range that was asked for (RFC 9110, section 14)."""
+    """Send all bytes or the requested range (RFC 9110, section 14)."""
     start, stop, status = 0, size, 200
     try:
         wanted = request.http_range
     except ValueError:
-        wanted = slice(None)  # several ranges, or none that can be read: all of it
+        wanted = slice(None)  # several ranges or an unreadable one: send all
     if wanted.start is not None or wanted.stop is not None:
         start, stop, _ = wanted.indices(size)
         if _NOTHING.fullmatch(request.headers[hdrs.RANGE]):
@@ -183,7 +183,7 @@ async def _ranged(
 
 
 _NOTHING = re.compile(r"bytes=-0+", re.IGNORECASE)
-"""The last 0 bytes, which cannot be given; to `http_range` they are all."""
+"""A request for the last 0 bytes, which `http_range` reads as all bytes."""
 
 
 def _number(request: web.Request, limit: int) -> int:
@@ -201,17 +201,17 @@ _NAME = re.compile(r"(?:127\.0\.0\.1|localhost)(?::([0-9]{1,5}))?", re.IGNORECAS
 
 
 @web.middleware
-async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse requests that came by a foreign name."""
+async def _refuse_foreign_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse requests with another host name than this server's."""
     named = _NAME.fullmatch(request.headers.get("Host", ""))
     own = request.transport.get_extra_info("sockname")[1] if request.transport else 0
     if not named or int(named[1] or 80) != own:
-        raise web.HTTPForbidden(text="this server answers to 127.0.0.1 and localhost alone")
+        raise web.HTTPForbidden(text="this server answers only to 127.0.0.1 and localhost")
     return await handler(request)
 
 
-async def _guard(request: web.Request, response: web.StreamResponse) -> None:
-    """Say to browsers what they may do with what they get."""
+async def _set_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Set the headers that restrict what browsers do with a response."""
     response.headers.update(_GUARDS)
     if response.content_type == "text/html":
         response.headers["Content-Security-Policy"] = policy("server")

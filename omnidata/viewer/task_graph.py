@@ -10,9 +10,9 @@ from typing import Final
 from omnidata.types import TaskDiagram
 
 LIMIT: Final = 100
-"""Nodes of a graph that is drawn: of more nobody reads the labels."""
+"""Nodes of a drawn graph, at most: labels of larger graphs are not readable."""
 COLOURS: Final = 8
-"""Groups that have a colour of their own, `g0` to `g7` in the style; more share them."""
+"""Colours of the nodes, `g0` to `g7` in the style; further apps share them."""
 _WIDE, _HIGH, _GAP, _BETWEEN, _EDGE = 168, 52, 56, 16, 8
 _LETTERS, _LINES = 24, 2
 
@@ -24,8 +24,8 @@ class Node:
     Attributes:
         x, y, width, height: where it is.
         lines: of its label, cut where it is long.
-        title: the whole label, with the group.
-        colour: the number of its group's colour.
+        title: the whole label, with the app.
+        colour: the number of its app's colour.
     """
 
     x: float
@@ -39,7 +39,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What a page draws.
+    """A laid-out graph.
 
     Attributes:
         width, height: of the whole.
@@ -58,8 +58,8 @@ class Drawing:
 def drawing(task: TaskDiagram) -> Drawing:
     """Lay out a task graph.
 
-    A node stands right of all that it waits for, at the height of what it waits for as far as its
-    column has room: by the mean of their places, from left to right.
+    A node is right of all its predecessors. From left to right, each column sorts its nodes by the
+    mean height of their predecessors.
     """
     graph = task.graph
     columns: dict[int, list[str]] = {}

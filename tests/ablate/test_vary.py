@@ -95,12 +95,12 @@ def test_a_model_that_needs_the_whole_sound_decides_at_its_end(
 @pytest.mark.parametrize(
     ("given", "fixed", "said"),
     [
-        (["frames"], (), "no two different values"),
-        (["frames=4"], (), "no two different values"),
-        (["frames=4,4"], (), "no two different values"),
-        (["frames=4,4.0"], (), "no two different values"),
-        (["media_until=0.5,0.50"], (), "no two different values"),
-        (["history_window=own,1,01"], (), "no two different values"),
+        (["frames"], (), "two different values are needed"),
+        (["frames=4"], (), "two different values are needed"),
+        (["frames=4,4"], (), "two different values are needed"),
+        (["frames=4,4.0"], (), "two different values are needed"),
+        (["media_until=0.5,0.50"], (), "two different values are needed"),
+        (["history_window=own,1,01"], (), "two different values are needed"),
         (["frames=4,8", "frames=1,2"], (), "given twice"),
         (["frames=4,8"], ("frames",), "given twice"),
     ],
@@ -116,11 +116,11 @@ def test_what_varies_nothing_is_refused(given: list[str], fixed: Any, said: str)
         (("--vary", "history=gold,silver"), '"silver" is no value of "history"'),
         (("--vary", "media_until=1,2"), '"2" is no value of "media_until"'),
         (("--vary", "seed=1,x"), "the seed is not a number"),
-        (("--vary", "language=own,zh"), "no row has its instruction in that language"),
+        (("--vary", "language=own,zh"), "no row has an instruction in that language"),
         (("--vary", "history_window=1,2", "-T", "history=none"), "the option changes no prompt"),
         (("--vary", "history_window=all,1"), "a whole number from 0 to 999, or own"),
         (("--vary", "history_window=own,50", "--strict"), "because of --strict"),
-        (("--vary", "history=gold,none", "--modalities", "IAV"), "options are varied"),
+        (("--vary", "history=gold,none", "--modalities", "IAV"), "--vary excludes --modalities"),
         (("--grid",), "--vary"),
     ],
 )
@@ -184,7 +184,7 @@ TREE, SHOT = "observation=a11y", "observation=screenshot"
             (*("--vary", "observation=som,a11y"), "--vary", "history=gold,predicted", "--grid"),
             [f"observation={seen}, history={past}" for seen, past in
              (("som", "gold"), ("a11y", "gold"), ("a11y", "predicted"))],
-            "make no history: another screen has other marks; it is left out",
+            "cannot be shown as history: another screen has other marks; it is left out",
         ),
     ],
 )  # fmt: skip

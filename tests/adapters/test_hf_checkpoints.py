@@ -201,7 +201,7 @@ def test_an_option_that_does_not_exist_is_answered_with_those_that_do(
 def test_sound_inside_clips_is_refused_by_a_family_that_cannot(once: Once) -> None:
     with pytest.raises(UsageError, match="interleave") as caught:
         local(checkpoint(once, "gemma4"), audio_in_video="true")
-    assert "beside the clip" in str(caught.value)
+    assert "next to the clip" in str(caught.value)
 
 
 def test_quantisation_without_its_library_is_refused_before_the_first_step(once: Once) -> None:

@@ -58,7 +58,7 @@ def test_from_requests_to_the_table_and_back_to_live(
         at = ("--base-url", f"{server.url}/v1")
         sent, _ = called(capsys, "batch", "submit", run, *at)
         assert {file["state"] for file in sent.values()} == {"running"}
-        assert "nothing has come yet" in called(capsys, "batch", "fetch", run, *at, code=1)[1]
+        assert "no job has ended yet" in called(capsys, "batch", "fetch", run, *at, code=1)[1]
         found, notes = called(
             capsys, "batch", "fetch", run, *at, "--wait", "--prices", prices, code=1
         )

@@ -31,4 +31,4 @@ def test_a_local_demo_asks_a_model_of_transformers_and_a_second_one_uses_the_fir
 
     second = omnidata("demo", "--local", "--out", tmp_path)
     assert read_lines(predictions) == lines  # with the latencies of the first
-    assert "its weights are random" in second.stderr
+    assert "the weights are random" in second.stderr

@@ -106,7 +106,7 @@ def test_the_estimate_counts_what_is_left_and_learns_from_answers(
     assert (learned["tokens"]["input"], learned["tokens"]["output"]) == (100 * left, 10 * left)
     assert learned["tokens"]["image"] == 40 * left
     assert learned["cost"]["amount"] == pytest.approx(1.2 * left)
-    assert f"cost: {1.2 * left:.2f} EUR (with prices of 2026-11-01" in printed
+    assert f"cost: {1.2 * left:.2f} EUR (prices of 2026-11-01" in printed
 
 
 def test_a_dry_run_of_a_baseline_says_that_it_sends_nothing(sample: Path, tmp_path: Path) -> None:
@@ -114,7 +114,8 @@ def test_a_dry_run_of_a_baseline_says_that_it_sends_nothing(sample: Path, tmp_pa
         "evaluate", "omnigui", sample, "--model", "baseline:center", "--out", tmp_path / "run",
         "--dry-run",
     )  # fmt: skip
-    assert "to send: 0 bytes" in done.stdout
+    assert "to send: nothing, a baseline answers on this machine" in done.stdout
+    assert "tokens" not in done.stdout
     assert "[screenshot " in done.stdout
     assert not (tmp_path / "run").exists()
 
@@ -178,7 +179,7 @@ def test_a_damaged_cache_is_an_error_and_nothing_is_asked(sample: Path, tmp_path
         )  # fmt: skip
         assert asked.count == 0
     assert "answers.db: the cache cannot be used" in done.stderr
-    assert "Remedy: remove answers.db" in done.stderr
+    assert "Fix: remove answers.db" in done.stderr
 
 
 def test_steps_asked_with_less_than_their_media_are_counted_and_exit_with_1(
@@ -191,7 +192,7 @@ def test_steps_asked_with_less_than_their_media_are_counted_and_exit_with_1(
         assert asked.count == 0
         assert "degrade=true" in refused.stderr
         done = omnidata(*arguments, "-M", "degrade=true", "--out", tmp_path / "2", code=1)
-    assert "4 asked with less than all of their media" in done.stderr
+    assert "4 asked without some of their media" in done.stderr
     assert "overall" in done.stdout
 
 
@@ -248,7 +249,7 @@ def test_a_preset_names_the_dialect_in_which_its_model_is_asked(
         model = ("--model", "agent", "--models", table, "--limit", "4")
         whole = ("evaluate", "omnigui", sample, *model)
         done = omnidata(*whole, "--out", out, "--json")
-        assert "agent is asked in its dialect, qwen3; -T dialect=unified asks in" in done.stderr
+        assert "agent is asked in its dialect, qwen3; -T dialect=unified uses" in done.stderr
         assert as_json(done)["dialect"]["read"] == 4
         assert info(out)["options"]["dialect"] == "qwen3"
         assert "mobile_use" in str(asked.asked[0].payload)

@@ -41,7 +41,7 @@ def _impatient() -> Iterator[None]:
     """Stop what reads or waits without an end."""
 
     def stop(*_: object) -> None:
-        raise EndlessError(f"no end after {LIMIT_S} s")
+        raise EndlessError(f"not finished after {LIMIT_S} s")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.alarm(LIMIT_S)
@@ -325,7 +325,7 @@ def test_a_media_folder_that_is_a_link_to_the_outside_is_refused_until_it_is_nam
     run = ["evaluate", "omnigui", data, "--model", "baseline:center", "--out", out]
     code, told = command(*run, "--media-root", private)
     assert code == 0
-    assert f"may be opened below {private}" in told
+    assert f"files below {private} may be opened" in told
     code, _ = command("score", "omnigui", data, out)
     assert code == 0, "what opens no medium needs no option"
 
@@ -462,7 +462,7 @@ def test_a_shard_that_was_not_downloaded_is_to_be_fetched(tmp_path: Path, comman
     spoil(next(folder.rglob("*.parquet")), "pointer")
     code, told = command("validate", "omnigui", folder)
     assert code == 2
-    assert "Remedy: run `git lfs pull`" in told
+    assert "Fix: run `git lfs pull`" in told
 
 
 def test_data_that_are_a_link_are_what_it_leads_to(tmp_path: Path, private: Path) -> None:

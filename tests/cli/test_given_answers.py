@@ -101,7 +101,7 @@ def test_nulls_alone_have_no_score(data: Path, answers: list[Line], tmp_path: Pa
     nulls = [{**line, "output": None} for line in answers]
     path = write_lines(tmp_path / "answers.jsonl", nulls)
     told = omnidata("score", "androidcontrol", data, path, code=1).stderr
-    assert "nothing was answered: 6 outputs are null" in told
+    assert "no step was answered: 6 outputs are null" in told
     write_lines(path, [answers[0], *nulls[1:]])
     found = as_json(omnidata("score", "androidcontrol", data, path, "--json"))
     assert found["outcomes"] == {"ok": 1, "unparsed": 5}
@@ -224,7 +224,7 @@ def test_a_broken_line_of_a_run_is_damage(data: Path, tmp_path: Path) -> None:
 def test_options_of_texts_mean_nothing_where_none_is_scored(tmp_path: Path) -> None:
     for option in (("--limit", "1"), ("--skip-bad",), ("--where", "a=b")):
         told = omnidata("score", "osworld", tmp_path, *option, code=2).stderr
-        assert "nothing here was said by a model" in told
+        assert "this option is for answers of a model" in told
 
 
 # How large the picture was.

@@ -63,6 +63,9 @@ def test_answers_in_another_unit_name_the_option_everywhere(
     for more in ((), ("--errors",), ("--format", "md"), ("--json",)):
         shown = omnidata("report", out, *more, code=1)
         assert said in shown.stdout + shown.stderr and fix in shown.stdout + shown.stderr
+    every = omnidata("score", "screenspot", data, lines, "--profile", "all", code=1)
+    profiles = get_task("screenspot").profiles
+    assert f"NOT A RESULT by {', '.join(profiles)}: {said}" in every.stdout
     run = ("--model", f"replay:{lines}", "--out", tmp_path / "run")
     asked = omnidata("evaluate", "screenspot", data, *run, code=1)
     assert said in asked.stdout and fix in asked.stdout

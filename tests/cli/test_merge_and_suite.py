@@ -13,13 +13,6 @@ from tests.cli.running import as_json, omnidata
 from tests.trees import read_lines, write_lines
 
 
-@pytest.mark.parametrize("verb", ["merge", "suite"])
-def test_the_verb_has_help_with_an_example(verb: str) -> None:
-    text = omnidata(verb, "--help").stdout
-    assert f"Example: omnidata {verb}" in " ".join(text.split())
-    assert "--json" in text
-
-
 def test_parts_run_apart_and_joined_are_the_whole_run(sample: Path, tmp_path: Path) -> None:
     arguments: list[str | Path] = ["evaluate", "omnigui", sample, "--json"]
     arguments += ["--model", "baseline:majority"]
@@ -169,7 +162,7 @@ def test_a_failing_cell_does_not_stop_the_others(sample: Path, tmp_path: Path) -
         ('history = "none"', "histories = 3", "histories"),
         ("limit = 3", 'profile = "best"', "best"),
         ("seed = [1, 2]", "seed = [1, 1]", "would share the folder"),
-        ('["I", "IA"]', "[]", "asks for no run"),
+        ('["I", "IA"]', "[]", "has no run"),
         ("[limits]", "[limits", "cannot be read"),
     ],
 )

@@ -105,7 +105,7 @@ def test_the_table_is_for_people(tmp_path: Path) -> None:
     told = omnidata("score", "omnibench", *given)
     (line,) = (text for text in told.stdout.splitlines() if "overall" in text)
     assert line.split() == ["overall", "8.3", "0.0", "1"]
-    assert "tasks: 1 ok, 1 passed over" in told.stderr
+    assert "tasks: 1 ok, 1 skipped" in told.stderr
     assert f"[task-unknown] {given[1]}:2" in told.stderr
     assert "[app-unknown]" in told.stderr
     assert "--strict" in omnidata("score", "omnibench", *given, "--strict", code=2).stderr
@@ -119,7 +119,7 @@ def test_the_table_is_for_people(tmp_path: Path) -> None:
         ('{"task_id": "1"}', "executed"),
         ('{"task_id": "1", "executed": "A"}', "array"),
         ('{"task_id": null, "executed": []}', "null"),
-        ('{"task_id": "1", "executed": ["D"]}', "a sequence already"),
+        ('{"task_id": "1", "executed": ["D"]}', "already has a sequence"),
         ('{"task_id": "2", "executed": ["E"]}', "'E'"),
         ('{"task_id": "2", "executed": ["A", "A"]}', "second time"),
         ('{"task_id": "2", "executed": ["Z"]}', "no node"),
@@ -210,11 +210,11 @@ def test_other_data_and_wrong_options_are_refused(tmp_path: Path) -> None:
         ([tmp_path / "none", sequences], "no such file"),
         ([tasks, tmp_path / "none"], "cannot be opened"),
         ([tasks, sequences, "--profile", "x"], "omnibench-step, omnibench-paper"),
-        ([tasks, sequences, "-T", "intent=on"], "nothing here was said"),
+        ([tasks, sequences, "-T", "intent=on"], "this option is for answers of a model"),
         ([tasks, sequences, "--from", "lmms-eval"], "no trajectory with an action"),
         (
             [tasks, sequences, "--from", "lmms-eval", "--profile", "omnibench-paper"],
-            "nothing here was said",
+            "this option is for answers of a model",
         ),
         ([library(tmp_path / "lib") / "subtasks.jsonl", sequences], "no task"),
         ([tasks, sequences, "--out", tmp_path], "holds other things"),
@@ -233,7 +233,7 @@ def test_a_models_answers_are_scored_step_by_step(tmp_path: Path) -> None:
     assert lines["overall"] == made["overall"]
     tasks = data / "tasks.jsonl"
     told = omnidata("score", "omnibench", tasks, out / "predictions.jsonl", code=2)
-    assert "the data hold no trajectory" in told.stderr
+    assert "the data have no trajectory" in told.stderr
 
 
 def test_another_harness_log_is_scored_step_by_step(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_the_verbs_know_it(tmp_path: Path) -> None:
     assert (packed["steps"], packed["metadata"]) == (5, {})
     sequences = write(tmp_path / "seq.jsonl", done("1", "A"))
     told = omnidata("score", "omnibench", tmp_path / "parquet", sequences, code=2)
-    assert "holds steps, and no task graph" in told.stderr
+    assert "has steps, but no task graph" in told.stderr
     omnidata("export", "omnibench", data, tmp_path / "train", "--format", "llamafactory")
     listed = as_json(omnidata("info", "--json"))["tasks"]["omnibench"]
     assert listed["profiles"] == ["omnibench-step", "omnibench-paper", "omnibench-release"]
@@ -364,10 +364,16 @@ def test_a_bad_line_of_a_log_is_named(tmp_path: Path, line: dict[str, Any], says
 def test_a_log_is_for_benchmarks_with_an_evaluator(tmp_path: Path) -> None:
     given, actions = files(tmp_path, [graph("1", INTRODUCTION)], [logged("1")])
     for arguments, says in (
-        (("omnibench", given, actions, "--actions", actions), "predictions beside the log"),
+        (
+            ("omnibench", given, actions, "--actions", actions),
+            "exclude each other",
+        ),
         (("omnigui", given, "--actions", actions), "has no evaluator of actions"),
         (("osworld", given, "--actions", actions), "has no evaluator of actions"),
-        (("omnibench", given, "--actions", actions, "--profile", "omnibench-step"), "no log is"),
+        (
+            ("omnibench", given, "--actions", actions, "--profile", "omnibench-step"),
+            "does not score",
+        ),
         (("omnibench", given, "--actions", tmp_path / "none"), "none"),
     ):
         assert says in " ".join(omnidata("score", *arguments, code=2).stderr.split())

@@ -65,11 +65,13 @@ def test_a_tree_is_scored_by_the_sets_that_its_domains_are_of(tmp_path: Path) ->
     found = scored(tree, *every, "--out", tmp_path / "out")
     assert {name: [*agents] for name, agents in found.items()} == {"osworld": [OTHER, RUN]}
     told = omnidata("score", "osworld", tree, *every, "--out", tmp_path / "out").stderr
-    assert "not scored by osworld-windows: no example is of a domain of osworld-windows" in told
+    assert (
+        "not scored by osworld-windows: no example belongs to a domain of osworld-windows" in told
+    )
     assert len([*(tmp_path / "out" / "osworld").iterdir()]) == 2
     (tmp_path / "out" / "osworld" / "mine.txt").write_text("")
     again = omnidata("score", "osworld", tree, *every, "--out", tmp_path / "out", code=2).stderr
-    assert "the place holds other things" in again
+    assert "the folder holds other files" in again
 
 
 def test_a_whole_set_of_results_is_scored_over_all_of_it(tmp_path: Path) -> None:
@@ -138,7 +140,7 @@ def test_an_agent_without_any_result_has_no_rate(tmp_path: Path, text: str | Non
     data = results(tmp_path, RUN, {"os": [text, text]})
     said = " ".join(omnidata("score", "osworld", data, code=2).stderr.split())
     assert f"{RUN} has no result that can be used" in said
-    assert ("result.txt: it is no score" in said) is (text is not None)
+    assert ("result.txt: it is not a score" in said) is (text is not None)
     results(tmp_path, OTHER, {"os": ["1.0"]})
     assert RUN in omnidata("score", "osworld", data, code=2).stderr
     (tmp_path / RUN / "os" / "os-0" / "result.txt").write_text("0.0")
@@ -230,7 +232,7 @@ def test_another_suite_is_scored_over_its_own_tasks(tmp_path: Path) -> None:
     assert "passed over" not in done.stderr
     every = scored(tmp_path / "tree", "--profile", "all")
     assert list(every) == ["osworld"], "its domains are none of the Windows set's"
-    assert "no example is of a domain" in omnidata(
+    assert "no example belongs to a domain" in omnidata(
         "score", "osworld", tmp_path / "tree", "--profile", "osworld-windows", code=2
     ).stderr  # fmt: skip
 
@@ -278,7 +280,7 @@ def test_ids_may_be_numbers(tmp_path: Path) -> None:
 def test_a_broken_list_in_the_tree_is_refused_where_rates_are_made(tmp_path: Path) -> None:
     tree = suite(tmp_path)
     (listed(tree, {})).write_text("[]")
-    assert "it is no list of tasks" in omnidata("score", "osworld", tree, code=2).stderr
+    assert "it is not a list of tasks" in omnidata("score", "osworld", tree, code=2).stderr
     assert as_json(omnidata("info", "osworld", tree, "--json"))["tasks"] == 21
 
 
@@ -302,14 +304,14 @@ def test_a_list_that_the_user_names_says_the_tasks(tmp_path: Path) -> None:
     for value, says in (
         (tmp_path / "none", "no such file"),
         (listed(tmp_path / "other", {"os": ["x"]}), "one of the listed"),
-        (listed(tmp_path / "odd", {"os": "x"}), "no list of tasks"),
-        (listed(tmp_path / "null", {"os": ["x", ""]}), "no list of tasks"),
+        (listed(tmp_path / "odd", {"os": "x"}), "not a list of tasks"),
+        (listed(tmp_path / "null", {"os": ["x", ""]}), "not a list of tasks"),
         (listed(tmp_path / "empty", {}), "has no task"),
     ):
         told = omnidata("score", "osworld", tree, "-T", f"examples={value}", code=2).stderr
         assert says in " ".join(told.split())
     told = omnidata("score", "osworld", tree, "-T", "history=none", code=2).stderr
-    assert "nothing here was said" in told
+    assert "this option is for answers of a model" in told
 
 
 def test_examples_say_what_another_suites_tasks_are(tmp_path: Path) -> None:
@@ -431,14 +433,14 @@ def test_wrong_usage_is_explained(tmp_path: Path) -> None:
     answers = tmp_path / "a.jsonl"
     answers.write_text("")
     for arguments, says in (
-        ((data, answers, "--profile", "osworld"), "needs no predictions"),
-        ((data, "--profile", "osworld-step"), "there are no predictions"),
-        ((data, "-T", "history=none"), "nothing here was said by a model"),
+        ((data, answers, "--profile", "osworld"), "takes no predictions"),
+        ((data, "--profile", "osworld-step"), "needs predictions"),
+        ((data, "-T", "history=none"), "this option is for answers of a model"),
         ((tmp_path / "none",), "no such file or folder"),
     ):
         assert says in omnidata("score", "osworld", *arguments, code=2).stderr
-    assert "there are no predictions" in omnidata("score", "omnibench", data, code=2).stderr
-    assert "there are no predictions" in omnidata("score", "omnigui", data, code=2).stderr
+    assert "no predictions are named" in omnidata("score", "omnibench", data, code=2).stderr
+    assert "no predictions are named" in omnidata("score", "omnigui", data, code=2).stderr
 
 
 def test_the_wrong_loader_says_which_one_fits(tmp_path: Path) -> None:
@@ -488,7 +490,7 @@ def test_a_tree_goes_into_parquet_and_back_with_its_clips(tmp_path: Path) -> Non
     clip = back.steps[0].media["video_after"]
     assert clip is not None
     assert probe(clip).seconds == 10
-    assert "a Parquet repository holds steps" in omnidata("score", "osworld", out, code=2).stderr
+    assert "a Parquet repository has steps" in omnidata("score", "osworld", out, code=2).stderr
 
 
 def test_info_shows_results_without_a_single_turn(tmp_path: Path) -> None:

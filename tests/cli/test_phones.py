@@ -35,6 +35,8 @@ def test_a_run_is_made_and_scored_by_another_profile(control: Path, tmp_path: Pa
     )
     assert released["counts"]["steps"] == 2
     assert released["counts"]["without_usable_target"] == 1
+    shown = omnidata("score", "androidcontrol", control, run, "--profile", "agentcpm-ac")
+    assert "steps: 3 ok, 2 in the table, 1 left out (no usable target)" in shown.stderr
 
 
 def test_one_run_stands_under_every_protocol_with_whose_it_is(
@@ -65,7 +67,7 @@ def test_one_run_stands_under_every_protocol_with_whose_it_is(
     assert "agentcpm-ac: AgentCPM-GUI (Zhang et al., 2025)" in shown.stdout
     assert "leaves out: steps that open an app" in shown.stdout
     refused = omnidata(*every, "--out", run, code=2)
-    assert "other things" in refused.stderr
+    assert "other files" in refused.stderr
     assert read_run(out / "uground-ac").name == "baseline:oracle"
     answers = ("score", "androidcontrol", control, run / "predictions.jsonl", "--profile", "all")
     strangers = omnidata(*answers, "--out", tmp_path / "somebodys")

@@ -201,7 +201,7 @@ def test_who_tried_other_tasks_than_most_has_no_rank(agents: list[Path], tmp_pat
     for run, domain in ((RUN, "os"), (OTHER, "vlc")):
         results(tmp_path / "alone", run, {domain: ["1"]})
     told = omnidata("score", "osworld", tmp_path / "alone").stdout
-    assert "No ranks: the agents tried other tasks." in told
+    assert "No ranks: the agents tried different tasks." in told
 
 
 def test_tables_of_endings_and_turns_are_those_of_the_results(agents: list[Path]) -> None:

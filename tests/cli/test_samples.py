@@ -114,7 +114,7 @@ def test_every_sample_is_a_run_like_any_other_and_what_is_chosen_says_so(
             "temperature=0.7",
         ]
         done = omnidata(*resumed, code=2)
-        assert "answers that were chosen among those of other runs" in " ".join(done.stderr.split())
+        assert "answers chosen from other runs" in " ".join(done.stderr.split())
         usage = read_lines(chosen / "predictions.jsonl")[0]["usage"]
         assert usage["prompt_tokens"] == 300  # what the choice took
 
@@ -227,12 +227,12 @@ def test_a_verifier_chooses_the_best_answer(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--samples", "3"), "the model decodes greedily: all samples would be one answer"),
+        (("--samples", "3"), "the model decodes greedily, so all samples would be the same answer"),
         (("--samples", "1", "-M", "temperature=1"), "--samples 1: so many samples"),
-        (("--verifier", "scores.jsonl"), "nothing to choose from"),
+        (("--verifier", "scores.jsonl"), "a verifier chooses among several answers"),
         (
             ("--samples", "3", "-M", "temperature=1", "-T", "history=predicted"),
-            "each sample would be asked other questions",
+            "each sample would see another prompt",
         ),
     ],
 )

@@ -17,17 +17,11 @@ from tests.full import in_gate
 from tests.trees import row, write_rows
 
 
-def test_help_has_an_example() -> None:
-    text = omnidata("validate", "--help").stdout
-    assert "Example: omnidata validate omnigui" in " ".join(text.split())
-    assert "--json" in text
-
-
 def test_clean_data_exit_with_0(tmp_path: Path) -> None:
     write(tmp_path / "data")
     done = omnidata("validate", "omnigui", tmp_path / "data", "--workers", "1")
     assert done.stdout == (
-        "0 errors, 0 warnings, 0 unusable steps; looked at 3 steps of 1 episode and their media: "
+        "0 errors, 0 warnings, 0 unusable steps; checked 3 steps of 1 episode and their media: "
         "3 image, 3 video, 3 audio\n"
     )
 
@@ -40,7 +34,7 @@ def test_a_finding_is_a_line_with_code_severity_place_and_remedy(tmp_path: Path)
     first, second, *summary = done.stdout.splitlines()
     assert first.startswith("error [media-missing] App/E/1: audio: audio is missing: ")
     assert str(media / "2.wav") in first
-    assert "; remedy: restore the file" in first
+    assert "; fix: restore the file" in first
     assert second.startswith("warning [clip-frozen] App/E/2: video: all 9 frames are the same")
     assert summary[0].startswith("1 error, 1 warning, 1 unusable step; ")
     assert summary[1:] == ["  1 media-missing", "  1 clip-frozen"]
@@ -120,7 +114,7 @@ def test_an_id_that_the_file_cannot_hold_is_named(tmp_path: Path) -> None:
     )
     bad = tmp_path / "bad.txt"
     done = omnidata("validate", "omnigui", data, "--workers", "1", "--quarantine", bad, code=1)
-    assert "rename it: unknown/a" in done.stderr
+    assert "such a file cannot hold it: unknown/a" in done.stderr
     assert bad.read_text().splitlines()[1:] == ["unknown/c/0"]
 
 
@@ -231,7 +225,7 @@ def test_a_decoder_that_is_killed_costs_its_medium_and_not_the_run(tmp_path: Pat
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 1
     first, second, summary, *_ = output.splitlines()
-    assert first.startswith("error [media-crash] App/E/1: video: the process at work on it ended")
+    assert first.startswith("error [media-crash] App/E/1: video: the worker process ended")
     assert second.startswith("error [media-missing] App/E/2: audio")
     assert summary.startswith("2 errors, 0 warnings, 2 unusable steps")
 

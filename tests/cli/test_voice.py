@@ -18,12 +18,6 @@ from tests.full import in_gate
 from tests.trees import row, write_rows
 
 
-def test_help_has_an_example() -> None:
-    text = " ".join(omnidata("voice", "--help").stdout.split())
-    assert "Example: omnidata voice" in text
-    assert "--json" in text
-
-
 def test_the_voice_rows_of_table5_run_offline(few: Path, tmp_path: Path) -> None:
     voice = tmp_path / "voice"
     chinese = as_json(omnidata("voice", few, voice, "--where", "language=zh", "--json"))

@@ -183,8 +183,8 @@ def test_the_verb_writes_lists_that_evaluate_takes(
     ("arguments", "said"),
     [
         (["{a}", "{b}"], "2 runs cannot tell"),
-        (["{a}", "{b}", "{c}", "--subset", "0.01"], "no part of the data is so small"),
-        (["{a}", "{b}", "{c}", "--subset", "1"], "no part of that size"),
+        (["{a}", "{b}", "{c}", "--subset", "0.01"], "no subset of this size"),
+        (["{a}", "{b}", "{c}", "--subset", "1"], "a subset cannot have this size"),
         (["{a}", "{b}", "{c}", "--to", "{a}/run.json"], "cannot be written"),
     ],
 )

@@ -196,8 +196,8 @@ def test_what_becomes_of_steps_without_an_answer_is_told(
     three = [runs["all"], fails, lacks]
     for verb in (["compare"], ["items"], ["items", "--subset", "0.5"]):
         told = json.loads(invoke(*verb, *three, "--data", place, "--json"))["warnings"]
-        assert f"{lacks}: 3 steps that it has no answer to are left out for all runs" in told
-        assert f"{fails}: steps that it failed on count as wrong: 1 api_error" in told
+        assert f"{lacks}: 3 steps without an answer are left out for all runs" in told
+        assert f"{fails}: failed steps count as wrong: 1 api_error" in told
     shown = " ".join(json.loads(invoke("report", *three, "--json"))["warnings"])
     assert f"{lacks}: 3 steps without an answer count as wrong" in shown
     assert f"{fails}: 4 steps without an answer count as wrong" in shown

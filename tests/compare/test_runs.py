@@ -143,7 +143,7 @@ def test_twins_are_drawn_and_swapped_as_one(tmp_path: Path) -> None:
         assert (value.episodes, value.differing) == (6, 6)
         assert value.why == "too few episodes (6)"
     assert found.overall.steps == 24
-    assert any("12 episodes in 6 groups" in line for line in facts(found))
+    assert any("12 episodes form 6 groups" in line for line in facts(found))
 
 
 def test_what_twins_share_in_another_order_is_no_difference(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_failures_count_as_wrong_and_are_counted(source: LoadedDataset, tmp_path
     found = quick(a, b)
     assert found.overall.metrics["EM"].b == pytest.approx(27 / 36)
     assert found.pair.failures() == ({}, {"api_error": 18})
-    assert "run B failed on steps that count as wrong: 18 api_error" in found.warnings
+    assert "failed steps of run B count as wrong: 18 api_error" in found.warnings
     assert found.flips[0].b == "api_error"
 
 

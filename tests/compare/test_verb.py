@@ -14,6 +14,7 @@ import pytest
 from omnidata.errors import RunError
 from omnidata.types import LoadedDataset, Step
 from tests.cli.running import omnidata
+from tests.cli.test_cli import in_a_terminal
 from tests.compare.making import Says, data, loaded, run
 from tests.conftest import Once
 from tests.trees import row, write_rows
@@ -48,20 +49,48 @@ def compared(*arguments: str | Path) -> Any:
     return CliRunner().invoke(app, ["compare", *map(str, arguments)], catch_exceptions=False)
 
 
-def test_the_command_prints_tables_flips_and_how_they_were_found(pair: tuple[Path, Path]) -> None:
+def test_all_steps_come_first_and_a_line_names_the_breakdowns(pair: tuple[Path, Path]) -> None:
     done = omnidata("compare", *pair)
-    overall = next(line for line in done.stdout.splitlines() if line.strip().startswith("overall"))
-    assert overall.split()[:4] == ["overall", "100.0", "100.0", "0.0"]  # TM
-    assert "dependency: critical" in done.stdout and "McNemar p" in done.stdout
+    first = next(line for line in done.stdout.splitlines() if line.strip().startswith("TM"))
+    assert first.split()[:5] == ["TM", "(%)", "100.0", "100.0", "0.0"]
+    assert "critical" not in done.stdout
+    assert "EM: 24 steps right only in A, 0 only in B; McNemar p <0.001" in done.stdout
     assert "right->wrong: 24" in done.stdout and "TED/E001/0" in done.stdout
     assert "wrong->right: 0" in done.stdout
-    for words in ("10000 resamples", "Benjamini-Hochberg", "McNemar's exact test", "B - A"):
+    for words in ("10000 paired bootstrap resamples", "McNemar's exact test", "B - A"):
         assert words in " ".join(done.stderr.split())
+    assert "breakdowns: --by dimension, --by dependency, --by app, --by language" in done.stderr
 
 
-def test_the_verb_has_help_with_an_example() -> None:
-    text = " ".join(compared("--help").stdout.split())
-    assert "Example: omnidata compare" in text and "--json" in text and "--format" in text
+def test_a_breakdown_has_a_table_per_metric_and_leaves_rows_of_zeros_out(tmp_path: Path) -> None:
+    rows = [row(f"E{n}", app=f"App{n % 2}") for n in range(4)]
+    source: LoadedDataset = loaded(write_rows(tmp_path / "steps.json", rows))
+    wrong = run(tmp_path / "a", source, lambda step: "elsewhere")
+    right = run(
+        tmp_path / "b", source, lambda step: "right" if step.tags["app"] == "App1" else "elsewhere"
+    )
+    done = compared(wrong, right, "--by", "app")
+    table = done.stdout.partition("EM by app (%)")[2].partition("SR by app")[0]
+    assert "App1" in table and "App0" not in table
+    assert "1 row left out, 0 in both runs: App0" in done.stderr
+    assert "q: p corrected" in done.stderr and "--by app" not in done.stderr
+    same = compared(wrong, wrong)
+    assert "wrong" in same.stdout and "GP (%)" not in same.stdout
+    assert "3 rows left out, 0 in both runs: EM (%), SR (%), GP (%)" in same.stderr
+
+
+def test_a_tag_that_the_comparison_lacks_is_refused(pair: tuple[Path, Path]) -> None:
+    done = omnidata("compare", *pair, "--by", "colour", code=2)
+    assert "--by colour: there is no such tag" in done.stderr and "dependency" in done.stderr
+    assert (
+        "--by is for two runs" in omnidata("compare", *pair, pair[0], "--by", "app", code=2).stderr
+    )
+
+
+def test_tables_fit_a_terminal_of_80_columns(pair: tuple[Path, Path]) -> None:
+    shown = in_a_terminal(80, "compare", *pair, "--by", "dimension")
+    assert "semantic_understanding" in shown or "localization" in shown
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_other_runs_exit_with_2_and_a_message(pair: tuple[Path, Path], tmp_path: Path) -> None:
@@ -175,8 +204,8 @@ def test_markdown_obeys_no_name_of_the_data(tmp_path: Path) -> None:
     rows = [row(f"E{n}", app=name) for n, name in enumerate(names)]
     source: LoadedDataset = loaded(write_rows(tmp_path / "steps.json", rows))
     runs = [run(tmp_path / name, source, lambda step: "right") for name in "ab"]
-    text = compared(*runs, "--format", "md").stdout
+    text = compared(*runs, "--format", "md", "--by", "app").stdout
     assert "<script" not in text.replace("\\<", "")
-    assert "app: \\<script\\>x\\</script\\>" in text
+    assert "| \\<script\\>x\\</script\\> |" in text
     assert "a\\|b" in text
     assert "\\*bold\\* \\[link\\](http://x)" in text

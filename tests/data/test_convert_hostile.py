@@ -110,7 +110,7 @@ def test_a_forged_manifest_opens_no_file_of_others(sample: Path, tmp_path: Path)
     victim.mkdir(parents=True)
     shutil.copy(data / "Chirp" / "media" / "C001" / "2.png", victim / "1.png")
     forge(out, roots=[str(tmp_path / "home")])
-    for named, reason in (([], "none that was named"), ([tmp_path / "home"], "changed since")):
+    for named, reason in (([], "was not named"), ([tmp_path / "home"], "changed since")):
         with following(named):
             ref = load(out, check_media=False).steps[0].media["screenshot"]
         assert ref
@@ -160,7 +160,7 @@ def test_a_readme_names_its_folder_so_that_it_can_be_read_and_typed(
     text = (tmp_path / name / "README.md").read_text()
     sheet = text[text.index("\n# ") :]
     assert "\u202e" not in sheet and "\x07" not in sheet
-    (path,) = re.findall(r"load_dataset\((.*), split", sheet)
+    (path,) = re.findall(r"^path = (.*)  # or", sheet, re.M)
     assert ast.literal_eval(path) == f"path/to/{name}"
     _, command = re.findall(r"(`+) ?(omnidata evaluate .* RUN) ?\1", sheet)[0]
     said = subprocess.run(
@@ -321,7 +321,7 @@ def test_a_wrong_manifest_is_told(
     forge(tmp_path / "out", **changes)
     with pytest.raises(DataError, match=message):
         load(tmp_path / "out")
-    assert "Remedy" in run("info", tmp_path / "out", code=2).stderr
+    assert "Fix" in run("info", tmp_path / "out", code=2).stderr
 
 
 def test_damaged_shards_are_told_with_their_name(one: Path, tmp_path: Path) -> None:

@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
+import datasets
+import pytest
 import yaml
+from huggingface_hub import DatasetCard
 
 from omnidata.data.convert import convert
 from omnidata.tasks import get_task
+from tests.export.small import tree
 from tests.loaders import phones
 from tests.loaders.agentstudio import ground, write
 from tests.trees import row, write_app
+
+
+@pytest.mark.parametrize("embed", [True, False])
+def test_the_card_is_one_of_the_hub_and_every_config_loads(tmp_path: Path, embed: bool) -> None:
+    data = tree(tmp_path / "data", episodes=2)
+    out = tmp_path / "out"
+    convert(get_task("omnigui").load(data), out, embed=embed)
+    card = DatasetCard.load(out / "README.md")
+    about: Any = card.data
+    assert about.size_categories == ["n<1K"]
+    assert "audio-text-to-text" in about.task_categories and "gui-agent" in about.tags
+    infos = {info["config_name"]: info for info in about.dataset_info}
+    names = datasets.get_dataset_config_names(str(out))
+    assert names == [*infos] == [config["config_name"] for config in about.configs]
+    for name in names:
+        loaded = datasets.load_dataset(str(out), name, split="test", cache_dir=str(tmp_path / "c"))
+        assert len(loaded) == infos[name]["splits"][0]["num_examples"] > 0
+    assert [column["name"] for column in infos["all"]["features"]] == loaded.column_names
+    listed = re.findall(r"^\| `([\w.\[\]]+)` \| ", card.text, re.M)
+    assert [path for path in listed if "." not in path] == loaded.column_names
+    (block,) = re.findall(r"```python\n(.*?)```", card.text, re.S)
+    names_of_block: dict[str, Any] = {}
+    exec(block.replace("path/to/out", str(out)), names_of_block)
+    assert len(names_of_block["steps"]) >= len(names_of_block["part"]) > 0
 
 
 def readme(task: str, data: Path, out: Path) -> str:
@@ -42,5 +72,5 @@ def test_only_publications_of_the_same_form_are_named(tmp_path: Path) -> None:
     form = {step.tags["form"] for step in get_task("aitw").load(data).steps}
     assert form == {"aitw"}
     text = readme("aitw", data, tmp_path / "out")
-    assert "`cc-by-4.0`, as its publisher says" in text
+    assert "`cc-by-4.0`, as its publisher says; cite [arXiv:2307.10088]" in text
     assert "openbmb/CAGUI" not in text

@@ -141,7 +141,7 @@ def test_another_suffix_is_refused_before_anything_is_read(tmp_path: Path) -> No
     for bad in ("figure.jpg", "figure", "no/such/folder/figure.png", "folder.png", long):
         done = omnidata("info", tmp_path / "no data", "--plot", tmp_path / bad, code=2)
         assert "--plot" in done.stderr
-    assert "no data to look at" in omnidata("info", "--plot", "f.png", code=2).stderr
+    assert "no data is named" in omnidata("info", "--plot", "f.png", code=2).stderr
 
 
 def test_a_missing_extra_is_named_with_its_remedy(sample: Path, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_call_that_hangs_is_ended(workers: int) -> None:
 def test_every_call_may_be_lost() -> None:
     found = list(each(calls.exit_at_all, [1, 2, 3], workers=2, limit_s=60))
     assert [lost.why for lost in found if isinstance(lost, Lost)] == [
-        f"the process at work on it ended (exit code {code})" for code in (1, 2, 3)
+        f"the worker process ended (exit code {code})" for code in (1, 2, 3)
     ]
 
 

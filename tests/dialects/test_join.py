@@ -83,7 +83,7 @@ def test_a_run_is_asked_answered_and_counted_in_the_dialect(
     assert json.loads(strict)["dialect"]["rules"] == "strict"
     shown = run(capsys, "score", "aitw", phone, out)
     unsaid = len(plain.steps) - len(sayable)
-    assert f"{unsaid} right answers the dialect has no words for" in " ".join(shown.split())
+    assert f"{unsaid} targets that the dialect cannot express" in " ".join(shown.split())
 
 
 def test_what_either_side_has_no_words_for_is_wrong_and_counted(
@@ -167,10 +167,10 @@ def test_a_text_of_the_users_stands_in_place_of_the_vocabulary(phone: Path, tmp_
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [
-        ("aitw", {"dialect": "toy"}, "there is no dialect"),
-        ("aitw", {"dialect": "toy-px", "coordinates": "px"}, "the unit of places is the dialect's"),
-        ("aitw", {"system": "x.txt"}, "for prompts in a dialect"),
-        ("idm-single", {"dialect": "toy-px"}, "not always an action, or always a place"),
+        ("aitw", {"dialect": "toy"}, "unknown dialect"),
+        ("aitw", {"dialect": "toy-px", "coordinates": "px"}, "the dialect sets the unit of places"),
+        ("aitw", {"system": "x.txt"}, "a system text needs a prompt in a dialect"),
+        ("idm-single", {"dialect": "toy-px"}, "dialects only ask for an action or a place"),
         ("androidcontrol", {"dialect": "toy-px", "observation": "som"}, "screenshot itself"),
     ],
 )
@@ -190,13 +190,13 @@ def test_info_lists_what_each_side_cannot_say(capsys: pytest.CaptureFixture[str]
     assert "call the user" in found["task_cannot_express"]
     assert "tap" not in [*found["dialect_cannot_say"], *found["task_cannot_express"]]
     assert (
-        "not always an action"
+        "dialects only ask for an action"
         in json.loads(run(capsys, "info", "dialects", "--task", "criticbench", "--json"))["toy-px"][
             "refused"
         ]
     )
     assert "dialect toy-px: A toy" in run(capsys, "info", "dialects")
-    assert "beside `info dialects` alone" in run(capsys, "info", "--task", "aitw", code=2)
+    assert "only for `info dialects`" in run(capsys, "info", "--task", "aitw", code=2)
 
 
 # Where a place lands, in every frame and on every shape of screen.

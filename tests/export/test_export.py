@@ -149,7 +149,7 @@ def test_a_target_that_does_not_follow_the_size_of_its_picture_is_no_row(
     task, out = Unscaled("omnigui", {"coordinates": "px", "modalities": "I"}), tmp_path / "out"
     with pytest.raises(DataError, match=r"(?s)E00/0.* near \(10, 16\)") as caught:
         export(task, load(data), out, Options(format="trl", sizing=Sizing(longest=80)))
-    assert "mend `target`" in str(caught.value)
+    assert "correct `target`" in str(caught.value)
     assert not out.exists()
     with pytest.raises(DataError, match="which is another place"):
         as_example(task, load(data).steps[0], longest=80)
@@ -420,7 +420,7 @@ def test_a_models_own_history_is_nothing_to_train_on(data: Path, tmp_path: Path)
 def test_a_spoken_instruction_is_not_dropped(data: Path, tmp_path: Path) -> None:
     (tmp_path / "voices").mkdir()
     task = get_task("omnigui", {"voice": str(tmp_path / "voices")})
-    with pytest.raises(UsageError, match="nobody hears the instruction"):
+    with pytest.raises(UsageError, match="the spoken instruction is lost"):
         export(task, load(data), tmp_path / "out", Options(format="trl", drop_audio=True))
     with pytest.raises(DataError, match="no spoken form"):
         export(task, load(data), tmp_path / "out", Options(format="swift"))

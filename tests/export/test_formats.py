@@ -181,7 +181,7 @@ def test_what_a_trainer_cannot_hold_is_an_error_that_names_the_flag(
 
 
 def test_media_are_left_out_with_an_option_where_the_task_has_it() -> None:
-    for task, said in (("agentnet", "clips"), ("omnigui", "clips; or leave them out with -T mod")):
+    for task, said in (("agentnet", "clips"), ("omnigui", "clips; or drop them with -T mod")):
         with pytest.raises(UsageError) as error:
             Options(format="trl").check_kinds(get_task(task), ["image", "video"])
         assert error.value.remedy.startswith(
@@ -302,13 +302,13 @@ def test_groundui_has_places_too(tmp_path: Path) -> None:
 
 
 def test_objects_belong_to_swift_and_to_parts_of_a_thousand(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no places apart from its answers"):
+    with pytest.raises(UsageError, match="cannot store coordinates apart from answers"):
         written(data, tmp_path / "out", objects="norm1")
-    with pytest.raises(UsageError, match="it is ms-swift that writes the numbers") as caught:
+    with pytest.raises(UsageError, match="ms-swift writes the coordinates") as caught:
         written(data, tmp_path / "out", format="swift", objects="norm1", coordinates="px")
     assert caught.value.remedy == "add -T coordinates=norm1000"
     path = studio(tmp_path / "data", "criticbench")
-    with pytest.raises(UsageError, match="it is ms-swift that writes the numbers") as caught:
+    with pytest.raises(UsageError, match="ms-swift writes the coordinates") as caught:
         written(path, tmp_path / "out", task="criticbench", format="swift", objects="norm1")
     assert caught.value.expected.endswith("those of criticbench have no places")
 
@@ -317,7 +317,7 @@ def test_no_unit_that_a_task_lacks_is_named_as_the_remedy(monkeypatch: pytest.Mo
     task = get_task("screenspot")
     monkeypatch.setattr(task, "allowed", {"coordinates": ("px",)})
     monkeypatch.setattr(task, "options", {"coordinates": "px"})
-    with pytest.raises(UsageError, match="it is ms-swift that writes the numbers") as caught:
+    with pytest.raises(UsageError, match="ms-swift writes the coordinates") as caught:
         Options(format="swift", objects="norm1").check(task)
     assert caught.value.expected.endswith("those of screenspot have places in px alone")
-    assert caught.value.remedy == "leave --objects out"
+    assert caught.value.remedy == "drop --objects"

@@ -94,7 +94,7 @@ def test_what_cannot_be_meant_is_bad_usage(data: Path, run: Path, tmp_path: Path
     out, gold = tmp_path / "out", tmp_path / "gold"
     omnidata("evaluate", "omnigui", data, "--model", "baseline:oracle", "--out", gold)
     for more, said in (
-        (("--format", "trl-grpo", "--histories", gold), "tell nothing of the model's own"),
+        (("--format", "trl-grpo", "--histories", gold), "do not show the model's own"),
         (("--format", "trl-dpo", "--pairs", run, "--histories", run), "one of the two"),
         (("--format", "trl-grpo", "-T", "history=predicted"), "or --histories RUN"),
         (("--format", "trl-grpo", "--histories", run, "-T", "patches=2"), "had other prompts"),

@@ -214,8 +214,11 @@ def test_answers_in_pixels_of_another_picture_are_left_out(data: Path, tmp_path:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--format", "trl-dpo"), "--format trl-dpo: this is about answers of runs"),
-        (("--format", "swift", "--order", "nearest"), "--order nearest: this is about answers"),
+        (("--format", "trl-dpo"), "--format trl-dpo: this option is for answers of runs"),
+        (
+            ("--format", "swift", "--order", "nearest"),
+            "--order nearest: this option is for answers",
+        ),
         (("--format", "swift", "--pairs", "a"), "one of trl-dpo, trl-kto, swift-dpo"),
         (("--format", "swift-dpo", "--pairs", "a", "--pairs", "a"), "the run is named twice"),
         (("--format", "swift-dpo", "--pairs", "a"), "no preference in 4 steps: 4 with right"),
@@ -244,7 +247,7 @@ def test_media_that_changed_since_the_answers_are_told(data: Path, tmp_path: Pat
     (folder(data) / "1.png").write_bytes((folder(data) / "2.png").read_bytes())
     runs = [tmp_path / "run"]
     done = exported(data, tmp_path / "out", runs, "llamafactory-kto", code=2)
-    assert "are not what the model was shown" in " ".join(done.stderr.split())
+    assert "have changed since the model was asked" in " ".join(done.stderr.split())
     exported(data, tmp_path / "out", runs, "llamafactory-kto", "--changed-media")
     assert [one["kto_tag"] for one in rows(tmp_path / "out")] == [False] * 4
 

@@ -209,8 +209,8 @@ def test_what_a_trainer_has_no_place_for_is_refused(data: Path, tmp_path: Path) 
         ({"prompts": "easyr1"}, "hold no audio"),
         ({"prompts": "trl-grpo"}, "hold no audio and no video"),
         ({"prompts": "easyr1", "drop_audio": True}, "pictures or clips"),
-        ({"prompts": "verl", "objects": "norm1"}, "no places apart"),
-        ({"prompts": "verl", "reward": "aepo"}, "no places that could be ranked"),
+        ({"prompts": "verl", "objects": "norm1"}, "cannot store coordinates apart"),
+        ({"prompts": "verl", "reward": "aepo"}, "not coordinates to rank"),
         ({"reward": "ui-r1"}, "prompts without answers"),
     ):
         with pytest.raises(UsageError, match=said):

@@ -140,7 +140,7 @@ def test_a_row_of_agentstudio_stays_where_it_is_when_others_come_before_it(tmp_p
     "text", ["", "train", "train=0.5", "train=1,train=0", "dev=1", "train=nan", "train=2,test=-1"]
 )
 def test_shares_that_are_none_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no shares"):
+    with pytest.raises(UsageError, match="not shares"):
         parse_shares(text)
 
 

@@ -18,11 +18,6 @@ def data(tmp_path: Path) -> Path:
     return tree(tmp_path / "data", episodes=3)
 
 
-def test_help_has_an_example() -> None:
-    text = omnidata("export", "--help").stdout
-    assert "Example: omnidata export omnigui" in " ".join(text.split())
-
-
 def test_the_example_works_on_data_like_the_samples(data: Path, tmp_path: Path) -> None:
     done = omnidata("export", "omnigui", data, tmp_path / "train", "--format", "llamafactory")
     assert "docs/export.md" in done.stdout
@@ -101,22 +96,22 @@ def test_options_reach_the_rows(data: Path, tmp_path: Path) -> None:
         (
             ("--format", "trl"),
             "add --drop-audio to leave sound out and --video frames to give pictures in place of "
-            "clips; or leave them out with -T modalities=I",
+            "clips; or drop them with -T modalities=I",
         ),
-        (("--format", "qwen-vl"), "sound out; or leave them out with -T modalities=IV"),
-        (("--format", "swift", "--split", "train=2"), "these are no shares"),
+        (("--format", "qwen-vl"), "sound out; or drop them with -T modalities=IV"),
+        (("--format", "swift", "--split", "train=2"), "these are not shares"),
         (("--format", "swift", "--video", "gif"), "one of file, frames"),
-        (("--format", "swift", "--frames", "2"), "--video frames with it"),
+        (("--format", "swift", "--frames", "2"), "--video frames as well"),
         (("--format", "swift", "--smart-resize", "14"), "one of 28, 32"),
         (
             ("--format", "swift", "--coordinates", "cm"),
-            "--coordinates cm: answers of omnigui have no places in cm Expected: one of norm1000",
+            "answers of omnigui cannot have coordinates in cm Expected: one of norm1000",
         ),
         (
             ("--format", "swift", "--coordinates", "px", "-T", "coordinates=rel"),
             "the unit is given twice",
         ),
-        (("--format", "trl", "--objects", "real"), "--format swift with it"),
+        (("--format", "trl", "--objects", "real"), "--format swift as well"),
         (("--format", "swift", "--check-against", "nowhere"), "nowhere"),
         (("--format", "swift", "--limit", "0"), "--limit"),
     ],
@@ -134,7 +129,7 @@ def test_a_task_without_coordinates_says_so(tmp_path: Path) -> None:
         "export", "criticbench", tmp_path, tmp_path / "out", "--format", "swift",
         "--coordinates", "px", code=2,
     )  # fmt: skip
-    assert "--coordinates px: answers of criticbench have no places" in done.stderr
+    assert "--coordinates px: answers of criticbench have no coordinates" in done.stderr
 
 
 def test_ctrl_c_leaves_nothing_under_the_name_and_the_same_command_goes_on(

@@ -36,7 +36,7 @@ def test_a_medium_that_its_processes_die_of_is_broken_and_others_are_written(
     killer.join()
     assert isinstance(picture, Kept)
     assert isinstance(clip, Broken)
-    assert clip.what == f"the process at work on it ended (SIGKILL): {tmp_path / '2.mp4'}"
+    assert clip.what == f"the worker process ended (SIGKILL): {tmp_path / '2.mp4'}"
     assert len(killed) in (2, 3)  # the one that wrote the picture as well
 
 

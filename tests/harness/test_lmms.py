@@ -147,5 +147,5 @@ def test_files_of_other_data_are_refused(few: Path, folder: Path) -> None:
     setup = folder / "omnidata_omnigui.json"
     said = json.loads(setup.read_text())
     setup.write_text(json.dumps({**said, "dataset_fingerprint": "0" * 64}))
-    with pytest.raises(Exception, match="the data are others now"):
+    with pytest.raises(Exception, match="the data have changed"):
         run(folder, Answering(answers(few), simple=False), limit=1)

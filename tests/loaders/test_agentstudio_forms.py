@@ -416,5 +416,5 @@ def test_an_edit_is_noticed_and_another_trajectory_adds_columns(tmp_path: Path) 
 def test_no_data_is_named_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "test.jsonl", ground())
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DataError, match="no data is named"):
+    with pytest.raises(DataError, match="data_dir is missing"):
         datasets.load_dataset("groundui", split="test")

@@ -252,7 +252,7 @@ def test_a_broken_record_ends_its_file_and_no_other(tmp_path: Path) -> None:
         ({"image/encoded": [b"x" * 99]}, "99 bytes are no 90 x 200 x 3 pixels"),
         ({"image/encoded": [phones.png()[:-20]]}, "end marker"),
         ({"image/encoded": [phones.png(0, (80, 200))]}, "80 x 200"),
-        ({"image/encoded": []}, "the record holds none"),
+        ({"image/encoded": []}, "the record has none"),
     ],
 )
 def test_a_picture_that_nobody_can_take_is_found_when_it_is_read(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import datasets
 import pytest
 
 import omnidata
+from omnidata import registry
 from omnidata.actions import NUMBERS
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks.omnigui.load import load
@@ -139,13 +143,32 @@ def test_a_json_file_is_opened_by_our_own_function(tmp_path: Path) -> None:
     assert opened["episode_id"] == ["A", "B"]
 
 
-def test_a_stray_file_in_the_working_directory_is_never_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("task", registry.names())
+def test_a_missing_data_dir_is_named_at_once(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_rows(tmp_path / "test.json", [row("A")])
+    write_rows(tmp_path / "test.json", [row("A")])  # a stray file is no answer
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DataError, match="no data is named"):
-        datasets.load_dataset("omnigui", split="test")
+    with pytest.raises(DataError, match=f'{task}"(.|\n)*data_dir is missing(.|\n)*data_dir=FOLDER'):
+        datasets.load_dataset(task, split="test")
+
+
+@pytest.mark.parametrize("imports", ["import datasets, omnidata", "import omnidata, datasets"])
+def test_importing_omnidata_makes_its_names_known(imports: str, few: Path, tmp_path: Path) -> None:
+    code = f"""{imports}
+print(len(datasets.load_dataset("omnigui", "Chirp", data_dir={str(few)!r}, split="test")))
+try:
+    datasets.load_dataset("omnigui", "localization")
+except omnidata.OmnidataError as error:
+    print(error.what)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True,
+        env={**os.environ, "HF_DATASETS_CACHE": str(tmp_path), "HF_ENDPOINT": "http://127.0.0.1:9"},
+    )  # fmt: skip
+    steps, what = done.stdout.splitlines()
+    assert int(steps) == count(list(load(few).steps), "app", "Chirp") > 0
+    assert what.startswith("data_dir is missing")
 
 
 def test_an_app_is_found_under_every_spelling_of_table7(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_only_and_revision_choose(hub: Hub, tmp_path: Path) -> None:
     plan = plan_fetch("omnigui", revision=first[:40], only=["*.jsonl"])
     assert (plan.commit, plan.left_out) == (first, len(files) - len(plan.files))
     assert all(each.path.endswith(".jsonl") for each in plan.files)
-    with pytest.raises(DataError, match=r"no file fits[^$]*TED/"):
+    with pytest.raises(DataError, match=r"no file matches[^$]*TED/"):
         plan_fetch("omnigui", only=["*.parquet"])
     with pytest.raises(DataError, match='no revision "nowhere"'):
         plan_fetch("omnigui", revision="nowhere")
@@ -240,7 +240,7 @@ def test_a_file_with_another_hash_is_removed_and_the_next_call_gets_it_right(
     name = "screenspotv2_image.zip"
     hub.altered[name] = bytes(reversed(files[name]))
     plan = plan_fetch("screenspot", source="ScreenSpot-v2")
-    with pytest.raises(DataError, match="otherwise than the server says"):
+    with pytest.raises(DataError, match="differs from what the server announced"):
         fetch(plan, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     staged = tmp_path / ".out.unfinished" / "data"
@@ -270,7 +270,7 @@ def test_a_hash_that_is_published_elsewhere_is_held_too(
     ("about", "token", "said"),
     [
         ({"gated": True}, False, "accept the licence there in a browser"),
-        ({"private": True}, False, "there is no such dataset on the Hub, or it is private"),
+        ({"private": True}, False, "the Hub has no such dataset, or it is private"),
         ({}, True, "2 steps"),
     ],
 )
@@ -299,14 +299,14 @@ def test_a_missing_dataset_names_the_nearest(hub: Hub) -> None:
     with pytest.raises(DataError) as told:
         local_place("hf://OmniGUI/OmniGUI")
     assert "did you mean" not in str(told.value)
-    with pytest.raises(UsageError, match=r"hf://OmniGUI: this names no dataset"):
+    with pytest.raises(UsageError, match=r"hf://OmniGUI: this is not an address of a dataset"):
         local_place(Path("hf://OmniGUI"))
 
 
 def test_a_listed_file_that_is_not_there_is_said(hub: Hub, tmp_path: Path) -> None:
     hub.add(OMNIGUI, omnigui(tmp_path) | {"extra.json": b"[]"})
     hub.lost.add("extra.json")
-    with pytest.raises(DataError, match="a file that the Hub lists is not there"):
+    with pytest.raises(DataError, match="a file that the Hub lists is missing"):
         fetch(plan_fetch("omnigui"), tmp_path / "out")
 
 
@@ -318,7 +318,7 @@ def test_without_room_nothing_is_asked_for(
     hub.add(OMNIGUI, omnigui(tmp_path))
     plan = plan_fetch("omnigui")
     monkeypatch.setattr(reading, "RESERVE", 1 << 60)
-    with pytest.raises(DataError, match="there is no room"):
+    with pytest.raises(DataError, match="not enough disk space"):
         fetch(plan, tmp_path / "out")
     assert not any("/resolve/" in line for line in hub.seen)
 
@@ -369,7 +369,7 @@ def test_other_counts_than_the_publishers_are_said(
 ) -> None:
     hub.add("agent-studio/CriticBench", {"data/a.parquet": b"no Parquet"})
     verb("fetch", "criticbench", tmp_path / "out", code=1)
-    assert "the files are there, and no data" in capsys.readouterr().err
+    assert "the files were downloaded but cannot be read as data" in capsys.readouterr().err
     assert (tmp_path / "out" / "source.json").is_file()
 
 
@@ -468,7 +468,7 @@ def test_a_snapshot_that_came_otherwise_is_not_read(hub: Hub, tmp_path: Path) ->
     name = next(iter(files))
     hub.altered[name] = bytes(reversed(files[name]))
     for _ in range(2):
-        with pytest.raises(DataError, match="otherwise than the server says"):
+        with pytest.raises(DataError, match="differs from what the server announced"):
             local_place(f"hf://{OMNIGUI}")
     hub.altered.clear()
     assert len(get_task("omnigui").load(local_place(f"hf://{OMNIGUI}")).steps) == 2
@@ -528,7 +528,7 @@ def test_an_archive_does_not_overwrite_a_file(hub: Hub, tmp_path: Path) -> None:
     files = files_of(agentnet(tmp_path / "made", row))
     taken = {**files, "Images/t1_0.png": b"x", "images.zip": zipped({"images/a.png": b"y"})}
     hub.add("xlangai/AgentNet", {path: taken[path] for path in taken if "images/t1" not in path})
-    with pytest.raises(DataError, match="'Images' is there already"):
+    with pytest.raises(DataError, match="'Images' already exists"):
         fetch(plan_fetch("agentnet"), tmp_path / "out")
 
 

@@ -204,7 +204,7 @@ def test_plans_for_androidcontrol_are_no_data(tmp_path: Path) -> None:
     said = {"action_type": "click", "element": "the menu"}
     row = {"episode_id": 7, "step": 2, "instruction": "Open", "image": "7/screenshot_2.png"}
     write_lines(tmp_path / "plan.jsonl", [row | {"reason": "It is there.", "action": said}])
-    with pytest.raises(DataError, match=r"episode 7, step 2: these are plans of a model"):
+    with pytest.raises(DataError, match=r"episode 7, step 2: these rows are a model's plans"):
         get_task("androidcontrol").load(tmp_path)
 
 

@@ -40,7 +40,7 @@ def test_a_repeated_step_is_counted_and_the_first_is_used(tmp_path: Path) -> Non
 def test_a_gap_in_the_steps_is_a_finding_and_leaves_a_hole_in_the_history(tmp_path: Path) -> None:
     source = load_rows(tmp_path, row(step=0), row(step=3))
     assert codes(source) == {"step-gap": 1}
-    assert source.findings[0].what == "there are no steps 1, 2"
+    assert source.findings[0].what == "the episode lacks the steps 1, 2"
     assert source.steps[1].history == (Action("tap", (RECT,)), None, None)
 
 

@@ -219,6 +219,6 @@ def test_parquet_with_other_columns_has_to_be_told_what_its_boxes_are(tmp_path: 
     row = hub_row(tmp_path / "made")
     del row["file_name"]
     data = hub_parquet(tmp_path / "data" / "test.parquet", row)
-    with pytest.raises(DataError, match="do not tell what bbox is"):
+    with pytest.raises(DataError, match="do not define bbox"):
         load(data)
     assert load(data, boxes="xyxy-rel").steps[0].action

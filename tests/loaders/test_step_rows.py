@@ -125,7 +125,7 @@ def test_rows_of_odyssey_are_no_androidcontrol(tmp_path: Path) -> None:
     assert labels(source) == ["SWIPE_UP", "TASK_COMPLETE"]
     assert source.steps[0].source["row"]["gt_input_text"] == "UP"
     assert source.steps[0].source["scroll"] == "finger"
-    assert "1 scroll in words, said of the finger" in omnidata("info", data).stdout
+    assert "1 scroll in words: directions of the finger" in omnidata("info", data).stdout
 
 
 @pytest.mark.parametrize("action", ["wait", "open_app"])
@@ -262,7 +262,7 @@ def test_the_fed_size_stands_for_a_size_that_nobody_states(tmp_path: Path) -> No
     source = load(lines(tmp_path / "rows.jsonl", row, row))
     assert [step.screen for step in source.steps] == [FED, FED]
     (found,) = [each for each in source.findings if each.code == "size-fed"]
-    assert found.what.startswith("2 rows with no size but that of the picture as it was fed")
+    assert found.what.startswith("2 rows with only the size of the picture as fed")
     assert found.sample_ids == ("rows/0", "rows/1")
 
 

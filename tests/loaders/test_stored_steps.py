@@ -273,7 +273,7 @@ def test_not_a_number_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert math.isnan(step.source["x"])
     assert (type(step.source["y"]), type(step.source["z"])) == (float, bool)
     monkeypatch.setenv(VARIABLE, "some")
-    with pytest.raises(UsageError, match="'some' is no number of steps"):
+    with pytest.raises(UsageError, match="'some' is not a number of steps"):
         collect(STEPS_MADE)
 
 

@@ -37,7 +37,7 @@ def test_a_clip_that_outgrows_its_header_is_refused(tmp_path: Path, codec: str) 
     for read in READERS:
         with pytest.raises(MediaError, match=r"a\.") as caught:
             read(ref)
-        assert "no larger than its header says" in caught.value.expected
+        assert "no larger than its header states" in caught.value.expected
     ((_, found),) = look([ref], workers=1)
     assert isinstance(found, Fault)
 

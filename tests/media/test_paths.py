@@ -107,7 +107,7 @@ def test_a_truncated_file_is_a_media_error_that_names_it(
 @pytest.mark.parametrize("kind", ["image", "video", "audio"])
 def test_a_file_of_another_kind_is_a_media_error(tmp_path: Path, kind: Modality) -> None:
     (tmp_path / "x").write_bytes(b"no medium at all" * 10)
-    with pytest.raises(MediaError, match="Remedy"):
+    with pytest.raises(MediaError, match="Fix"):
         check(ref(tmp_path, "x", kind))
 
 

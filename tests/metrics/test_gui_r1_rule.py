@@ -10,7 +10,7 @@ import pytest
 from omnidata.tasks import get_task
 from tests.cli.running import as_json, omnidata
 from tests.loaders.step_rows import answer, graded, lines
-from tests.trees import write_lines
+from tests.trees import read_lines, write_lines
 
 CLICK = graded("click", place=[36, 80])
 TYPE = graded("type", "green tea with milk")
@@ -56,6 +56,45 @@ def test_a_place_or_a_text_counts_whatever_the_type_is(
     row: Any, text: str, found: tuple[Any, ...], tmp_path: Path
 ) -> None:
     assert judged(tmp_path, row, text) == found
+
+
+PUBLISHED = [
+    # What is right, then the answer: type, place or text, place.
+    (graded("click", place=[36, 80]), answer("complete", place=[36, 80]), (0, 1, 1)),
+    (graded("click", place=[36, 80]), answer("type", "tea", place=[36, 80]), (0, 1, 1)),
+    (graded("click", place=[36, 80]), answer("press_enter", place=[36, 80]), (0, 1, 1)),
+    (graded("click", place=[36, 80]), answer("complete", place=[70, 80]), (0, 0, 0)),
+    (graded("long_press", place=[36, 80]), answer("press_home", place=[36, 80]), (0, 1, 1)),
+    (graded("click", place=[36, 80]), answer("think", place=[36, 80]), (0, 1, 1)),  # no action
+    (graded("click", place=[36, 80]), "I click [36, 80].", (0, 0, 0)),
+    (graded("type", "tea"), answer("click", "tea", place=[36, 80]), (0, 1, None)),
+    (graded("type", "tea"), answer("complete", "milk"), (0, 0, None)),
+    (graded("type", ""), answer("complete"), (0, 0, None)),
+    (graded("scroll", "UP"), answer("click", "up", place=[36, 80]), (0, 1, None)),
+    (graded("complete"), answer("complete", place=[36, 80]), (1, None, None)),
+]
+
+
+@pytest.mark.parametrize("profile", ["gui-r1", "gui-r1+strict"])
+def test_a_place_and_a_text_count_beside_any_action(profile: str, tmp_path: Path) -> None:
+    rows = [{**row, "image_size": [72, 160], "pred": text} for row, text, _ in PUBLISHED]
+    data, out = write_lines(tmp_path / "odyssey.json", rows), tmp_path / "out"
+    command = ("score", "gui-odyssey", data, data, "--from", "gui-r1", "--profile", profile)
+    omnidata(*command, "--out", out)
+    lines = {line["sample_id"]: line for line in read_lines(out / "scores.jsonl")}
+    names = ("type_match", "exact_match", "grounding")
+    scores = [lines[f"odyssey/{n}"] for n in range(len(rows))]
+    found = [tuple(line[name] for name in names) for line in scores]
+    assert found == [wanted for *_, wanted in PUBLISHED]
+    assert [n for n, line in enumerate(scores) if line["outcome"] == "unparsed"] == [5, 6]
+
+
+def test_other_rules_do_not_see_the_place_beside_an_action(tmp_path: Path) -> None:
+    rows = [{**row, "image_size": [72, 160], "pred": text} for row, text, _ in PUBLISHED]
+    data = write_lines(tmp_path / "odyssey.json", rows)
+    command = ("score", "gui-odyssey", data, data, "--from", "gui-r1", "--profile", "odyssey-ams")
+    found = as_json(omnidata(*command, "--json"))
+    assert found["overall"]["EM"] == pytest.approx(1 / len(rows))
 
 
 def test_ends_of_odyssey_are_types(tmp_path: Path) -> None:

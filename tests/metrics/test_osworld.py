@@ -254,7 +254,7 @@ def test_any_answer_is_read_without_an_error(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["0_1", "\uff11", "1_0e-1", "true", "0x1", "", "1 0"])
 def test_what_python_alone_takes_for_a_number_is_no_score(text: str) -> None:
-    with pytest.raises(ValueError, match="it is no score"):
+    with pytest.raises(ValueError, match="it is not a score"):
         read_score(text)
 
 

@@ -16,8 +16,8 @@ KINDS |= {f"SCROLL_{way}": f"SWIPE_{way}" for way in ("UP", "DOWN", "LEFT", "RIG
 KINDS |= {"COMPLETE": "TASK_COMPLETE", "IMPOSSIBLE": "TASK_IMPOSSIBLE", "KEY_HOME": "HOME"}
 
 
-def name_of(row):
-    """What is done, in a word: a key by its name, a scroll with its direction."""
+def label_of(row):
+    """Return the action in one word: a key by its name, a scroll with its direction."""
     if row["action"] == "SCROLL":
         (x, y), (to_x, to_y) = row["info"]
         across = abs(to_x - x) > abs(to_y - y)
@@ -26,9 +26,9 @@ def name_of(row):
 
 
 def action_of(row):
-    """The action of a row, or of an answer, which has the same form; None if it is none."""
+    """Return the action of a row or an answer, which have the same form; None if there is none."""
     try:
-        name, info = name_of(row), row["info"]
+        name, info = label_of(row), row["info"]
         at = [(Point(x + 0, y + 0, "norm1000"),) for x, y in (info if type(info) is list else ())]
         start = at[0] if name in ("CLICK", "LONG_PRESS") or row["action"] == "SCROLL" else ()
         text, words = info + "" if name == "TYPE" else None, f"{name} {info}".strip()
@@ -47,17 +47,17 @@ class Ams(EpisodeProfile):
     by = {"category": (), "device": ()}
 
     def judge(self, step, text, receipt=None):
-        said, wanted = next(filter(action_of, objects(text)), None), step.source
+        answer, target = next(filter(action_of, objects(text)), None), step.source
         if step.action is None:
-            return Verdict("ok", (None, None))  # nothing to hold it against: counted and left out
-        if said is None:
+            return Verdict("ok", (None, None))  # no target: counted and left out
+        if answer is None:
             return Verdict("unparsed", (False, False))
-        right = same = name_of(said) == name_of(wanted)
-        if same and name_of(said) in ("CLICK", "LONG_PRESS"):
-            right = math.dist(said["info"][0], wanted["info"][0]) <= 140
-        elif same and said["action"] == "TYPE":
-            right = said["info"].casefold() == wanted["info"].casefold()
-        return Verdict("ok", (right, same), {key: said[key] for key in ("action", "info")})
+        right = same = label_of(answer) == label_of(target)
+        if same and label_of(answer) in ("CLICK", "LONG_PRESS"):
+            right = math.dist(answer["info"][0], target["info"][0]) <= 140
+        elif same and answer["action"] == "TYPE":
+            right = answer["info"].casefold() == target["info"].casefold()
+        return Verdict("ok", (right, same), {key: answer[key] for key in ("action", "info")})
 
 
 class Odyssey(Benchmark):
@@ -70,27 +70,27 @@ class Odyssey(Benchmark):
 
     def steps(self, data, note):
         rows = (json_file(path, 1 << 24) for path in files.walk(data) if path.suffix == ".json")
-        for found in (row for row in rows if isinstance(row, dict) and "task_info" in row):
-            own, about, device = (found[key] for key in ("episode_id", "task_info", "device_info"))
-            screen, done = (device["w"], device["h"]), [*map(action_of, found["steps"])]
-            for number, row in enumerate(found["steps"]):
-                if done[number] is None:
-                    told = f"{own}/{number}", f"{row['action']} is no action", f"one of {[*KINDS]}"
-                    note(Finding("action-unknown", "warning", *told, "mend the row", told[:1]))
+        for episode in (row for row in rows if isinstance(row, dict) and "task_info" in row):
+            own, task, device = (episode[k] for k in ("episode_id", "task_info", "device_info"))
+            screen, actions = (device["w"], device["h"]), [*map(action_of, episode["steps"])]
+            for number, row in enumerate(episode["steps"]):
+                if actions[number] is None:
+                    problem = f"{own}/{number}", f"no action: {row['action']}", f"{[*KINDS]}"
+                    note(Finding("action-unknown", "warning", *problem, "correct it", problem[:1]))
                 yield Step(
-                    f"{own}/{number}", own, number, len(done), about["instruction"], screen,
+                    f"{own}/{number}", own, number, len(actions), task["instruction"], screen,
                     {"screenshot": MediaRef("image", data, f"screenshots/{row['screenshot']}")},
-                    tuple(done[:number]), (screen,) * number, done[number],
-                    {"category": about["category"], "device": device["product"]}, row,
-                    group=about["meta_task"],
+                    tuple(actions[:number]), (screen,) * number, actions[number],
+                    {"category": task["category"], "device": device["product"]}, row,
+                    group=task["meta_task"],
                 )  # fmt: skip
 
     def target(self, step, *, space=None, size=None):
         row = {key: step.source[key] for key in ("action", "info")}
-        at = row["info"] if isinstance(row["info"], list) else []
-        filled = json.dumps({**row, "info": [PLACE] * len(at)} if at else row)
-        found = Target(json.dumps(row), filled.replace(f'"{PLACE}"', PLACE), tuple(map(tuple, at)))
-        return found if step.action else None
+        points = row["info"] if isinstance(row["info"], list) else []
+        template = json.dumps({**row, "info": [PLACE] * len(points)} if points else row)
+        template = template.replace(f'"{PLACE}"', PLACE)
+        return Target(json.dumps(row), template, tuple(map(tuple, points))) if step.action else None
 
     def read(self, text, receipt=None):
         return next(filter(None, map(action_of, objects(text))), None)

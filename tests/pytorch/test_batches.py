@@ -104,7 +104,8 @@ def test_a_medium_that_no_item_has_keeps_its_place(steps: list[Step], padded: bo
     assert batch.mel == {"audio": empty}
     assert batch.pts_seconds == {"video": empty}
     assert batch.fps == {"video": [None, None]}
-    assert batch.placements == {"screenshot": [None, None], "history_screenshot": [None, None]}
+    roles = ("screenshot", "history_screenshot", "video")
+    assert batch.placements == {role: [None, None] for role in roles}
 
 
 def test_what_makes_no_batch_is_refused() -> None:

@@ -96,15 +96,15 @@ def test_rows_are_decoded_when_asked_for_and_collated_with_masks(
     data: Path, embedded: Path, way: str
 ) -> None:
     rows = WAYS[way](data, embedded, False)
-    decode = omnidata.decode(rows, size=(32, 64), num_frames=2, seconds=0.5)
+    decode = omnidata.decode(rows, resize=(64, 32), num_frames=2, seconds=0.5)
     decoded = rows.with_transform(decode)
     loader = DataLoader(decoded, batch_size=4, num_workers=1)
     batches = list(loader)
     steps = {step.sample_id: step for step in load(data).steps}
     for batch in batches:
         count = len(batch["sample_id"])
-        assert batch["screenshot"].shape == (count, 64, 32, 3)
-        assert batch["video"].shape == (count, 2, 64, 32, 3)
+        assert batch["screenshot"].shape == (count, 3, 64, 32)
+        assert batch["video"].shape == (count, 2, 3, 64, 32)
         assert batch["audio"].shape == (count, 8000)
         for number, name in enumerate(batch["sample_id"]):
             for role, ref in steps[name].media.items():
@@ -113,7 +113,8 @@ def test_rows_are_decoded_when_asked_for_and_collated_with_masks(
                     assert not batch[role][number].any()
             shot = steps[name].media["screenshot"]
             assert shot
-            assert np.array_equal(batch["screenshot"][number], image(shot, size=(32, 64)).pixels)
+            pixels = image(shot, size=(32, 64)).pixels
+            assert np.array_equal(batch["screenshot"][number].permute(1, 2, 0), pixels)
             assert 0 <= batch["audio_length"][number] <= 8000
     assert sum(len(batch["sample_id"]) for batch in batches) == len(steps)
 
@@ -153,7 +154,7 @@ def test_rows_in_torchs_format_are_collated_with_masks(
             own[extent] = 0
             assert not own.any()
             if role != "audio":
-                assert tuple(batch[f"{role}_size"][at].tolist()) == row[role].shape[-3:-1]
+                assert tuple(batch[f"{role}_size"][at].tolist()) == row[role].shape[-2:]
     assert absent
 
 
@@ -190,9 +191,9 @@ def test_a_dataset_of_the_hub_comes_as_tensors_in_the_same_lines(
 ) -> None:
     sha = hub.add("org/steps", files_of(embedded))
     rows = omnidata.load_dataset("omnigui", place.format(sha=sha), split="test")
-    decode = omnidata.decode(rows, roles=["screenshot"], size=(32, 64))
+    decode = omnidata.decode(rows, roles=["screenshot"], resize=(64, 32))
     batches = DataLoader(rows.with_transform(decode), batch_size=8, num_workers=1)
-    assert [batch["screenshot"].shape for batch in batches] == [(8, 64, 32, 3)]
+    assert [batch["screenshot"].shape for batch in batches] == [(8, 3, 64, 32)]
     stream = omnidata.load_dataset("omnigui", place.format(sha=sha), split="test", streaming=True)
     steps: Any = StepDataset(stream, Decoding(roles=("screenshot",)))
     items = list(steps)
@@ -211,6 +212,29 @@ def test_media_are_left_out_and_named_when_they_do_not_exist(data: Path, tmp_pat
     for seconds in (-1.0, float("nan")):
         with pytest.raises(UsageError, match=r"seconds is (-1|nan)"):
             omnidata.decode(rows, seconds=seconds)
+    with pytest.raises(UsageError, match=r"two positive whole numbers"):
+        omnidata.decode(rows, resize=(8.5, 8))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"omnidata\.decode\(resize=\(1008, 448\)\)"):
+        omnidata.decode(rows, size=(448, 1008))
+
+
+def test_steps_rows_and_batches_of_rows_are_resized_to_the_same_pixels(data: Path) -> None:
+    rows = omnidata.load_dataset("omnigui", data, split="test")
+    how: dict[str, Any] = {"resize": (64, 32), "num_frames": 2}
+    decode = omnidata.decode(rows, **how)
+    decoded = rows.with_transform(decode)
+    batch = CollateRows(decode)(list(rows))
+    dataset = StepDataset(rows, Decoding(**how))
+    compared = 0
+    for number in range(len(rows)):
+        for role in ("screenshot", "video"):
+            item = dataset[number].media[role]
+            if item is not None:
+                compared += 1
+                assert item.shape[-3:] == (3, 64, 32)
+                assert torch.equal(item, torch.from_numpy(decoded[number][role]))
+                assert torch.equal(item, batch[role][number])
+    assert compared > len(rows)
 
 
 @pytest.mark.parametrize("first", [1, None])
@@ -218,7 +242,7 @@ def test_an_absent_number_is_nan_in_a_batch(data: Path, first: int | None) -> No
     rows = omnidata.load_dataset("omnigui", data, split="test")
     scores = [first, None, 2**24 + 1, *[4] * (len(rows) - 3)]
     scored = rows.add_column("score", scores)
-    decoded = scored.with_transform(omnidata.decode(scored, roles=["screenshot"], size=(8, 8)))
+    decoded = scored.with_transform(omnidata.decode(scored, roles=["screenshot"], resize=(8, 8)))
     (batch,) = DataLoader(decoded, batch_size=len(rows))
     wanted = torch.tensor([float("nan") if one is None else one for one in scores])
     assert torch.equal(batch["score"].isnan(), wanted.isnan())
@@ -234,10 +258,10 @@ def test_a_broken_medium_is_an_error_that_names_the_step_or_a_mask(
     shutil.copytree(data, copy)
     rows = omnidata.load_dataset("omnigui", copy, split="test", cache_dir=tmp_path / "cache")
     Path(rows[0]["screenshot"]["path"]).write_bytes(b"no picture")
-    decoded = rows.with_transform(omnidata.decode(rows, roles=["screenshot"], size=(8, 8)))
+    decoded = rows.with_transform(omnidata.decode(rows, roles=["screenshot"], resize=(8, 8)))
     with pytest.raises(MediaError, match=rows[0]["sample_id"]):
         decoded[0]
-    masked = omnidata.decode(rows, roles=["screenshot"], size=(8, 8), on_error="mask")
+    masked = omnidata.decode(rows, roles=["screenshot"], resize=(8, 8), on_error="mask")
     assert rows.with_transform(masked)[0]["screenshot_mask"] is False
 
 
@@ -255,3 +279,16 @@ def test_a_cast_that_wants_torchcodec_says_what_to_do_instead(
         cast[number]
     # And what we make of the same rows needs no cast undone.
     assert StepDataset(cast, HOW)[number].media[column] is not None
+
+
+def test_a_torchcodec_without_ffmpeg_says_what_to_do_instead(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torchcodec").mkdir()
+    fault = 'raise OSError("Could not load this library: torchcodec/libtorchcodec_image.so")\n'
+    (tmp_path / "torchcodec" / "__init__.py").write_text(fault)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(datasets.config, "TORCHCODEC_AVAILABLE", True)
+    rows = omnidata.load_dataset("omnigui", data, split="test").filter(lambda row: row["audio"])
+    with pytest.raises(PlatformError, match=r"omnidata\.decode(.|\n)*FFmpeg"):
+        rows.cast_column("audio", datasets.Audio())[0]

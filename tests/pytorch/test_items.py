@@ -72,13 +72,15 @@ def test_only_the_roles_asked_for_are_decoded(steps: list[Step], tmp_path: Path)
     assert item.screenshot is None and item.frames is None
 
 
-def test_a_point_is_mapped_into_the_resized_picture(steps: list[Step]) -> None:
-    item = StepDataset(steps, Decoding(size=(100, 32)))[0]
-    placement = item.placements["screenshot"]
-    assert item.screenshot is not None and item.screenshot.shape == (3, 32, 100)
+@pytest.mark.parametrize("role", ["screenshot", "video"])
+def test_a_point_is_mapped_into_the_resized_picture_and_clip(steps: list[Step], role: str) -> None:
+    item = StepDataset(steps, Decoding(resize=(32, 100), num_frames=2))[0]
+    placement, pixels = item.placements[role], item.media[role]
+    assert pixels is not None
+    assert pixels.shape == ((3, 32, 100) if role == "screenshot" else (2, 3, 32, 100))
     assert placement.to_picture(0, 0) == (38, 0)
     assert placement.to_screen(*placement.to_picture(WIDTH, HEIGHT)) == (WIDTH, HEIGHT)
-    assert not item.screenshot[:, :, :38].any() and item.screenshot[:, :, 38:62].any()
+    assert not pixels[..., :38].any() and pixels[..., 38:62].any()
 
 
 @pytest.mark.parametrize(
@@ -133,14 +135,15 @@ def test_a_broken_medium_may_be_none_with_its_message(steps: list[Step], tmp_pat
     ("wrong", "message"),
     [
         ({"num_frames": 4, "fps": 2.0}, "at most one"),
-        ({"num_frames": 0}, "whole number from 1"),
-        ({"num_frames": 2.5}, "whole number from 1"),
+        ({"num_frames": 0}, "whole number of at least 1"),
+        ({"num_frames": 2.5}, "whole number of at least 1"),
         ({"fps": -1.0}, "fps up to 1000"),
         ({"fps": 5000}, "fps up to 1000"),
         ({"which": "keyframe"}, '"keyframes"'),
         ({"roles": "audio"}, "names"),
-        ({"size": (32,)}, "width and height"),
-        ({"size": (0, 100)}, "positive"),
+        ({"resize": (32,)}, r"\(height, width\)"),
+        ({"resize": (0, 100)}, "positive"),
+        ({"size": (32, 100)}, r"Decoding\(resize=\(100, 32\)\)"),
         ({"audio_rate": 0}, "from 1000 Hz"),
         ({"audio_rate": 1}, "from 1000 Hz"),
         ({"audio_rate": 16_000.0}, "from 1000 Hz"),

@@ -129,7 +129,7 @@ def test_a_torchaudio_that_does_not_load_is_a_clear_message(
     for _ in range(2):
         with pytest.raises(PlatformError, match="torchaudio cannot be loaded") as caught:
             log_mel(wave)
-        assert "install both from one index" in caught.value.remedy
+        assert "torch and torchaudio from one index" in caught.value.remedy
 
 
 def test_a_missing_torch_is_a_clear_message() -> None:

@@ -89,7 +89,7 @@ def test_without_the_data_a_sentence_says_what_is_left_out(tmp_path: Path) -> No
     (tmp_path / "data").rename(tmp_path / "elsewhere")
     found = report(runs)
     assert "decisions" not in {table.name for table in found.tables}
-    assert any("time to decision is left out: the data are not there" in t for t in found.warnings)
+    assert any("time to decision is left out: the data are missing" in t for t in found.warnings)
 
 
 @given(st.lists(st.booleans(), min_size=1))

@@ -98,8 +98,8 @@ def test_the_command_makes_tables_and_a_figure(run: Path, tmp_path: Path) -> Non
 
 def test_causes_by_the_size_of_elements_are_refused_before_a_run_is_read(tmp_path: Path) -> None:
     told = omnidata("report", tmp_path / "none", "--errors", "--by", AXIS, code=2).stderr
-    assert "causes are not told by the size of elements" in told
-    assert f"leave --errors out, or --by {AXIS}" in told
+    assert "no table of causes by size of elements" in told
+    assert f"drop --errors, or --by {AXIS}" in told
 
 
 def test_runs_without_elements_or_data_are_refused(run: Path, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_where_nothing_tells_the_order_the_other_tables_stand(
         write_run(tmp_path / mode, scores=scores, episodes=2, options={"history": mode})
         for mode in ("gold", "predicted")
     ]
-    with pytest.raises(NotTracedError, match="follow each other, and the data are not there"):
+    with pytest.raises(NotTracedError, match="follow each other, and the data are missing"):
         compounding(runs[0])
     made = report(runs)
     assert {"main", "history"} <= {table.name for table in made.tables}

@@ -83,8 +83,8 @@ def tapped(tmp_path: Path, text: str, **changes: Any) -> Facts:
         ),
         ('{"action_type": 0}', "the point is missing", None),
         ('{"action_type": 9}', "the answer is HOME, the expert's action is TAP", None),
-        ("tap it", "nothing could be read", None),
-        ("", "nothing could be read", None),
+        ("tap it", "no answer could be parsed", None),
+        ("", "no answer could be parsed", None),
     ],
 )
 def test_the_cause_of_a_verdict_on_a_tap_is_said(
@@ -175,7 +175,7 @@ def test_grounding_is_explained_by_both_profiles(tmp_path: Path) -> None:
     assert edge["agentstudio-paper"] == "the point (106, 9) is inside the target box"
     assert "strictly inside" in edge["agentstudio-release"]
     assert "106 px left of and 9 px above" in miss["agentstudio-paper"]
-    assert "nothing could be read" in unread["agentstudio-paper"]
+    assert "no answer could be parsed" in unread["agentstudio-paper"]
     page = facts(open_run(run), 1)
     assert {shape.by for shape in page.pictures[0].shapes} == {"target", "answer"}
 
@@ -184,8 +184,8 @@ def test_letters_and_truth_values_are_explained(tmp_path: Path) -> None:
     data = tmp_path / "single"
     write(data / "s.jsonl", single(action_id="a"), single(action_id="b", operation="TYPE"))
     run = answered("idm-single", data, ["Answer: A", "Answer: A"], tmp_path / "run")
-    assert why(run, 0)["agentstudio-paper"] == "the answer is A (CLICK), as it was done"
-    assert "what was done is C (TYPE)" in why(run, 1)["agentstudio-paper"]
+    assert why(run, 0)["agentstudio-paper"] == "the answer is A (CLICK), as recorded"
+    assert "the recorded action is C (TYPE)" in why(run, 1)["agentstudio-paper"]
     rows = [trajectory(), trajectory(act(0, operation="TYPE"), act(1), annotation_id="e2:1")]
     for task, said, told in (
         ("idm-multiple", "Answer:\nA\nA", "1 edit apart"),
@@ -313,6 +313,13 @@ def test_a_step_without_answer_is_told(run: Run) -> None:
     assert {each.mark for each in page.rulings} == {"none"}
     assert page.answer and page.answer.parsed == ""
     assert len(book.steps) == STEPS
+
+
+def test_a_value_of_a_tag_is_not_called_a_group(site: Path) -> None:
+    """A group is a set of related episodes; the first page shows none."""
+    text = re.sub(r"<[^>]*>", " ", (site / "index.html").read_text("utf-8"))
+    assert "Results by tag" in text
+    assert not re.search(r"\bgroups?\b", text, re.I)
 
 
 def test_links_of_a_folder_lead_to_whole_media(site: Path) -> None:

@@ -10,6 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from omnidata import viewer
+from omnidata.tasks import get_task
+from omnidata.viewer.outputs import write_file
+from omnidata.viewer.report_data import open_data
 from tests.conftest import Once
 from tests.full import FULL, in_gate
 from tests.report.planted_run import (
@@ -24,6 +27,7 @@ from tests.report.planted_run import (
     planted,
     until,
 )
+from tests.report.test_task_graph import data as task_graph
 from tests.report.test_view import served
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
@@ -130,7 +134,7 @@ def test_two_clicks_lead_from_the_index_to_a_planted_failure_and_its_cause(
     assert CAUSE.lower() in page.inner_text("#why").lower()
     assert "type only" in page.inner_text("#why")
     assert page.inner_text(".strip [aria-current]") == "2"
-    assert "broke at step 2" in page.inner_text(".episode")
+    assert "mistake is at step 2" in page.inner_text(".episode")
     assert page.locator(".shot.main svg rect.target").count() == 1
     assert page.locator(".shot.main svg g.answer").count() == 1
 
@@ -247,7 +251,7 @@ def test_the_prompt_is_the_whole_one(reports: Path, visit: Open) -> None:
         hash = "#step=2" if form == FORMS[0] else ""
         page = visit(address(reports, form if hash else "site/steps/2.html", hash))
         page.click("summary:has-text('Prompt')")
-        said = page.inner_text("details[open]")
+        said = page.inner_text(".texts details[open]")
         assert "You are an Android GUI Agent." in said
         assert "Action History:\nStep 0: NONE\nStep 1: TAP at" in said
         assert "screenshot: C001/3.png" in said
@@ -279,20 +283,105 @@ def test_a_phone_scrolls_downwards_alone(reports: Path, visit: Open, form: str) 
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_axe_finds_nothing_serious(reports: Path, visit: Open) -> None:
-    """In the dark, colours alone are others."""
+def test_axe_finds_nothing(reports: Path, visit: Open, tmp_path: Path) -> None:
+    """Pages of a run, of data whose media are missing, and of a task graph."""
     from axe_playwright_python.sync_playwright import Axe
 
-    schemes = {"light": {}, "dark": {"runOnly": {"type": "rule", "values": _COLOURS}}}
+    graph = task_graph(tmp_path / "graph", {"A": ["E"]})
+    write_file(open_data(get_task("omnibench"), graph), tmp_path / "graph.html")
+    run = address(reports, FORMS[0])
+    data = (tmp_path / "graph.html").as_uri()
+    pages = [
+        (run, "#count"),
+        (f"{run}#step=1", "#why"),
+        (f"{run}#view=episodes", ".row .cell"),
+        (f"{run}#q=no+such+step", "#nothing"),
+        (data, "#count"),
+        (f"{data}#step=1", ".graph"),
+    ]
     # The page's policy keeps foreign scripts out, axe too; other tests look at the policy.
-    page = visit(address(reports, FORMS[0]), bypass_csp=True)
-    for hash, shows in (("", "#count"), ("#step=1", "#why"), ("#view=episodes", ".row .cell")):
-        page.goto(address(reports, FORMS[0], hash))
+    page = visit(run, bypass_csp=True)
+    for url, shows in pages:
+        page.goto(url)
         page.wait_for_selector(shows)
-        for scheme, rules in schemes.items():
+        # Only colours depend on the scheme.
+        for scheme, rules in (
+            ("light", {}),
+            ("dark", {"runOnly": {"type": "rule", "values": _COLOURS}}),
+        ):
             page.emulate_media(color_scheme=scheme)
             found = Axe().run(page, options=rules).response["violations"]
-            grave = [each for each in found if each["impact"] in ("serious", "critical")]
-            assert [
-                (each["id"], [node["target"] for node in each["nodes"]]) for each in grave
-            ] == []
+            faults = [(each["id"], [node["target"] for node in each["nodes"]]) for each in found]
+            assert faults == [], (url, scheme)
+
+
+def test_thumbnails_show_the_whole_screen(reports: Path, visit: Open) -> None:
+    page = visit(address(reports, FORMS[0]), viewport={"width": 1280, "height": 4000})
+    until(page, "[...document.querySelectorAll('.card img')].every(each => each.naturalWidth)")
+    shapes = page.evaluate(
+        """() => [...document.querySelectorAll(".card img")].map(each => {
+          const box = each.getBoundingClientRect(), style = getComputedStyle(each);
+          return [box.width / box.height, each.naturalWidth / each.naturalHeight, style.objectFit];
+        })"""
+    )
+    assert len(shapes) == STEPS
+    for shown, own, fit in shapes:
+        assert fit == "contain"  # the picture is never cut
+        assert shown == pytest.approx(own, rel=0.1)  # and has next to no empty margin
+
+
+def test_the_list_does_not_jump_when_thumbnails_load(reports: Path, visit: Open) -> None:
+    page = visit(address(reports, FORMS[1]), viewport={"width": 1280, "height": 300})
+    boxes = "[...document.querySelectorAll('.card')].map(each => each.offsetTop)"
+    before = page.evaluate(boxes)
+    assert page.evaluate("[...document.querySelectorAll('.card img')].some(e => !e.complete)")
+    page.locator(".card").last.scroll_into_view_if_needed()
+    until(page, "[...document.querySelectorAll('.card img')].at(-1).complete")
+    assert page.evaluate(boxes) == before
+
+
+def test_a_phone_shows_the_first_step_without_scrolling(reports: Path, visit: Open) -> None:
+    page = visit(address(reports, FORMS[0]), **PHONE)
+    badge = page.locator(".card .badge").first.bounding_box()
+    assert badge["y"] + badge["height"] <= page.viewport_size["height"]
+    # The tables above are folded, not gone.
+    assert not page.locator(".matrix").is_visible()
+    page.tap("summary:has-text('target against answer')")
+    assert page.locator(".matrix").is_visible()
+
+
+def test_a_wide_screen_is_used(reports: Path, visit: Open) -> None:
+    page = visit(address(reports, FORMS[0]), viewport={"width": 1800, "height": 1000})
+    for hash, shows in (("", "#list"), ("#step=1", ".texts")):
+        page.goto(address(reports, FORMS[0], hash))
+        box = page.locator(shows).bounding_box()
+        assert box["x"] + box["width"] > 1650
+    cards = page.goto(address(reports, FORMS[0])) and page.locator(".card").all()
+    first = cards[0].bounding_box()["y"]
+    assert sum(card.bounding_box()["y"] == first for card in cards) >= 5
+
+
+@pytest.mark.parametrize("form", in_gate(FORMS, 1, "a browser for each"))
+def test_a_slash_searches_and_arrows_move_through_the_list(
+    reports: Path, visit: Open, form: str
+) -> None:
+    page = visit(address(reports, form))
+    page.keyboard.press("/")
+    page.keyboard.type("c003/")
+    assert page.input_value("[name=q]") == "c003/"
+    names = page.locator(".card strong").all_inner_texts()
+    assert names and all("C003" in name for name in names)
+    focused = "document.activeElement.querySelector('strong')?.innerText"
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(focused) == names[1]
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(focused) == names[0]
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#why")
+    page.keyboard.press("/")
+    page.wait_for_selector("#count")
+    until(page, "document.activeElement.name === 'q'")
+    assert page.input_value("[name=q]") == "c003/"
+    assert "search" not in page.url

@@ -101,9 +101,9 @@ def test_code_is_drawn_named_and_explained(tmp_path: Path) -> None:
     assert whys[1] == ("partly", "the point (32, 18) is 250 of 1000 away from the target point")
     assert whys[2] == ("partly", "the text differs: “abd” in place of “abc”")
     assert whys[3] == ("wrong", "scroll goes +5 in place of -5")
-    assert whys[4] == ("wrong", "the answer is click, what is right is terminate")
+    assert whys[4] == ("wrong", "the answer is click, the target is terminate")
     assert whys[5] == ("wrong", "the keys differ: ctrl+x in place of ctrl+s")
-    assert causes(pages[3])[0] == ("right", "the released evaluator takes any scroll for right")
+    assert causes(pages[3])[0] == ("right", "the released evaluator accepts any scroll")
 
 
 def test_the_nearest_alternative_explains_and_the_truth_is_drawn(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_place_beyond_any_screen_is_wrong_and_told(tmp_path: Path) -> None:
     said = [f"pyautogui.click(x={'9' * 200}, y=0.5)", f"pyautogui.click(x={'9' * 400}, y=0.5)"]
     far, beyond = looked_at("agentnet", data, said)
     assert "farther than any screen away" in causes(far)[0][1]
-    assert causes(beyond)[0] == ("wrong", "click is at no place that can be told")
+    assert causes(beyond)[0] == ("wrong", "click has no usable place")
 
 
 def test_without_its_picture_a_place_is_judged_and_not_told(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_without_its_picture_a_place_is_judged_and_not_told(tmp_path: Path) -> N
     (data / "images" / "t1_0.png").unlink()
     (page,) = looked_at("agentnet", data, ["pyautogui.click(x=0.1, y=0.1)"])
     assert page.pictures[0].error
-    assert causes(page)[0] == ("wrong", "click is at no place that can be told")
+    assert causes(page)[0] == ("wrong", "click has no usable place")
 
 
 def test_turns_of_rollouts_are_compared_thing_by_thing(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_points_are_drawn_in_the_unit_that_the_answer_names(tmp_path: Path) -> N
     assert [causes(page)[0] for page in pages] == [
         ("wrong", "the point (32, 18) is 8 px right of the target box"),
         ("right", "the point (16, 18) is inside the target box"),
-        ("wrong", "by the answer the element is not there, but it is"),
-        ("unread", "nothing could be read: neither a point nor a box"),
+        ("wrong", "the answer says that the element is absent, but it is"),
+        ("unread", "no answer could be parsed: neither a point nor a box"),
     ]
     assert labels(data)[1:] == [
         ("point", "point"),
@@ -205,7 +205,7 @@ def test_a_point_where_nothing_is_meant_is_explained(tmp_path: Path) -> None:
     rows = [pro(gt_type="negative"), pro(gt_type="negative")]
     data = screenspot(tmp_path / "data", *rows, name="photoshop_windows.json")
     right, wrong = looked_at("screenspot", data, ["negative", "(0.5, 0.5)"])
-    assert causes(right)[0] == ("right", "by the answer the element is not there, and so it is")
+    assert causes(right)[0] == ("right", "the answer says that the element is absent, and so it is")
     assert causes(wrong)[0][1] == "the element is not on the screen, and the answer names a point"
 
 
@@ -224,12 +224,12 @@ def test_phones_are_explained_by_the_rules_of_each_profile(tmp_path: Path) -> No
     assert drawn(pages[0], "answer") == [("point", 36, 64)]
     assert whys[0]["aitw"] == ("right", beside)
     assert whys[0]["aitz"][0] == "near"
-    assert "looks at the point (0, 0)" in whys[0]["aitz"][1]
+    assert "reads every click as a click at (0, 0)" in whys[0]["aitz"][1]
     assert whys[0]["aitz-fixed"] == ("right", f"{beside}, which the profile's boxes allow")
-    assert whys[1]["aitw"] == ("right", "the profile takes “xyz” for “abc”")
+    assert whys[1]["aitw"] == ("right", "the profile accepts “xyz” for “abc”")
     assert whys[1]["aitw-fixed"] == ("near", "the text differs: “xyz” in place of “abc”")
     turned = "the answer is SWIPE_DOWN, the expert's action is SWIPE_UP"
-    assert whys[2]["aitw"] == ("right", f"{turned}, which the profile takes for the same")
+    assert whys[2]["aitw"] == ("right", f"{turned}, which the profile accepts as the same")
     assert whys[2]["aitw-fixed"][1] == turned
 
 

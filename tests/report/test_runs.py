@@ -81,7 +81,7 @@ def test_scores_of_a_task_without_a_name_are_told(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run").path / "results.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"task": ""}))
     (path.parent / "run.json").unlink()
-    with pytest.raises(RunError, match='there is no task ""'):
+    with pytest.raises(RunError, match='unknown task ""'):
         read_run(tmp_path / "run")
 
 

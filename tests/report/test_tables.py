@@ -7,6 +7,7 @@ import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,14 +34,29 @@ def levels(*values: tuple[float, ...]) -> dict[str, dict[str, dict[str, object]]
     return {"dependency": {name: totals(each) for name, each in zip(LEVELS, values, strict=False)}}
 
 
+def ablated(home: Path, profile: str) -> list[Run]:
+    full, none = (80.0, 63.6, 33.4, 43.6), (74.2, 58.0, 26.1, 40.8)
+
+    def run(used: str, **more: Any) -> Run:
+        options = {"modalities": used} if used != "IAV" else {}
+        return write_run(home / used, profile=profile, options=options, **more)
+
+    return [
+        run("I", overall=none, by=levels(*NO_AV)),
+        run("IAV", overall=full, by=levels(*FULL)),
+        run("IA", by=levels(*NO_VIDEO)),
+    ]
+
+
 @pytest.fixture
 def ablation(tmp_path: Path) -> list[Run]:
-    full, none = (80.0, 63.6, 33.4, 43.6), (74.2, 58.0, 26.1, 40.8)
-    return [
-        write_run(tmp_path / "I", options={"modalities": "I"}, overall=none, by=levels(*NO_AV)),
-        write_run(tmp_path / "IAV", overall=full, by=levels(*FULL)),
-        write_run(tmp_path / "IA", options={"modalities": "IA"}, by=levels(*NO_VIDEO)),
-    ]
+    return ablated(tmp_path, "omnigui-paper")
+
+
+@pytest.fixture
+def released(tmp_path: Path) -> list[Run]:
+    """By the rules that the published rows have."""
+    return ablated(tmp_path / "released", "omnigui-release")
 
 
 def table(name: str, *runs: Run, with_published: bool = False) -> Table:
@@ -148,7 +164,7 @@ def test_the_main_table_is_shaped_as_table_3(tmp_path: Path) -> None:
 
 
 def test_published_rows_stand_beside_the_runs_and_are_labelled(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "a", overall=(1.0, 1.0, 1.0, 1.0))
+    run = write_run(tmp_path / "a", profile="omnigui-release", overall=(1.0, 1.0, 1.0, 1.0))
     made = table("main", run, with_published=True)
     theirs = [row for row in made.rows if row.source]
     assert theirs[0].labels == ("Gemini 3 Pro",)
@@ -162,13 +178,22 @@ def test_published_rows_stand_beside_the_runs_and_are_labelled(tmp_path: Path) -
         assert "Published on 2,579 steps; the runs here on 100." in text
 
 
-def test_a_published_prefix_is_not_passed_off_as_the_ratio(tmp_path: Path) -> None:
-    ratio = write_run(tmp_path / "a")
-    prefix = write_run(tmp_path / "b", profile="omnigui-release")
-    (told,) = [note for note in table("main", ratio, with_published=True).notes if "GP" in note]
-    assert "GP_prefix" in told
-    assert not any("GP" in note for note in table("main", prefix, with_published=True).notes)
-    assert not any("GP" in note for note in table("main", ratio).notes)
+@pytest.mark.parametrize("name", ["main", "modalities", "by-app"])
+def test_a_published_prefix_is_not_passed_off_as_the_ratio(
+    name: str, ablation: list[Run], released: list[Run]
+) -> None:
+    def shown(runs: list[Run]) -> Table:
+        for run in runs:
+            run.results["by"]["app"] = {"amap": totals((1, 2, 3, 4))}
+        return table(name, *(runs if name == "modalities" else runs[1:2]), with_published=True)
+
+    def is_published(made: Table) -> bool:
+        return any(record["source"] for record in made.records())
+
+    assert not is_published(shown(ablation))
+    assert any("Fix: " in n and "--profile omnigui-release" in n for n in shown(ablation).notes)
+    assert is_published(shown(released))
+    assert not any("Not shown" in note for note in shown(released).notes)
 
 
 def test_rows_of_other_steps_are_told_and_none_is_the_best(tmp_path: Path) -> None:
@@ -188,8 +213,8 @@ def test_without_being_asked_for_nothing_published_appears(ablation: list[Run]) 
     assert all(not row.source for each in report(ablation).tables for row in each.rows)
 
 
-def test_published_differences_are_those_that_the_paper_prints(ablation: list[Run]) -> None:
-    made = table("modalities", *ablation, with_published=True)
+def test_published_differences_are_those_that_the_paper_prints(released: list[Run]) -> None:
+    made = table("modalities", *released, with_published=True)
     rows = [row for row in made.rows if row.labels[0] == "Gemini 3 Pro"]
     assert [row.labels[1] for row in rows][::3] == ["Full (I+A+V)", "No AV (Img Only)"]
     shown = [f"({100 * (cell.change or 0):+.1f})" for cell in rows[3].cells[:12]]
@@ -241,7 +266,8 @@ def test_apps_are_ranked_by_exact_match_with_their_sizes(tmp_path: Path) -> None
 
 
 def test_published_apps_are_found_under_other_spellings(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "a", by={"app": {"amap": totals((1, 2, 3, 4))}})
+    by = {"app": {"amap": totals((1, 2, 3, 4))}}
+    run = write_run(tmp_path / "a", profile="omnigui-release", by=by)
     made = by_axis("app", [run], with_published=True)
     assert [head.header for head in made.heads] == ["openai:a", "Gemini 3 Pro"]
     assert [cell.value for cell in made.rows[0].cells[-2:]] == [0.797, 0.7]
@@ -302,7 +328,7 @@ def test_profiles_never_share_a_table_and_each_title_names_its_own(tmp_path: Pat
         assert len(each.rows) == 1
         assert each.profile in each.title
     for form in ("md", "latex"):
-        assert "do not compare numbers across them" in made.text(form)
+        assert "do not compare their numbers" in made.text(form)
 
 
 def test_csv_has_unrounded_fractions_with_what_they_are(ablation: list[Run]) -> None:
@@ -320,8 +346,8 @@ def test_csv_has_unrounded_fractions_with_what_they_are(ablation: list[Run]) -> 
     assert (float(found["low"]), float(found["high"])) == (67.3 / 200, 67.3 / 100)
 
 
-def test_markdown_tables_have_as_many_cells_as_headers(ablation: list[Run]) -> None:
-    for block in report(ablation, with_published=True).text("md").split("### ")[1:]:
+def test_markdown_tables_have_as_many_cells_as_headers(released: list[Run]) -> None:
+    for block in report(released, with_published=True).text("md").split("### ")[1:]:
         pipes = [line for line in block.splitlines() if line.startswith("|")]
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in pipes}) == 1
         assert len(pipes) > 2
@@ -367,8 +393,8 @@ def test_latex_has_booktabs_balanced_braces_and_the_papers_marks(ablation: list[
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
-def test_terminal_tables_fit(ablation: list[Run], width: int) -> None:
-    text = report(ablation, with_published=True).text("terminal", width=width)
+def test_terminal_tables_fit(released: list[Run], width: int) -> None:
+    text = report(released, with_published=True).text("terminal", width=width)
     assert max(map(len, text.splitlines())) <= width
     assert "(-9.6)" in text
 

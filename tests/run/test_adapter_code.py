@@ -116,7 +116,7 @@ def test_an_edited_model_is_refused_with_the_fix(
     edit_in(site, EDITS[name])
     code, out, said = run()
     assert (code, out) == (2, "")
-    assert "the code of the model has changed" in said
+    assert "the code of the adapter has changed" in said
     assert "--reuse-answers" in said
     assert (tmp_path / "run" / "predictions.jsonl").read_bytes() == before
     code, out, said = run("--reuse-answers")
@@ -281,7 +281,7 @@ def test_the_code_of_a_class_of_a_script_is_what_it_names(
         assert (code, out) == (0, "[(0, 3)]"), said
     else:
         assert code == 1
-        assert "the code of the model has changed" in said
+        assert "the code of the adapter has changed" in said
 
 
 def test_a_model_of_ours_is_its_version(

@@ -349,7 +349,7 @@ def test_rows_that_are_not_of_this_batch_write_nothing(
     for rows, why in (
         ([*good, foreign[0]], "no request of this run"),
         ([*good, {**good[0], "response": said("else")}], "two answers"),
-        ([*good, {"hello": "world"}], "says nothing of a request"),
+        ([*good, {"hello": "world"}], "belongs to no request"),
     ):
         with pytest.raises(PredictionError, match=why):
             read(run, [write_rows(tmp_path / "r.jsonl", rows)])
@@ -645,7 +645,7 @@ def test_an_answer_is_judged_as_a_live_one(
     )
     (tmp_path / "r.jsonl").write_text(f"{row}\n{json.dumps(two)}\n")
     if not delivery:
-        with pytest.raises(PredictionError, match="says nothing of a request"):
+        with pytest.raises(PredictionError, match="belongs to no request"):
             read(run, [tmp_path / "r.jsonl"])
         return
     read(run, [tmp_path / "r.jsonl"])

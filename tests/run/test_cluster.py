@@ -174,7 +174,7 @@ def test_a_disk_that_is_full_at_one_worker_costs_nothing_and_at_all_ends_the_run
     assert {delivery for delivery, _ in found.values()} == {"ok"}
     with pytest.raises(RunError, match="a line cannot be written") as refused:
         ask(data, tmp_path / "all", "filling:*", cluster)
-    assert "make room" in refused.value.remedy
+    assert "free some space" in refused.value.remedy
 
 
 @pytest.mark.full("4 seconds of a budget")

@@ -520,7 +520,7 @@ def test_a_full_disk_loses_no_line_that_was_whole(source: LoadedDataset, tmp_pat
     )
     assert done.returncode != 0
     assert "RunError" in done.stderr
-    assert "make room and repeat the command" in done.stderr
+    assert "free some space and repeat the command" in done.stderr
     kept = finals(run)
     assert 0 < len(kept) < len(source.steps)
     assert (run / "predictions.jsonl").read_bytes().endswith(b"\n")

@@ -132,7 +132,7 @@ def test_a_run_killed_at_its_very_start_begins_anew(source: LoadedDataset, tmp_p
 
 def test_a_run_folder_that_cannot_be_made_is_said(source: LoadedDataset, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
-    with pytest.raises(RunError, match="give another --out"):
+    with pytest.raises(RunError, match="choose another --out"):
         evaluate(TASK, source, "baseline:center", tmp_path / "file")
 
 
@@ -302,7 +302,7 @@ def test_a_disk_that_is_full_beside_the_lines_is_said_and_nothing_is_lost(
     )
     assert done.returncode == 2
     assert "RunError" in done.stderr
-    assert "Remedy: repeat the command" in done.stderr
+    assert "Fix: repeat the command" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "part" / name).exists()
     omnidata(*ask, tmp_path / "part")
@@ -390,7 +390,7 @@ def test_a_folder_that_nobody_may_write_into_is_said(sample: Path) -> None:
         "evaluate", "omnigui", sample, "--model", "baseline:center", "--out", out, code=2
     )
     assert f"RunError: {out}" in done.stderr
-    assert "Remedy" in done.stderr
+    assert "Fix" in done.stderr
     assert "Traceback" not in done.stderr
 
 

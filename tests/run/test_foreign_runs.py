@@ -171,7 +171,7 @@ def test_a_page_of_a_foreign_run_says_which_files_it_lacks_and_has_no_key(
     assert code == 0, said
     page = (tmp_path / "page.html").read_text()
     assert CANARY not in page
-    assert "The prompts lack what files hold that the run was made with" in page
+    assert "The prompts lack the files of these options" in page
     assert "-T system=/proc/self/environ" in page
 
 
@@ -189,9 +189,7 @@ def test_the_text_of_a_file_is_recorded_and_shown_after_the_file_is_gone(
 def test_a_recorded_text_that_was_changed_is_told(made: Path, few: Path, tmp_path: Path) -> None:
     run = changed(made / "worded", tmp_path / "run", prompt_texts={"system": "Other words."})
     book = open_run(read_run(run), data=few)
-    assert (
-        book.note == "The prompts are not those that were sent: their hash in run.json is another"
-    )
+    assert book.note == "These prompts differ from the sent ones: run.json has another prompt hash"
 
 
 def test_a_file_is_opened_where_the_user_names_it(
@@ -333,7 +331,7 @@ def test_what_is_neither_file_nor_folder_is_not_read_as_data(made: Path, tmp_pat
     run = changed(made / "plain", tmp_path / "run", data="/dev/zero")
     code, said = verb("report", run, "--html", tmp_path / "page.html")
     assert code == 2
-    assert "no file and no folder" in said
+    assert "neither a file nor a folder" in said
 
 
 def test_data_that_no_fingerprint_is_of_are_named_by_the_user(made: Path, tmp_path: Path) -> None:
@@ -343,7 +341,7 @@ def test_data_that_no_fingerprint_is_of_are_named_by_the_user(made: Path, tmp_pa
         code, said = verb(*VERBS[name](run, made, tmp_path))
         if name != "compare":  # the other run says it
             assert code == 2, said
-            assert "does not say which data it is of" in said
+            assert "does not name its data" in said
 
 
 def test_a_file_that_is_no_data_of_the_run_is_not_quoted(made: Path, tmp_path: Path) -> None:

@@ -105,12 +105,12 @@ def test_attempts_timings_and_usage_are_joined(parts: list[Path], tmp_path: Path
             "different settings: model_settings.sizes.image: null and 448",
         ),
         (lambda parts: edit(parts[1], shard=[3, 4]), RunError, "number of parts: 3 and 4"),
-        (lambda parts: edit(parts[1], shard=None), UsageError, "no part of one"),
+        (lambda parts: edit(parts[1], shard=None), UsageError, "not a part of a run"),
         (lambda parts: (parts[1] / "run.json").unlink(), RunError, "run.json is missing"),
         (
             lambda parts: shutil.copy(parts[0] / "predictions.jsonl", parts[1]),
             PredictionError,
-            "none of this part's",
+            "does not belong to this part",
         ),
         (
             lambda parts: write_lines(

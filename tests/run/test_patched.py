@@ -221,7 +221,7 @@ def test_parts_of_such_a_run_are_merged_and_an_unfinished_one_is_refused(tmp_pat
     done = omnidata(
         "merge", *parts, "--data", tmp_path / "data", "--out", tmp_path / "more", code=2
     )
-    assert "the part is not finished" in " ".join(done.stderr.split())
+    assert "the part is incomplete" in " ".join(done.stderr.split())
 
 
 def test_patches_of_a_history_that_is_not_the_models_are_bad_usage() -> None:

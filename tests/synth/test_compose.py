@@ -298,7 +298,7 @@ def refused(folder: Path, rows: Rows, **settings: Any) -> str:
 def test_an_empty_pool_is_refused(tmp_path: Path) -> None:
     row = {"task_id": "1", "dag": {"A": []}, "task_instruction": "x"}
     assert "the pool has no subtasks" in refused(tmp_path, [row])
-    assert "no file there has the columns" in refused(tmp_path / "nothing", [])
+    assert "no file has the columns" in refused(tmp_path / "nothing", [])
 
 
 def test_a_resource_that_nobody_provides_is_named(tmp_path: Path) -> None:

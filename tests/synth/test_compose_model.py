@@ -230,8 +230,8 @@ def test_a_finished_folder_asks_nobody(tmp_path: Path) -> None:
     ("options", "told"),
     [
         (("--model", "baseline:oracle"), "written by template"),
-        (("--base-url", "http://127.0.0.1:1/v1"), "--model SPEC beside it"),
-        (("-M", "layout=release"), "--model SPEC beside it"),
+        (("--base-url", "http://127.0.0.1:1/v1"), "--model SPEC as well"),
+        (("-M", "layout=release"), "--model SPEC as well"),
         (("--model", "openai:m", "--base-url", "http://127.0.0.1:1/v1", "--rounds", "0"), "rounds"),
     ],
 )

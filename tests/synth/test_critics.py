@@ -125,7 +125,7 @@ def test_answers_that_the_critic_did_not_judge_are_counted_and_not_paired_by_pla
         assert chosen == {"App/E00/0": 1, "App/E01/0": 1}
         with server(lambda episode, sample: '{"action_type":8}') as third:
             done = omnidata(*command(third, data, tmp_path / "third", "--verifier", critic), code=2)
-        assert "has a score for none of the answers" in " ".join(done.stderr.split())
+        assert "has no score for any answer" in " ".join(done.stderr.split())
         done = omnidata(*command(asked, data, run, "--verifier", run), code=2)
         assert "judges no answers" in " ".join(done.stderr.split())
 
@@ -196,8 +196,11 @@ def test_what_cannot_be_meant_is_bad_usage(data: Path, tmp_path: Path) -> None:
     for words, said in (
         (("criticbench", elsewhere, tmp_path / "a", "--run", oracle), "other annotations"),
         (("criticbench", data, tmp_path / "a", "--run", oracle, "--run", oracle), "named twice"),
-        (("idm", data, tmp_path / "a", "--run", oracle), "makes no rows of answers"),
-        (("criticbench", data, tmp_path / "a", "--profile", "x"), "no answers to judge"),
+        (("idm", data, tmp_path / "a", "--run", oracle), "cannot make rows from answers"),
+        (
+            ("criticbench", data, tmp_path / "a", "--profile", "x"),
+            "this option is for answers of a run",
+        ),
         (
             ("criticbench", data, tmp_path / "a", "--run", oracle, "--run", pixels),
             "the run had other options: -T coordinates=px",
@@ -263,7 +266,7 @@ def test_the_same_words_to_other_prompts_or_on_other_data_are_other_answers(
             ):
                 words = command(asked, folder, run / name, *more, "--verifier", critic)
                 done = omnidata(*words, code=2)
-                assert "has a score for none of the answers" in " ".join(done.stderr.split())
+                assert "has no score for any answer" in " ".join(done.stderr.split())
 
 
 def test_instructions_of_steps_are_told_beside_their_answers(tmp_path: Path) -> None:

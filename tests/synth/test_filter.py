@@ -293,13 +293,6 @@ def test_a_dry_run_shows_the_question_and_leaves_nothing(tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
-def test_help_has_an_example() -> None:
-    for verb in ("label", "filter"):
-        text = " ".join(omnidata("synth", verb, "--help").stdout.split())
-        assert f"Example: omnidata synth {verb}" in text
-        assert "--json" in text
-
-
 def test_the_questions_are_a_task_that_evaluate_runs(tmp_path: Path) -> None:
     data = recording(tmp_path / "data", [TAP, END], [TAP, END], extra={"is_success": True})
     results = as_json(

@@ -145,7 +145,7 @@ def test_a_tree_whose_answers_are_gone_is_left_alone(tmp_path: Path) -> None:
     omnidata("synth", "label", bare, out, "--model", "baseline:center")
     shutil.rmtree(tmp_path / "out.run")
     done = omnidata("synth", "label", bare, out, "--model", "baseline:center", code=2)
-    assert "out.run, which it was made from, is gone" in done.stderr
+    assert "out.run, which it was made from, is missing" in done.stderr
 
 
 def test_a_place_that_holds_something_is_refused_before_anything_is_asked(tmp_path: Path) -> None:

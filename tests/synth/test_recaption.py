@@ -153,7 +153,7 @@ def test_nothing_is_written_where_nothing_leads_back_or_nothing_can_be_framed(
     assert len(read_lines(tmp_path / "same" / "metadata.jsonl")) == 4
     missed = ("--model", "baseline:oracle", "--grounder", "baseline:center")
     said(screens, out, *missed, code=1)
-    assert "no new instruction leads back" in capsys.readouterr().err
+    assert "no new instruction finds its element" in capsys.readouterr().err
     assert not out.exists()
     for path in (screens / "images").iterdir():
         path.unlink()
@@ -175,7 +175,7 @@ def test_a_baseline_is_asked_here_whatever_the_engine(screens: Path, tmp_path: P
     made = [tmp_path / name / "out" for name in ("here", "there")]
     for out, more in zip(made, ((), ("--engine", "ray")), strict=True):
         done = omnidata("synth", "recaption", screens, out, "--model", "baseline:oracle", *more)
-        assert ("baseline:oracle is asked on this machine" in done.stderr) == bool(more)
+        assert ("baseline:oracle runs on this machine" in done.stderr) == bool(more)
     assert same_files(*made)
 
 

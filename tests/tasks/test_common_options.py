@@ -113,7 +113,7 @@ def test_the_instruction_is_told_in_the_language_that_is_asked_for(tmp_path: Pat
         source = task.load(data, check_media=False)
         assert f"Goal: {said}" in lines(task.prompt(source.steps[0]))
         if language != "en":
-            with pytest.raises(DataError, match="no instruction in the language"):
+            with pytest.raises(DataError, match="no instruction in the requested language"):
                 task.prompt(source.steps[2])
     own = get_task("omnigui", {"language": "zh"})
     assert own.load(data, check_media=False).fingerprint == (
@@ -149,9 +149,9 @@ def test_a_value_that_means_nothing_is_refused(wrong: str) -> None:
     ("option", "lacks"),
     [
         ("media_until=0.5", "no step has a clip or a sound"),
-        ("history_window=2", "no prompt tells of earlier actions"),
-        ("history_screenshots=1", "no step has a screenshot of the step before it"),
-        ("language=en", "no row has its instruction in that language"),
+        ("history_window=2", "no prompt has earlier actions"),
+        ("history_screenshots=1", "no step has the screenshot of the previous step"),
+        ("language=en", "no row has an instruction in that language"),
     ],
 )
 def test_an_option_that_changes_nothing_of_the_data_is_refused(

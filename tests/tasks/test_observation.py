@@ -314,7 +314,7 @@ def test_runs_that_differ_in_what_is_shown_are_one_table(
     with pytest.raises(SystemExit):
         main(["report", *(str(tmp_path / name) for name in (*OPTIONS["observation"], "short"))])
     said = capsys.readouterr().out
-    table = said[said.index("Runs by what the model is shown") :]
+    table = said[said.index("Runs by observation") :]
     shares = {
         name: re.split(f" {re.escape(name)}[ ,]", table)[1].splitlines()[0]
         for name in VARIATION.values.values()

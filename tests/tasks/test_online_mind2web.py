@@ -79,7 +79,7 @@ def test_the_second_form_of_a_trajectory_names_its_screenshots(tmp_path: Path) -
     assert shot and shot.path == "s1.png"
     assert step.source["actions"] == ["do 0", "do 1"]
     assert step.sample_id == f"{tmp_path.name}/t1"
-    with pytest.raises(DataError, match="nothing there has a score"):
+    with pytest.raises(DataError, match="no rollout has a score"):
         scores(tmp_path)
 
 

@@ -368,7 +368,7 @@ def test_the_experts_actions_are_right_by_every_protocol(tmp_path: Path, profile
     ("at", "why"),
     [
         ([500, 900], "the point (45, 180) is 400 of 1000 away from the target point, too far"),
-        ([500, 500], "the target point, but the profile tells them apart"),  # no element is there
+        ([500, 500], "the target point, but the profile distinguishes them"),  # no element is there
     ],
 )
 def test_where_the_place_of_a_text_is_wrong_the_sentence_does_not_blame_the_text(

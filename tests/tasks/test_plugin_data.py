@@ -18,7 +18,7 @@ from omnidata.cli import main
 from omnidata.cli.arguments import data_of
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, UsageError
-from omnidata.loaders import builders
+from omnidata.loaders import hooks
 from omnidata.loaders.load import recognised
 from omnidata.loaders.repository import load
 from omnidata.predictions import Prediction
@@ -298,7 +298,7 @@ def test_the_name_of_a_builder_of_datasets_stays_its_own(
     install(site, points="csv = words_plugin:Words")
     omnidata.register()
     table = datasets.packaged_modules._PACKAGED_DATASETS_MODULES
-    assert table["csv"][0] != builders.module_of("csv")
+    assert table["csv"][0] != hooks.module_of("csv")
     assert '"csv" is a builder of `datasets` itself' in caplog.text
 
 

@@ -114,7 +114,7 @@ def test_what_is_said_of_episodes_has_the_names_of_its_own_metrics(
     run = ("--model", "baseline:oracle", "--out", tmp_path / "run")
     found = told(capsys, "evaluate", "odyssey", data, *run, "--exclude", left_out)
     assert "1 episode lacks steps or usable targets" in found
-    assert "1 episode cut by the choice of steps and left out of SR\n" in found
+    assert "1 episode incomplete by the choice of steps, left out of SR\n" in found
 
 
 def test_tags_are_chosen_in_any_spelling_of_its_own(site: Path, rows: Path, tmp_path: Path) -> None:

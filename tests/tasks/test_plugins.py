@@ -97,7 +97,7 @@ def test_a_failure_of_its_code_names_the_distribution_the_line_and_the_step(
 @pytest.mark.parametrize(
     ("at", "said"),
     [
-        ("bool", "`judge` of words-exact gives True, which is no verdict"),
+        ("bool", "`judge` of words-exact gives True, which is not a verdict"),
         ("few", "`judge` of words-exact gives the values ()"),
         ("list", "`judge` of words-exact gives the values [True]"),
         ("outcome", "`judge` of words-exact gives the outcome 'fine'"),
@@ -134,9 +134,9 @@ def test_what_was_judged_is_explained_where_it_explains_nothing_itself(
     assert {each.target_label for each in found} == {"BACK"}
     assert [each.sentence for each in found] == [
         "",
-        "the answer is the right one",
-        "the profile says no to score",
-        "nothing could be read",
+        "the answer is right",
+        "the profile rejects score",
+        "no answer could be parsed",
     ]
 
 

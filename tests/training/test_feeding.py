@@ -135,7 +135,7 @@ def test_streams_that_no_model_can_be_trained_on_are_refused(
     with pytest.raises(DataError, match="holds omnigui"):
         training_stream(get_task("groundui"), repository)
     for option in ({"language": "zh"}, {"history_screenshots": "2"}):
-        with pytest.raises(UsageError, match="changes steps when all are loaded"):
+        with pytest.raises(UsageError, match="needs all steps"):
             training_stream(get_task("omnigui", option), repository)
     lacking = replace(source.steps[0], action=None)
     convert(part(source, [lacking]), tmp_path / "lacking", embed=True)

@@ -87,7 +87,7 @@ def _unusable(error: Exception) -> PlatformError:
         f"torchvision cannot be loaded ({type(error).__name__}: {error}), and transformers "
         "imports it where it is installed",
         expected="the build of torchvision that was made for this torch",
-        remedy="`omnidata doctor` prints the command that mends it",
+        remedy="run `omnidata doctor`: it prints the command that fixes this",
     )
 
 
@@ -104,7 +104,7 @@ def _transformers() -> Any:
         raise PlatformError(
             f"transformers cannot be loaded ({type(error).__name__}: {error})",
             expected="the libraries of the extra `local`",
-            remedy="pip install 'omnidata[local]'; `omnidata doctor` says what is broken",
+            remedy="pip install 'omnidata[local]'; `omnidata doctor` shows the cause",
         ) from error
     return transformers
 
@@ -134,7 +134,7 @@ def recognise(path: str, options: LocalOptions) -> tuple[str, Family]:
             f'a model of type "{config.model_type}" does not interleave sound and clips',
             where="-M audio_in_video=true",
             expected="a model of the Qwen-Omni families",
-            remedy="leave the option out: the sound is sent beside the clip",
+            remedy="drop the option: the sound is sent next to the clip",
         )
     least, most = options.min_video_pixels, options.max_video_pixels
     if (least or most) and not found.video_pixels:
@@ -142,11 +142,11 @@ def recognise(path: str, options: LocalOptions) -> tuple[str, Family]:
             f'the size of frames cannot be set for a model of type "{config.model_type}"',
             where="-M min_video_pixels, max_video_pixels",
             expected="a model of the Qwen-Omni families",
-            remedy="leave the options out; fps= or video=frames make prompts shorter",
+            remedy="drop the options; fps= or video=frames shorten prompts",
         )
     if least and most and least > most:
         raise UsageError(
-            "the least is more than the most",
+            "the minimum exceeds the maximum",
             where=f"-M min_video_pixels={least} max_video_pixels={most}",
             expected="min_video_pixels up to max_video_pixels",
         )
@@ -154,7 +154,7 @@ def recognise(path: str, options: LocalOptions) -> tuple[str, Family]:
         raise PlatformError(
             "bitsandbytes is not installed",
             where=f"-M quantization={options.quantization}",
-            remedy="pip install bitsandbytes, or leave the option out",
+            remedy="pip install bitsandbytes, or drop the option",
         )
     return config.model_type, found
 
@@ -184,7 +184,7 @@ def load_processor(path: str, options: LocalOptions) -> Any:
             f"the processor cannot be loaded: {str(error).strip().partition(chr(10))[0]}",
             where=f"--model hf:{path}",
             expected="the libraries of the extra `local`, torchvision among them",
-            remedy="`omnidata doctor` says what is missing",
+            remedy="`omnidata doctor` shows the cause",
         ) from error
     except (OSError, ValueError, KeyError) as error:
         raise _unknown(path, error) from None

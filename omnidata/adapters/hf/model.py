@@ -78,7 +78,7 @@ class InputPipeline:
         turns, receipt = self._decoder.decode(conversation)
         if forged := self.inputs.forged(turns):
             raise MediaError(
-                f"a text of the prompt holds {forged}, which stands for a medium",
+                f"a text of the prompt holds {forged}, a placeholder for media",
                 where=sample_id,
                 expected="texts without the placeholders of the model",
                 remedy="leave the step out with --exclude",

@@ -85,7 +85,7 @@ def parse(options: Mapping[str, str]) -> LocalOptions:
                 f'there is no option "{name}" for a local model',
                 where=where,
                 expected=f"one of {', '.join(_TYPES)}",
-                remedy="docs/models.md says what each does",
+                remedy="see docs/models.md",
             )
         try:
             value = None if text == "none" else text

@@ -241,7 +241,7 @@ def _named(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[
         str(events),
         "the log states no dimension",
         f"one of {', '.join(DIMENSIONS)}",
-        "localization is written; give --dimension",
+        "localization is written; set --dimension",
     )
     return labels.over(guessed), [finding]
 
@@ -251,7 +251,8 @@ def _check_language(labels: Labels, events: Path) -> None:
     assert labels.app
     if labels.language is None and get_task(episode_tree_reader()).language_of(labels.app) is None:
         raise DataError(
-            f"the app {labels.app!r} is none of the paper's, and there are two instructions",
+            f"the app {labels.app!r} is not one of the paper's apps, and there are two "
+            "instructions",
             where=str(events),
             expected="the language that the app is evaluated in",
             remedy="give --language, or a language in the log's header",
@@ -300,9 +301,9 @@ def checked(out: Path) -> Path:
 def _impossible(out: Path, error: OSError | RuntimeError) -> DataError:
     reason = error.strerror if isinstance(error, OSError) else "its links lead in a circle"
     return DataError(
-        f"no folder can be made there ({reason})",
+        f"the folder cannot be made ({reason})",
         where=str(out),
-        expected="a new folder in one that can be written",
+        expected="a new folder in a writable folder",
         remedy="choose another OUT",
     )
 
@@ -323,9 +324,9 @@ def unfinished(out: Path, *, keeps: bool = False) -> Iterator[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         busy = DataError(
-            "another process is cutting to the same place",
+            "another process writes to the same folder",
             where=str(out),
-            expected="one at a time",
+            expected="one process at a time",
             remedy="wait until it has ended, or choose another folder",
         )
         lock = take_lock(folder / ".lock", busy=busy)
@@ -345,8 +346,8 @@ def unfinished(out: Path, *, keeps: bool = False) -> Iterator[Path]:
             raise DataError(
                 f"the tree cannot be written ({error.strerror})",
                 where=str(out),
-                expected="room on the disk and the right to write",
-                remedy="make room, then repeat the command",
+                expected="free space on the disk and the right to write",
+                remedy="free some space, then repeat the command",
             ) from None
         raise
     finally:

@@ -109,7 +109,7 @@ def read_list(path: Path, *, labels: Labels = UNLABELLED, cut: Cut = USUAL) -> l
                 str(error),
                 where=where,
                 expected='{"recording": FILE, "events": FILE}, and options by their names',
-                remedy="mend the line; docs/segment.md shows a list",
+                remedy="correct the line; docs/segment.md shows a list",
             ) from None
         own = {name: getattr(row, name) for name in asdict(UNLABELLED)}
         jobs.append(
@@ -131,10 +131,10 @@ def read_list(path: Path, *, labels: Labels = UNLABELLED, cut: Cut = USUAL) -> l
         )
     if not jobs:
         raise DataError(
-            "the list names no recording",
+            "the list has no recording",
             where=str(path),
             expected='lines of {"recording": FILE, "events": FILE}',
-            remedy="docs/segment.md shows one",
+            remedy="see docs/segment.md for an example",
         )
     return jobs
 
@@ -247,7 +247,7 @@ def segment_all(
                     f"none of {counted(len(jobs), 'recording')} can be cut, the first: "
                     f"{findings[0]}",
                     expected="at least one recording with its log",
-                    remedy="mend the list",
+                    remedy="correct the list",
                 )
         publish(tree, place)
     return Cuttings(done, findings)
@@ -278,7 +278,7 @@ def _parts(
                 yield MediaError(
                     answer.why,
                     where=str(job.recording),
-                    expected="a recording that no decoder dies of, and room in memory",
+                    expected="a recording that does not crash a decoder, and enough memory",
                     remedy="`omnidata segment` it alone",
                 )
             elif answer:
@@ -317,5 +317,5 @@ def _unusable(job: Job, error: OmnidataError) -> Finding:
         job.where or str(job.recording),
         f"{error.what}: {error.where}" if error.where else error.what,
         error.expected or "a recording that its log fits",
-        error.remedy or "mend it, or take it out of the list",
+        error.remedy or "correct it, or remove it from the list",
     )

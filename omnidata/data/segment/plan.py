@@ -83,7 +83,7 @@ def cut_of(
         usual: what is not said.
 
     Raises:
-        UsageError: a number makes no sense, or the part is not clear.
+        UsageError: a number makes no sense, or the part cannot be read.
     """
     return Cut(
         offset_s=_seconds(place, "offset", usual.offset_s if offset is None else offset, -math.inf),
@@ -99,7 +99,7 @@ def cut_of(
 def _seconds(place: Callable[[str], str], name: str, value: float, low: float) -> float:
     if not (math.isfinite(value) and value >= low):
         raise UsageError(
-            "the number makes no sense",
+            "the number is out of range",
             where=place(f"{name} {value}"),
             expected="seconds" + (f", {low:g} or more" if low > -math.inf else ""),
         )
@@ -115,7 +115,7 @@ def _moment(place: Callable[[str], str], value: float | str) -> float | Literal[
         seconds = math.nan
     if not 0 < seconds <= BUDGET.max_seconds:
         raise UsageError(
-            "the moment is not clear",
+            "the time cannot be read",
             where=place(f"until {value}"),
             expected=f"seconds of the recording, up to {BUDGET.max_seconds:.0f}, or {LAST_ACTION}",
         )
@@ -130,7 +130,7 @@ def _part(place: Callable[[str], str], text: str) -> tuple[float, float]:
         low, high = math.nan, math.nan
     if not (colon and 0 <= low < high):
         raise UsageError(
-            "the part is not clear",
+            "the part cannot be read",
             where=place(f"trim {text}"),
             expected="START:END in seconds of the recording, e.g. 5:60, 5: or :60",
         )
@@ -218,7 +218,7 @@ def _until(events: Sequence[Event], recording: Recording, cut: Cut) -> float:
             f"the last action ends at {seconds:.2f} s of the recording",
             where=last.where,
             expected=f"up to {BUDGET.max_seconds:.0f} s",
-            remedy="give the clock's --offset",
+            remedy="set the clock's --offset",
         )
     return max(recording.seconds, seconds)
 
@@ -234,8 +234,8 @@ def _report_held_frames(spans: Sequence[Span], recording: Recording) -> Iterator
             held[0].event.where,
             f"{counted(len(held), 'action')} from {held[0].start_s:.2f} s on: the recording ends "
             f"at {recording.seconds:.2f} s, its last frame is held{silence}",
-            "a screen that stood still until then",
-            "nothing, if it did; else record the episode again",
+            "a screen that did not change until then",
+            "nothing to do if it did; else record the episode again",
         )
 
 
@@ -256,8 +256,8 @@ def _doubts(span: Span, over: float, recording: Recording) -> Iterator[Finding]:
             "warning",
             span.event.where,
             f"{name} begins at {span.start_s:.2f} s, an action before it ends at {over:.2f} s",
-            "one action after the other",
-            f"{without}; look whether the times are right",
+            "actions that do not overlap",
+            f"{without}; check the times",
         )
     elif not span.frames:
         yield Finding(
@@ -277,7 +277,7 @@ def _doubts(span: Span, over: float, recording: Recording) -> Iterator[Finding]:
             span.event.where,
             f"the target of {name} exceeds the screen",
             f"a place inside {width} x {height} pixels",
-            "mend it, or give the size of the screen that its pixels refer to",
+            "correct it, or name the size of the screen that its pixels refer to",
         )
 
 
@@ -294,13 +294,13 @@ def _check(spans: list[Span], log: Log, cut: Cut, seconds: float) -> None:
     if not 0 < len(spans) <= MAX_STEPS:
         first, last = log.events[0].start_s, log.events[-1].start_s
         raise DataError(
-            f"{len(spans)} of {counted(len(log.events), 'action')} lie in the used part of the "
+            f"{len(spans)} of {counted(len(log.events), 'action')} are in the used part of the "
             "recording",
             where=log.events[0].where,
             expected=f"1 to {MAX_STEPS}; the recording lasts {seconds:.2f} s, the log goes from "
             f"{first + cut.offset_s:.2f} s to {last + cut.offset_s:.2f} s",
-            remedy="give the clock's --offset, another --trim, or the right recording; or --until "
-            f"{LAST_ACTION} if the screen stood still from the recording's end on",
+            remedy="set the clock's --offset, another --trim, or the right recording; or --until "
+            f"{LAST_ACTION} if the screen did not change from the recording's end on",
         )
     for span, following in pairwise(spans):
         if span.event.action.kind == "done":
@@ -320,7 +320,7 @@ def _unordered(events: tuple[Event, ...]) -> Finding:
         late.where,
         "the action begins before the one above it",
         "actions in the order of time",
-        "they are sorted; look whether the times are right",
+        "they are sorted; check the times",
     )
 
 
@@ -328,9 +328,9 @@ def _outside(events: list[tuple[Event, float]], seconds: float) -> Iterator[Find
     """A finding for each of the first, and one for all others: a wrong clock misses all."""
     for number, (event, start) in enumerate(events[: _MOST_FINDINGS + 1]):
         more = len(events) - number if number == _MOST_FINDINGS else 1
-        remedy = "give the clock's --offset, or the whole recording"
+        remedy = "set the clock's --offset, or the whole recording"
         if start > seconds:
-            remedy += f", or --until {LAST_ACTION} if the screen stood still"
+            remedy += f", or --until {LAST_ACTION} if the screen did not change"
         yield Finding(
             "event-outside",
             "error",

@@ -151,7 +151,7 @@ def _passed_over(ref: MediaRef, films: int, sounds: int) -> list[Finding]:
             where,
             f"there are {count} {kind} streams",
             "one",
-            "FFmpeg's choice is used; remux the recording with the one that is meant",
+            "FFmpeg's choice is used; remux the recording to use another one",
         )
         for kind, count in (("video", films), ("audio", sounds))
         if count > 1
@@ -177,7 +177,7 @@ def _ends_early(ref: MediaRef, seconds: float, stated: float) -> Finding:
         str(ref.root / ref.path),
         f"it ends after {seconds:.2f} s, the header says {stated:.2f} s",
         "a whole file",
-        "copy it again; actions after its end are left out",
+        "copy the file again; actions after its end are left out",
     )
 
 

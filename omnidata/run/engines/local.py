@@ -207,7 +207,7 @@ class _Worker(Generic[Item, Result]):
             self.number = self.deadline = None
             return _Answer(ForkingPickler.loads(content), self._sent + len(content))
         if self.deadline is not None and time.monotonic() >= self.deadline:
-            late = Lost(True, f"there is no end after {self._limit_s:g} s")
+            late = Lost(True, f"not finished after {self._limit_s:g} s")
             return _Answer(late, self._sent)
         return None
 
@@ -221,7 +221,7 @@ class _Worker(Generic[Item, Result]):
                 expected="a main module that can be imported by other processes",
                 remedy='in a script, call from below `if __name__ == "__main__":`',
             )
-        return Lost(False, f"the process at work on it ended ({why})")
+        return Lost(False, f"the worker process ended ({why})")
 
     def end(self) -> None:
         """At once: nothing that the process holds is worth keeping."""

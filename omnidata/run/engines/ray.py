@@ -159,7 +159,7 @@ def _start(ray: Any, cluster: Cluster) -> None:
             f"the cluster cannot be reached: {str(error).strip().splitlines()[0]}",
             where=f"--address {cluster.address}",
             expected="a running cluster of the same versions of Ray and Python",
-            remedy="`ray status` on this machine tells more; docs/cluster.md has an example",
+            remedy="run `ray status` on this machine; docs/cluster.md has an example",
         ) from None
     finally:
         slow.cancel()
@@ -193,7 +193,7 @@ def _check_address(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise UsageError(
-            "this is no address of a cluster",
+            "this is not an address of a cluster",
             where=f"--address {address}",
             expected="auto, local, or HOST:PORT as `ray start --head` prints it",
         )
@@ -347,9 +347,9 @@ class Crew:
         return RunError(
             f"no machine gave a worker its {wanted}{waited}",
             where=f"--address {self._cluster.address}",
-            expected=f"room; the cluster has {has.get('CPU', 0):g} cores and "
+            expected=f"free resources; the cluster has {has.get('CPU', 0):g} cores and "
             f"{has.get('GPU', 0):g} GPUs",
-            remedy="ask for less with --cpus-per-worker and --gpus-per-worker, or free some",
+            remedy="ask for less with --cpus-per-worker and --gpus-per-worker, or free resources",
         )
 
     def give(self, worker: Worker, method: str, *arguments: Any) -> None:
@@ -407,8 +407,8 @@ class Crew:
                 f"{counted(self._futile, 'worker')} died in a row without an answer; the last, "
                 f"{worker.name}: {died.why}",
                 where=f"--address {self._cluster.address}",
-                expected="workers that live long enough to answer",
-                remedy="Ray's logs on that machine tell more; what was answered is kept",
+                expected="workers that answer",
+                remedy="see Ray's logs on that machine; existing answers are kept",
             )
 
     def praise(self) -> None:
@@ -646,7 +646,7 @@ class _Calls(Generic[Item, Result]):
             rest = numbers[len(outcome.values) :]
             if outcome.late:
                 self._crew.dismiss(worker)
-                self._put(rest[0], Lost(True, f"there is no end after {self._limit_s:g} s"))
+                self._put(rest[0], Lost(True, f"not finished after {self._limit_s:g} s"))
                 rest = rest[1:]
             self._wait(rest)
         elif isinstance(outcome, Died):
@@ -666,7 +666,7 @@ class _Calls(Generic[Item, Result]):
         if self._alone[numbers[0]] < _DEADLY:
             self._wait(numbers)
             return
-        self._put(numbers[0], Lost(False, f"the process at work on it ended ({died.why})"))
+        self._put(numbers[0], Lost(False, f"the worker process ended ({died.why})"))
         if self._served:  # the item is at fault, not the cluster
             self._crew.praise()
 
@@ -710,7 +710,7 @@ def wait_until_seen(path: Path, is_seen: Callable[[], bool]) -> None:
                 f"a worker has written it, and this machine does not see it after {SEEN_S:g} s",
                 where=str(path),
                 expected="a folder on a disk that all machines share",
-                remedy="give a place that is the same everywhere",
+                remedy="choose a folder that is the same on every machine",
             )
         time.sleep(_LOOK_S)
 
@@ -749,8 +749,8 @@ def check_seen(places: Iterable[Place]) -> None:
             raise RunError(
                 f"{machine()} finds other objects than the driver has listed",
                 where=url,
-                expected="data that stay as they are while they are read",
-                remedy="give the same command again: it lists what is there now",
+                expected="data that do not change while they are read",
+                remedy="repeat the command: it lists the data again",
             )
     for place in places:
         if not place.path.exists():
@@ -758,7 +758,7 @@ def check_seen(places: Iterable[Place]) -> None:
                 f"{machine()} does not see it",
                 where=str(place.path),
                 expected="data and results on a disk that all machines share",
-                remedy="name them by a path that is the same everywhere",
+                remedy="use a path that is the same on every machine",
             )
 
 

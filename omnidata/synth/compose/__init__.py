@@ -166,7 +166,7 @@ def _texts(
         raise DataError(
             f"none of {len(drafts)} tasks has an instruction that tells its graph",
             where=str(run),
-            expected="instructions from which the same dependencies can be read again",
+            expected="instructions from which the model reads the same dependencies",
             remedy="allow more rounds (--rounds), ask another model, or leave --model out",
         )
     return [

@@ -252,7 +252,7 @@ _SHOWN = 3
 def unused_subtask(code: str, subtask: Subtask, what: str, expected: str) -> Finding:
     """The finding of a subtask that is not used, or not with every binding."""
     where = f"subtask {subtask.id} ({subtask.template!r:.60})"
-    return Finding(code, "warning", where, what, expected, "mend it; it is not used until then")
+    return Finding(code, "warning", where, what, expected, "correct it; until then it is not used")
 
 
 def unused_findings(pool: Pool, wanted: frozenset[str]) -> Iterator[Finding]:
@@ -277,7 +277,7 @@ def unused_findings(pool: Pool, wanted: frozenset[str]) -> Iterator[Finding]:
             yield unused_subtask(
                 "provider-without-intent",
                 pool.subtasks[name],
-                "what it needs is provided, but by no subtask of its intents",
+                "only subtasks of other intents provide its resources",
                 "a subtask of the same intent that provides it",
             )
 
@@ -305,7 +305,7 @@ class _Look:
             return unused_subtask(
                 "values-disagree" if others else "resource-unprovided",
                 subtask,
-                f"nobody provides {shown(resource)}" + (", but other values" if others else ""),
+                f"no subtask provides {shown(resource)}" + (", but other values" if others else ""),
                 "a subtask that provides it, or --initial with its category",
             )
         names = list(dict.fromkeys(self._cards[one].subtask for one in makers))[:_SHOWN]
@@ -508,7 +508,7 @@ def read_pool(path: Path, settings: Settings) -> Pool:
             f"no subtask of the pool can be used, the first: {reason}",
             where=str(path),
             expected="subtasks whose inputs others provide, or which exist initially",
-            remedy="mend the pool, or say with --initial which resources exist",
+            remedy="correct the pool, or name existing resources with --initial",
         )
     return pool
 

@@ -406,8 +406,8 @@ def _kept(
             raise RunError(
                 f"a process was lost: {batch.why}",
                 where=str(path.parent),
-                expected="room in memory",
-                remedy="the same command goes on where this one stopped",
+                expected="enough memory",
+                remedy="the same command resumes",
             )
         with atomic_write(path) as file:
             file.write(msgspec.msgpack.encode(batch))
@@ -422,7 +422,7 @@ def _too_few(found: Found, target: ComplexityTarget, tasks: int) -> DataError:
         return DataError(
             f"the pool has {count} distinct tasks with {asked}, as far as {tried} tell",
             where=f"--tasks {tasks}",
-            expected="as many as are asked for, each once",
+            expected="as many distinct tasks as requested",
             remedy=f"ask for {count}, for other levels, or for more subtasks with --most; or give "
             "a larger pool",
         )
@@ -433,9 +433,9 @@ def _too_few(found: Found, target: ComplexityTarget, tasks: int) -> DataError:
             for name, value in zip(DIMENSIONS, found.nearest.measured, strict=True)
         )
     return DataError(
-        f"none of {tried} came to a task with {asked}; {near}",
+        f"none of {tried} gave a task with {asked}; {near}",
         where=" ".join(f"--level {name}={value}" for name, value in target.levels.items())
         or f"--tasks {tasks}",
         expected="levels that graphs of this pool can have",
-        remedy="ask for other levels, or for more subtasks with --most; or give a larger pool",
+        remedy="ask for other levels, or for more subtasks with --most; or use a larger pool",
     )

@@ -92,7 +92,7 @@ def parse_levels(items: Iterable[str]) -> dict[Dimension, Level]:
         level = next((known for known in LEVELS if known == value.strip()), None)
         if dimension is None or level is None or dimension in found:
             raise UsageError(
-                "this is no level, or the dimension is there twice",
+                "this is not a level, or the dimension is given twice",
                 where=f"--level {item}",
                 expected=f"one of {', '.join(DIMENSIONS)}, and one of {', '.join(LEVELS)}",
                 remedy="e.g. --level dependency=hard --level branch=medium",
@@ -279,7 +279,7 @@ class Settings:
             raise UsageError(
                 f"{self.trajectories} trajectories are asked for, and {self.orders} orders",
                 where="--trajectories",
-                expected="no more than orders: each goes along another one",
+                expected="at most as many as orders: each follows another order",
             )
         self.target()
 

@@ -115,7 +115,7 @@ def _usable(
                 f"trajectory {trajectory.id}",
                 why,
                 "actions that can be read, a picture before each, and perhaps one after the last",
-                "mend it; it is not used until then",
+                "correct it; until then it is not used",
             )
         )
         return None

@@ -393,5 +393,5 @@ def _known(where: str, names: Sequence[str], known: Mapping[str, Any] | Sequence
             )
     if not names or len(set(names)) < len(names):
         raise UsageError(
-            "none is named, or one of them twice", where=where, expected="each at most once"
+            "no value is given, or one is given twice", where=where, expected="each at most once"
         )

@@ -79,7 +79,7 @@ def _find(data: Path) -> list[Path]:
         if not any(path.name == RECORDED for path in walk(data)):
             raise
     raise DataError(
-        "a recording is there, but no trajectory that was made of it",
+        "the folder has a recording, but no trajectory made from it",
         where=str(data),
         expected=FILES.columns,
         remedy="`omnidata segment` cuts a recording of AgentNet's tool into steps of its own",
@@ -175,7 +175,8 @@ def recorded_otherwise(source: Mapping[str, Any], truths: Sequence[Sequence[Acti
         return ""
     if any(all(map(operator.eq, _core(done), _core(truth))) for truth in truths):
         return ""
-    return f"recorded was {short(code)}, right is {short(chr(10).join(map(_line, truths[0])))}"
+    truth = short(chr(10).join(map(_line, truths[0])))
+    return f"the recorded action is {short(code)}, the ground truth is {truth}"
 
 
 def _core(actions: Sequence[Action]) -> list[tuple[object, ...]]:
@@ -310,19 +311,19 @@ def _span(row: object, zero: float, actions: Sequence[Action]) -> tuple[float, f
         ValueError: it has none, or is another action than the step's.
     """
     if not isinstance(row, dict):
-        raise ValueError(f"a line of {RECORDED} is no JSON object")
+        raise ValueError(f"a line of {RECORDED} is not a JSON object")
     start, end = (_moment(row.get(name)) - zero for name in ("start_time", "end_time"))
     said = str(row.get("description", "")).lower()
     heard = next((verb for verb in _VERBS if verb in said), "")
     types = [type_of(action) for action in actions]
     if types and not any(heard in name.lower() for name in types):
-        raise ValueError(f"its action {said!r:.60} is none of a step of {' and '.join(types)}")
+        raise ValueError(f"its action {said!r:.60} does not fit a step of {' and '.join(types)}")
     return start, max(start, end)
 
 
 def _moment(value: object) -> float:
     if not is_number(value) or not isfinite(value):
-        raise ValueError("a time in it is no number")
+        raise ValueError("a time in it is not a number")
     return float(value)
 
 
@@ -406,7 +407,9 @@ class StepReader:
             place.refuse("id-missing", f"task_id is {short(own)}", "a text")
             return None
         if own in self._seen:
-            place.refuse("id-repeated", f"there is a trajectory {short(own)} already", "its own id")
+            place.refuse(
+                "id-repeated", f"a trajectory {short(own)} exists already", "an id of its own"
+            )
             return None
         return own
 
@@ -414,7 +417,7 @@ class StepReader:
         if not 0 < len(rows) <= MAX_STEPS:
             what = f"it has {len(rows)} steps"
         elif not all(isinstance(row, dict) for row in rows):
-            what = "a step is no object"
+            what = "a step is not an object"
         else:
             return True
         return place.refuse("steps-unusable", what, f"1 to {MAX_STEPS} JSON objects")
@@ -429,7 +432,7 @@ class StepReader:
                 "action-unusable",
                 str(error),
                 "calls of pyautogui or computer, or ground truth actions with types and parameters",
-                "mend the row; the step is not judged until then, and its text is never run",
+                "correct the row; until then the step is not judged; its text is never run",
             )
             return ()
         if reason := broken_alternatives(source):
@@ -437,14 +440,15 @@ class StepReader:
                 "alternative-unusable",
                 reason,
                 "lists of actions like the ground truth",
-                "mend the row; the alternative is left out until then",
+                "correct the row; the alternative is left out until then",
             )
         if reason := recorded_otherwise(source, truths):
             place.warn(
                 "recorded-differs",
                 reason,
-                "the recorded action, or an alternative that is one with it",
-                "mend the row; the ground truth is judged by, and histories show what was recorded",
+                "the recorded action, or an alternative equal to it",
+                "correct the row; until then the ground truth decides verdicts, and "
+                "histories show the recorded action",
             )
         return truths[0]
 
@@ -455,9 +459,9 @@ class StepReader:
         if found is None:
             RowContext(name, about(self.note, name)).warn(
                 "action-inexpressible",
-                "the code does nothing, or cannot be read",
+                "the code does nothing, or is unreadable",
                 "calls of pyautogui or `computer`",
-                "the step has no action; it is judged all the same",
+                "add the code; until then the step has no action, but is judged",
             )
         return found
 
@@ -469,9 +473,9 @@ class StepReader:
             return line
         place.warn(
             "recording-unmatched",
-            f"the recording beside it: {line}",
-            "the recording that the trajectory was made of",
-            "the steps have no clips",
+            f"the recording next to it: {line}",
+            "the recording that the trajectory was made from",
+            "replace the recording; until then the steps have no clips",
         )
         return None
 
@@ -480,7 +484,9 @@ class StepReader:
             value = row.get(name)
             if isinstance(value, str) and value:
                 return value
-        place.warn("instruction-missing", "nobody says the task", " or ".join(_INSTRUCTIONS))
+        place.warn(
+            "instruction-missing", "the trajectory states no task", " or ".join(_INSTRUCTIONS)
+        )
         return ""
 
     def _picture(
@@ -494,7 +500,7 @@ class StepReader:
                 "path-unsafe",
                 f"image: {reason}",
                 "a path below the folder of pictures",
-                "mend the name; the step lacks the picture until then",
+                "correct the name; the step lacks the picture until then",
             )
             return MediaRef("image", self.root, value), UNKNOWN  # which nobody opens
         if found.path not in self._folders:

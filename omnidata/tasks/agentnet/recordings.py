@@ -103,7 +103,7 @@ def read_lines(path: Path, kind: type[Row]) -> Iterator[tuple[str, Row]]:
     """The rows of a file with their places.
 
     Raises:
-        DataError: the file or a line is not what the recorder writes.
+        DataError: the file or a line is not the format of the recorder.
     """
     _check_inside(path)
     for where, row in objects(path):
@@ -114,7 +114,7 @@ def read_object(path: Path, kind: type[Row]) -> Row:
     """A file that is one JSON object, over as many lines as it likes.
 
     Raises:
-        DataError: the file is not what the recorder writes.
+        DataError: the file is not the format of the recorder.
     """
     _check_inside(path)
     if not path.is_file() or path.stat().st_size > MAX_BYTES:
@@ -134,13 +134,15 @@ def convert(value: object, kind: type[Row], where: str) -> Row:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise broken(where, str(error), "what the recorder writes") from None
+        raise broken(where, str(error), "the format of the recorder") from None
 
 
 def _check_inside(path: Path) -> None:
     """Refuse a link that leads out of the recording's folder."""
     if not path.resolve().is_relative_to(path.parent.resolve()):
-        raise broken(path, "the file is a link that leads out of its folder", "a file in there")
+        raise broken(
+            path, "the file is a link that leads out of its folder", "a file inside the folder"
+        )
 
 
 def broken(where: Path | str, what: str, expected: str) -> DataError:
@@ -187,7 +189,7 @@ def read_log(path: Path) -> Log:
             in it, which need not be all of them.
 
     Raises:
-        DataError: a file is missing or not what the recorder writes.
+        DataError: a file is missing or not the format of the recorder.
     """
     folder = _folder(path)
     kept = path if path.is_file() else folder / EVENTS
@@ -198,7 +200,7 @@ def read_log(path: Path) -> Log:
     reader = _Reader(metadata, details)
     events = [event for where, shown in read_lines(kept, Shown) if (event := reader(shown, where))]
     if not events:
-        raise broken(kept, "no action can be used", "at least one action")
+        raise broken(kept, "the log has no usable action", "at least one action")
     ends = [event.end_s for event in events] + [end for _, end in reader.left_out]
     events.append(_end(max(ends), str(folder)))
     reader.findings.append(
@@ -324,8 +326,8 @@ class _Reader:
             "warning",
             where,
             f"the element {target.title!r}: {reason}",
-            "one element that the annotator, the mouse and the accessibility tree agree on",
-            "the target is the clicked point; a change of the screen's scale does this",
+            "an element on which annotator, mouse and accessibility tree agree",
+            "nothing to do: the clicked point is the target; a changed screen scale causes this",
         )
         return None
 

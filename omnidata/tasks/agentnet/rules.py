@@ -14,7 +14,7 @@ Of the ground truth and its alternatives the best counts. A write and the Enter 
 * middle clicks, horizontal scrolls and waits are judged by no rule: alone they score 0, and beside
   others they are left out; an end that is not the first action too.
 
-"fixed" mends these: the first three as the authors did later (their commit 60da8b9).
+"fixed" corrects these: the first three as the authors did later (their commit 60da8b9).
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ from omnidata.types import (
     VerdictColumns,
 )
 
-# `agentnetbench` and `agentnetbench-fixed`: OpenCUA's rule as released, and mended.
+# `agentnetbench` and `agentnetbench-fixed`: OpenCUA's rule as released, and corrected.
 
 KINDS: Final = ("coordinate", "content", "function")
 """What the first action of a step needs: a place or the wheel, something to type, or nothing."""
@@ -84,7 +84,7 @@ class BenchProfile(RowProfile):
         self.name = "agentnetbench" if rule == "released" else "agentnetbench-fixed"
         self.source = "AgentNetBench, OpenCUA (Wang et al., 2025)"
         if rule == "fixed":
-            self.source += ", with what is broken mended"
+            self.source += ", with its faults corrected"
         self._rule: Rule = rule
         self._space = space
 
@@ -95,7 +95,7 @@ class BenchProfile(RowProfile):
         except ValueError as error:
             return Verdict("ok", (None,), None, str(error))
         if self._space == "px" and min(step.screen) < 1 and _has_places(truths):
-            return Verdict("ok", (None,), None, "the size of the screen is not known")
+            return Verdict("ok", (None,), None, "the size of the screen is unknown")
         found = parse(text, self._rule, space=self._space)
         if isinstance(found, str):
             return Verdict("unparsed", (0.0,), None, found)
@@ -166,8 +166,8 @@ class AgentNet(Benchmark):
     detailed_actions = True
     platform = "desktop"
     holds = (
-        "trajectories on desktops (AgentNet, AgentNetBench): screenshots, clips where there is a "
-        "recording; the next action"
+        "predict the next action on a desktop from screenshots, and from clips if recorded "
+        "(AgentNet, AgentNetBench)"
     )
     question = "Task: {instruction}\n\nActions so far:\n{history}"
     shown = ("screenshot",)
@@ -177,6 +177,7 @@ class AgentNet(Benchmark):
             "AgentNet",
             "https://huggingface.co/datasets/xlangai/AgentNet",
             "mit",
+            paper="2508.09123",
             remote=Remote(
                 "hf://datasets/xlangai/AgentNet",
                 archives=("*.zip", "*.z[0-9]*"),
@@ -445,7 +446,7 @@ def _sentence(
         return _rightly(step, truth, said)
     types, given = [type_of(one) for one in truth], [type_of(one) for one in said]
     if given[0] not in types:
-        return f"the answer is {given[0]}, what is right is {', '.join(types)}"
+        return f"the answer is {given[0]}, the target is {', '.join(types)}"
     differ = []
     for number, action in enumerate(truth):
         if number >= len(said):
@@ -455,24 +456,24 @@ def _sentence(
         elif judge([[action]], [said[number]], rule) < 1:
             differ.append(_differs(step, action, said[number], rule))
     if rule == "fixed" and len(said) > len(truth):
-        differ.append(f"{len(said)} things are done in place of {len(truth)}")
-    return "; ".join(differ) or "what is done differs"
+        differ.append(f"{len(said)} actions in place of {len(truth)}")
+    return "; ".join(differ) or "the actions differ"
 
 
 def _rightly(step: Step, truth: Sequence[Action], said: Sequence[Action]) -> str:
     action, answer = truth[0], said[0]
     name = type_of(action)
     if name == "scroll" and answer.direction != action.direction:
-        return "the released evaluator takes any scroll for right"
+        return "the released evaluator accepts any scroll"
     if name in POINTED and name == type_of(answer):
         return _where(step, action, answer)
-    return f"the answer does what is right: {', '.join(map(type_of, truth))}"
+    return f"the answer has the right actions: {', '.join(map(type_of, truth))}"
 
 
 def _where(step: Step, action: Action, said: Action) -> str:
     regions, point = _regions(action, step), _point(said, step)
     if point is None or not regions:
-        return f"{type_of(said)} is at no place that can be told"
+        return f"{type_of(said)} has no usable place"
     return f"the point {shown(point)} is {gap(point, regions, step.screen)}"
 
 

@@ -284,7 +284,7 @@ def find(data: Path, task: TaskName) -> Files:
             remedy=f'name the file of {task}; in Python, omnidata.load_dataset("{task}", FILE)',
         )
     if not matching:
-        _refuse("no rows there have the columns of the benchmark", data, task)
+        _refuse("no rows have the columns of the benchmark", data, task)
     paths = matching[0]
     stem, count = _stem(paths[0])
     missing = count - len(paths) if count and data.is_dir() else 0
@@ -362,8 +362,8 @@ def read(files: Files, note: Note) -> Iterator[Line]:
                 "error",
                 str(files.paths[0].parent),
                 f"{files.missing} of {files.missing + len(files.paths)} shards are missing",
-                "all shards that the names promise",
-                "download the others; the rows that are there are used until then",
+                "all shards that the file names announce",
+                "download the others; the present rows are used until then",
             )
         )
     for path in files.paths:
@@ -397,7 +397,7 @@ def _rezipped(row: Row, where: str, note: Note) -> Row | None:
                 where,
                 f"the row cannot be read: {error}",
                 "a list of actions, or a dict of lists of one length",
-                "mend the row; it is skipped until then",
+                "correct the row; it is skipped until then",
             )
         )
         return None

@@ -127,7 +127,7 @@ def _read(
             "no row could be read" + (f": {findings[0]}" if findings else ""),
             where=str(data),
             expected=f"at least one row of {task}",
-            remedy="mend the rows that the findings name, or name other data",
+            remedy="correct the rows that the findings name, or name other data",
         )
     if check_media and not all(ref.cell for s in steps for ref in s.media.values() if ref):
         check_media_files(steps, findings.append)
@@ -196,7 +196,7 @@ class _Reader:
             canonical = json.dumps(row, sort_keys=True)
         except (TypeError, ValueError, RecursionError) as error:
             return place.refuse(
-                "column-wrong", f"the row is no JSON ({type(error).__name__})", "JSON values only"
+                "column-wrong", f"the row is not JSON ({type(error).__name__})", "JSON values only"
             )
         self.repeats.look(row, canonical, place)
         return True
@@ -238,7 +238,7 @@ class _Reader:
         if isinstance(name, str):
             reason = unsafe(name)
         else:
-            reason = "the row names none" if name is None else f"it is a {type(name).__name__}"
+            reason = "the row names no image" if name is None else f"it is a {type(name).__name__}"
         if reason:
             place.note(
                 Finding(
@@ -247,7 +247,7 @@ class _Reader:
                     place.where,
                     f"{role.replace('_', ' ')} {short(name)}: {reason}",
                     f"a path relative to {self.files.images}",
-                    "mend the path; the step lacks the image until then",
+                    "correct the path; the step lacks the image until then",
                 )
             )
         if not isinstance(name, str):
@@ -255,7 +255,7 @@ class _Reader:
         column, item = at
         if held and column in held.columns and not self.files.images.is_dir():
             return held.image(column, name, item)
-        return MediaRef("image", self.files.images, name)  # whoever opens it checks the path
+        return MediaRef("image", self.files.images, name)  # opening it checks the path
 
 
 def named(step: Step) -> Step:

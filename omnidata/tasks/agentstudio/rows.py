@@ -229,7 +229,7 @@ def instruction_of(row: Row, which: Instructions, place: RowContext | None = Non
             "instruction-missing",
             'raw_instruction is "NA"',
             "the instruction of the original dataset",
-            "use the recaptioned instructions; the model is asked for NA until then",
+            "use the recaptioned instructions; until then the instruction is NA",
         )
     return raw
 
@@ -251,7 +251,7 @@ def check_trajectory(row: Row, task: Trajectory, place: RowContext) -> bool:
     if not seen:
         return place.refuse(
             "window-empty",
-            "no action is left to ask about: after the only one nothing was observed",
+            "the row has no action between two observations",
             "two observations at least",
         )
     for position, action in enumerate(actions):
@@ -286,7 +286,7 @@ def _check_space(row: Row, place: RowContext) -> bool:
     return place.refuse(
         "action-space-unusable",
         f"action_space is {short(space)}",
-        f"1 to {_LETTERS} different operations, one for each letter",
+        f"1 to {_LETTERS} different operations, one per letter",
     )
 
 
@@ -295,7 +295,7 @@ def _check_actions(row: Row, place: RowContext) -> bool:
     if not isinstance(actions, list) or not all(isinstance(action, Mapping) for action in actions):
         return place.refuse("column-wrong", f"actions is {short(actions)}", "a list of actions")
     if not actions:
-        return place.refuse("window-empty", "the row has no action", "one action at least")
+        return place.refuse("window-empty", "the row has no action", "at least one action")
     if len(actions) > MAX_ACTIONS:
         return place.refuse(
             "actions-many", f"the row has {len(actions)} actions", f"at most {MAX_ACTIONS}"
@@ -317,7 +317,7 @@ def _check_operation(
             place.where,
             f"{name}operation is {short(operation)}",
             f"one of the action space: {', '.join(space)}",
-            SKIPPED if skip else "mend the row; nobody is asked for this action",
+            SKIPPED if skip else "correct the row; until then the step of this action is left out",
         )
     )
     return False
@@ -331,8 +331,8 @@ def _check_action(row: Row, action: Row, place: RowContext, name: str) -> None:
         place.warn(
             "box-unusable",
             f"{name}bbox is {short(box)}",
-            "{x, y, width, height} in the meaning of the source, or null",
-            "mend the row; the action has no place until then",
+            "{x, y, width, height} as the source defines it, or null",
+            "correct the row; the action has no place until then",
         )
     if isinstance(region, Box) and is_flat(region):
         place.warn("box-flat", f"{name}bbox is {short(box)}", "a box with an area")
@@ -346,8 +346,8 @@ def _check_action(row: Row, action: Row, place: RowContext, name: str) -> None:
         place.warn(
             "label-noise",
             f"{name}operation is CLICK, but the action in words is {said[1]}",
-            "one and the same in both",
-            "read results with that in mind: CLICK is what counts as right",
+            "the same operation in both",
+            "nothing to do: CLICK is the target",
         )
 
 
@@ -359,7 +359,7 @@ def _check_chain(actions: list[Row], place: RowContext) -> None:
                 f"action {position}: obs_after is {short(action.get('obs_after'))}, but the next "
                 f"obs_before {short(following.get('obs_before'))}",
                 "the same observation",
-                "mend the row; the next action's obs_before is shown until then",
+                "correct the row; the next action's obs_before is shown until then",
             )
 
 
@@ -369,7 +369,7 @@ def _check_box(box: Box, size: Screen, place: RowContext) -> None:
             "box-flat",
             f"the box {_edges(box)} has no area",
             "a box with points strictly inside",
-            "mend the row; no answer can be right where the edges do not count",
+            "correct the row; no answer is right in profiles that exclude the edges",
         )
     _check_inside(box, size, place)
 
@@ -381,7 +381,7 @@ def _check_inside(region: Region, size: Screen, place: RowContext, name: str = "
             "box-outside",
             f"{name}the box {_edges(region)} leaves the screen of {size[0]} x {size[1]}",
             "a box inside the screen",
-            "mend the box or the size; the box is used as it is until then",
+            "correct the box or the size; the box is used as it is until then",
         )
 
 
@@ -439,7 +439,7 @@ class Repeats:
         for key in ("annotation_id", "action_id"):
             identity = row.get(key)
             if isinstance(identity, str) and (first := self._first(key, identity, place)):
-                self._tell("id-repeated", f"{key} {identity} is that of {first} too", place)
+                self._tell("id-repeated", f"{first} has the same {key}, {identity}", place)
         image, asked, box = row.get("image"), row.get("instruction"), target_box(row)
         if isinstance(image, str) and isinstance(asked, str) and box:
             first = self._first("asked", (image, asked), place)
@@ -453,4 +453,6 @@ class Repeats:
         return None if first == place.where else first
 
     def _tell(self, code: str, what: str, place: RowContext) -> None:
-        place.warn(code, what, "every row once", "never key anything by it; both rows are used")
+        place.warn(
+            code, what, "each row once", "nothing to do: both rows are used; do not use it as a key"
+        )

@@ -315,11 +315,11 @@ READINGS: tuple[Reading, ...] = ("paper", "release")
 _TITLES: Mapping[TaskName, tuple[str, str]] = {
     "groundui": (
         "GroundUI",
-        "screenshots of web, desktop and mobile; the point that an instruction means",
+        "point at the element of an instruction on web, desktop and mobile screenshots",
     ),
-    "idm-single": ("IDM-Single", "pairs of screenshots; the action between them"),
-    "idm-multiple": ("IDM-Multiple", "screenshots in a row; the actions between them"),
-    "criticbench": ("CriticBench", "trajectories of screenshots; whether they succeeded"),
+    "idm-single": ("IDM-Single", "name the action between two screenshots"),
+    "idm-multiple": ("IDM-Multiple", "name the actions between the screenshots of a sequence"),
+    "criticbench": ("CriticBench", "judge from its screenshots whether a trajectory succeeded"),
 }
 """By benchmark: its title, and what its data hold."""
 
@@ -377,6 +377,7 @@ class AgentStudio(Benchmark):
             Publication(
                 name,
                 f"https://huggingface.co/datasets/agent-studio/{name}",
+                paper="2403.17918",
                 remote=Remote(
                     f"hf://datasets/agent-studio/{name}",
                     files=("*.parquet",),
@@ -562,7 +563,7 @@ def _point(point: Point, step: Step, space: Space) -> str:
 
 _FRAMES: Final = "recorded action"
 """What is framed where the question is what was done: the place of an action is no target."""
-_RELEASE: Final = Rule(borderline="the released evaluator wants it strictly inside")
+_RELEASE: Final = Rule(borderline="the released evaluator excludes the edges")
 
 
 def _explain_ground(
@@ -662,8 +663,8 @@ def _right_letters(step: Step, actions: Sequence[Mapping[str, Any]]) -> tuple[st
 def _compared(step: Step, given: Sequence[str], wanted: tuple[str, ...]) -> str:
     said = f"the answer is {_spelled(step, given)}"
     if tuple(given) == wanted:
-        return f"{said}, as it was done"
-    return f"{said}, what was done is {_spelled(step, wanted)}"
+        return f"{said}, as recorded"
+    return f"{said}, the recorded action is {_spelled(step, wanted)}"
 
 
 def _spelled(step: Step, given: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Android in the Zoo's evaluator: as released, and with what is broken mended.
+"""Android in the Zoo's evaluator: as released, and with its faults corrected.
 
 Source: IMNearth/CoAT, `coat/evaluate.py` and `screen_utils.py`. As released:
 
@@ -99,7 +99,7 @@ def released(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
 
 
 def fixed(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
-    """The rules with what is broken mended; arguments and result as in `released`."""
+    """The rules with their faults corrected; arguments and result as in `released`."""
     wanted, action = type_of(truth.action), truth.action
     if wanted == "click" and min(screen) < 1:
         return None

@@ -113,7 +113,7 @@ class StepReader:
         name = f"{subset.upper()}-{own}" if subset else own
         known = self.rows.groups.get(name)
         if known is not None and self._there[known] >> number & 1:
-            place.refuse("id-repeated", f"{name} has a step {number} already", "an id of its own")
+            place.refuse("id-repeated", f"{name} already has a step {number}", "an id of its own")
             self.rows.pass_over()
             return
         sample_id = _sample_id(name, number)
@@ -136,7 +136,7 @@ class StepReader:
         except ValueError as error:
             place.refuse(
                 "action-unusable", str(error), "an action of Android in the Wild",
-                "mend the row; the step is not judged until then",
+                "correct the row; the step is not judged until then",
             )  # fmt: skip
             return None
         touch = middle(action.start)
@@ -194,8 +194,8 @@ class StepReader:
             ids = (_sample_id(name, number) for number in numbers)
             RowContext(name, about(self.note, *ids)).warn(
                 "length-differs",
-                f"there are {there} steps up to number {last - 1}{said}",
-                "every step of the episode",
+                f"the file has {there} steps up to number {last - 1}{said}",
+                "each step of the episode",
                 "add the missing steps; the episode counts as incomplete until then",
             )
 
@@ -223,7 +223,7 @@ class StepReader:
         screen = stated_size(width, height, place)
         if line.picture is None:
             if self.check_media:
-                picture_broken(place, "the record holds none", f"a {PICTURE}")
+                picture_broken(place, "the record has none", f"a {PICTURE}")
             return None, screen
         part = line.picture
         bare = line.row[PICTURE] == ["pixels"]
@@ -363,7 +363,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
             f"no row could be read{f': {first.what}' if first else ''}",
             where=first.where if first else str(data),
             expected=first.expected if first else "rows of Android in the Wild",
-            remedy="mend the rows, or name other data",
+            remedy="correct the rows, or name other data",
         )
     _check_boxes(reader.unscaled, findings, data)
     if check_media and reader.in_files:
@@ -402,8 +402,8 @@ def _check_boxes(lost: Sequence[str], findings: list[Finding], data: Path) -> No
                 str(data),
                 f"the boxes of {len(lost)} steps are in pixels of pictures that cannot be read, "
                 f"the first {lost[0]}",
-                "the pictures, whose sizes no row states",
-                "add them; taps are judged by their distance alone until then",
+                "the pictures, since no row states their size",
+                "add them; until then only the distance of taps is judged",
                 tuple(lost),
             )
         )

@@ -181,7 +181,7 @@ def _examples(path: Path, note: Note) -> Iterator[Line]:
                 example = read_example(record.data)
                 row = example.as_json(but=PICTURE)
             except ValueError as error:
-                note(_broken(where, f"the record is no example: {error}", "a tf.train.Example"))
+                note(_broken(where, f"the record is not an example: {error}", "a tf.train.Example"))
                 continue
             parts = example.texts.get(PICTURE, [])
             if parts:
@@ -253,7 +253,7 @@ def action_of(row: Row) -> Action:
     if code is Code.TYPE:
         text = one(row, "results/type_action" if example else "result_action_text")
         if not isinstance(text, str):
-            raise ValueError(f"the text that is typed is {short(text)}")
+            raise ValueError(f"the typed text is {short(text)}")
         return Action("type", text=text)
     return _PLAIN[code]
 

@@ -1,4 +1,4 @@
-"""Android in the Wild's action matching: as released, and with what is broken mended.
+"""Android in the Wild's action matching: as released, and with its faults corrected.
 
 Source: google-research, `android_in_the_wild/action_matching.py`, and the README beside it. As
 released:

@@ -18,7 +18,7 @@ from omnidata.types import LoadedDataset, Publication, Remote
 _AITW = "Android in the Wild (Rawles et al., 2023)"
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025)"
 _AITZ = "Android in the Zoo (Zhang et al., 2024)"
-_MENDED = ", with what is broken mended"
+_MENDED = ", with its faults corrected"
 _UNSIZED = "clicks on screens of unknown size"
 _POINT = "coordinate: [x, y]"
 _LINE = "start_coordinate: [x, y], end_coordinate: [x, y]"
@@ -38,7 +38,8 @@ class Aitw(PhoneTask):
     title = "Android in the Wild"
     detailed_actions = True
     holds = (
-        "episodes on phones (Android in the Wild, in the Zoo, CAGUI): screenshots; the next action"
+        "predict the next action on a phone from screenshots (Android in the Wild, in the "
+        "Zoo, CAGUI)"
     )
     sources = (
         Publication(
@@ -52,6 +53,7 @@ class Aitw(PhoneTask):
                 note="the bucket that the README names, of several TB: take a part, e.g. --only "
                 "'general/*'. Size and licence are not verified; on the Hub it is not",
             ),
+            paper="2307.10088",
         ),
         Publication(
             "Android in the Zoo",
@@ -60,6 +62,7 @@ class Aitw(PhoneTask):
             {"form": "aitz"},
             by_hand="one zip of about 2.6 GB on Google Drive or Baidu, which its README links to; "
             "no official id on the Hub was found",
+            paper="2403.02713",
         ),
         Publication(
             "CAGUI",
@@ -72,6 +75,7 @@ class Aitw(PhoneTask):
                 bytes=847_000_000,
                 note="the episodes, 847 MB of 1.4 GB; not for commercial use",
             ),
+            paper="2506.01391",
         ),
     )
     tags = loader.TAGS
@@ -87,7 +91,7 @@ class Aitw(PhoneTask):
         "aitz": Evaluator(
             aitz_rules.released,
             as_released="aitz",
-            misses="the released evaluator looks at the point (0, 0) for every click",
+            misses="the released evaluator reads every click as a click at (0, 0)",
             source=_AITZ,
             leaves_out=_UNSIZED,
         ),

@@ -202,7 +202,9 @@ class EpisodeReader:
             example = read_example(record.data)
             features = _small(example)
         except ValueError as error:
-            self.refuse("record-broken", where, f"it is no example: {error}", "a tf.train.Example")
+            self.refuse(
+                "record-broken", where, f"it is not an example: {error}", "a tf.train.Example"
+            )
             return
         actions, number = features.get("actions"), item(features, "episode_id", 0)
         if not actions or type(number) is not int:
@@ -216,7 +218,7 @@ class EpisodeReader:
             what = f"the episode has {len(actions)} actions"
             self.refuse("actions-many", where, what, f"at most {MAX_ACTIONS}")
         elif str(number) in self._ids:
-            self.refuse("id-repeated", where, f"there is an episode {number} already", "another id")
+            self.refuse("id-repeated", where, f"the episode {number} exists already", "another id")
         else:
             name = str(number)
             self._ids.add(name)
@@ -317,7 +319,7 @@ class EpisodeReader:
         except ValueError as error:
             place.refuse(
                 "action-unusable", str(error), "one of AndroidControl's actions",
-                "mend the row; the step is not judged until then",
+                "correct the row; the step is not judged until then",
             )  # fmt: skip
             return None
         touch = middle(action.start)
@@ -345,8 +347,8 @@ class EpisodeReader:
             said = ", ".join(f"{length} {name}" for name, length in wrong.items())
             RowContext(where, notes.episode()).warn(
                 "lengths-differ",
-                f"there are {count} actions, but {said}",
-                "one step_instruction for each action, and one more of everything else",
+                f"the episode has {count} actions, but {said}",
+                "one step_instruction per action, and one more of everything else",
             )
         for number, part in enumerate(example.texts.get(_FORESTS, ())):
             try:
@@ -356,7 +358,7 @@ class EpisodeReader:
                     "forest-broken",
                     f"accessibility tree {number}: {error}",
                     "an AndroidAccessibilityForest",
-                    "download it again; taps are judged by their distance alone until then",
+                    "download it again; until then only the distance of taps is judged",
                 )
 
     def _pictures(
@@ -509,10 +511,10 @@ def _read(data: Path, *, check_media: bool, low: bool, scroll: WordSense | None)
     if not steps and not findings:
         if scroll == "finger":
             raise UsageError(
-                "the directions of AndroidControl's own records are said of the content",
+                "the directions of AndroidControl's own records are those of the content",
                 where=f"-T scroll={scroll}",
                 expected="scroll=content, or rows of JSON",
-                remedy="leave it out",
+                remedy="leave out scroll",
             )
         steps = collect(reader.of_records(find(data)))
     if not steps:

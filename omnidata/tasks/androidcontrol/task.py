@@ -55,7 +55,7 @@ class AndroidControl(PhoneTask):
 
     title = "AndroidControl"
     detailed_actions = True
-    holds = "episodes on phones: screenshots, accessibility trees; the next action"
+    holds = "predict the next action on a phone from screenshots and accessibility trees"
     sources = (
         Publication(
             "AndroidControl",
@@ -68,6 +68,7 @@ class AndroidControl(PhoneTask):
                 note="the bucket that the README names. What the Hub has are re-packings by "
                 "others. Size and licence are not verified",
             ),
+            paper="2406.03679",
         ),
     )
     tags = loader.TAGS
@@ -77,7 +78,7 @@ class AndroidControl(PhoneTask):
     variations = (HISTORY_TABLE, VARIATION)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
         "agentcpm-ac-fixed": Evaluator(
-            unsized(agentcpm.fixed_ac), 40, source=f"{_AGENTCPM}, with what is broken mended"
+            unsized(agentcpm.fixed_ac), 40, source=f"{_AGENTCPM}, with its faults corrected"
         ),
         "agentcpm-ac": Evaluator(
             unsized(agentcpm.released_ac),

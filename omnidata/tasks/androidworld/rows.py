@@ -136,9 +136,8 @@ def _checkpoint(path: Path, note: Note) -> Iterator[Entry]:
                 "error",
                 str(path),
                 str(error),
-                "a checkpoint: dates, NumPy's arrays and numbers, lists, dicts and texts alone",
-                "write the episodes as JSON where they were made; nothing of the file is used or "
-                "run",
+                "a checkpoint with only dates, NumPy arrays and numbers, lists, dicts and texts",
+                "export the episodes as JSON; nothing in the file is used or run",
             )
         )
         return
@@ -147,7 +146,7 @@ def _checkpoint(path: Path, note: Note) -> Iterator[Entry]:
     for number, episode in enumerate(held if isinstance(held, list) else [held]):
         where = f"{path}, episode {number}"
         if not isinstance(episode, dict):
-            RowContext(where, note).refuse("episode-unusable", "it is no episode", EXPECTED)
+            RowContext(where, note).refuse("episode-unusable", "it is not an episode", EXPECTED)
             continue
         row = {name: plain for name, value in episode.items() if (plain := _plain(value)) != ()}
         if (said := episode.get("is_successful")) is not None:
@@ -249,5 +248,5 @@ def _printed(path: Path, note: Note) -> Iterator[Entry]:
 
 def _refuse_columns(where: str, names: Sequence[str], note: Note) -> None:
     RowContext(where, note).refuse(
-        "columns-differ", "the row has not the table's columns", ", ".join(names)
+        "columns-differ", "the row has other columns than the table", ", ".join(names)
     )

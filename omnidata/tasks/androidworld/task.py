@@ -89,15 +89,16 @@ class AndroidWorld(Outcomes):
 
     title = "AndroidWorld"
     platform = "mobile"
-    holds = "results of agents on Android, without screenshots; whether they succeeded"
+    holds = "score or judge whether agents on Android succeeded; results without screenshots"
     expects = EXPECTED
     sources = (
         Publication(
             "AndroidWorld",
             "https://github.com/google-research/android_world",
             "apache-2.0",
-            by_hand="results are what you or others have run; the release publishes no folder of "
-            "them",
+            paper="2405.14573",
+            by_hand="run the benchmark, or ask the authors of a run: the release "
+            "publishes no results",
         ),
     )
     score_files = _Scorer()
@@ -114,7 +115,7 @@ def _nothing(data: Path, findings: list[Finding]) -> DataError:
     first = next((one for one in findings if one.severity == "error"), None)
     if first is None:
         return DataError(
-            "no file there has AndroidWorld's results",
+            "no file has AndroidWorld's results",
             where=str(data),
             expected=EXPECTED,
             remedy=OTHER_DATA,
@@ -179,9 +180,9 @@ def _table_finding(path: Path) -> Finding:
         "table-repeated",
         "warning",
         str(path),
-        "its tasks have episodes beside it",
-        "the episodes, or a table of them",
-        "nothing; the episodes are used",
+        "its tasks have episodes too",
+        "either the episodes, or a table of them",
+        "nothing to do: the episodes are used",
     )
 
 

@@ -258,16 +258,16 @@ class Critic(Benchmark):
     subsets = tuple(CAUSES)
     detailed_actions = False
     parsed_type = _Truth
-    unpublished = "made of your own runs: omnidata synth criticbench DATA OUT --run RUN"
+    unpublished = "made from your own runs: omnidata synth criticbench DATA OUT --run RUN"
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self._task: Name = next(known for known in NAMES if known == name)
         alone = self._task == "step-critic"
         self.title = "Step critic" if alone else "Trajectory critic"
         self.holds = (
-            "answers of agents to single steps; whether each is right"
+            "judge whether an agent's answer to a step is right"
             if alone
-            else "answers of agents throughout episodes; whether all are right"
+            else "judge whether all answers of an agent in an episode are right"
         )
         self.question = "\n".join(
             (_BEGINS[self._task], _STEP, _ANSWERED, _SIZED, _ASKS[self._task], _HOW)
@@ -301,7 +301,9 @@ class Critic(Benchmark):
         parts = (part for turn in row.turns for part in turn.shown)
         shown = {part.medium for part in parts if isinstance(part, _Shown)}
         if unknown := sorted(shown - row.media.keys()):
-            place.refuse("medium-unknown", f"media has no {unknown[0]!r:.80}", "each that is shown")
+            place.refuse(
+                "medium-unknown", f"media has no {unknown[0]!r:.80}", "each medium that turns show"
+            )
             return None
         if row.asks != self._task:
             place.refuse("row-unusable", f"it asks {row.asks!r:.80}", f"rows that ask {self._task}")

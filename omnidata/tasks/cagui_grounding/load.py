@@ -113,7 +113,9 @@ class Reader:
             yield None
             return
         if not isinstance(text, str) or not text.strip():
-            place.refuse("text-missing", f"text is {short(text)}", "what is said of the element")
+            place.refuse(
+                "text-missing", f"text is {short(text)}", "the function or text of the element"
+            )
             yield None
             return
         shot, screen = self._picture(line)

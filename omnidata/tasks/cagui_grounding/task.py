@@ -118,8 +118,8 @@ class GroundingProfile(RowProfile):
 
     Args:
         reading: as released, a point is an answer that is JSON alone, and a text is right if it is
-            the row's to the letter without the answer's spaces; mended, a point may stand in other
-            words, and white space counts in neither text.
+            the row's to the letter without the answer's spaces; corrected, a point may stand among
+            other words, and white space counts in neither text.
         space: the unit of coordinates that the prompt asks for.
     """
 
@@ -129,7 +129,7 @@ class GroundingProfile(RowProfile):
         self.name = "cagui-grounding" if reading == "released" else "cagui-grounding-fixed"
         self.source = "AgentCPM-GUI (Zhang et al., 2025), its evaluation of grounding"
         if reading == "fixed":
-            self.source += ", with more forms of answers read"
+            self.source += ", with more answer formats"
         self._reading, self._space = reading, space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
@@ -182,13 +182,14 @@ class CaguiGrounding(Benchmark):
     title = "CAGUI-Grounding"
     asked = "point"
     detailed_actions = False
-    holds = "screenshots of Chinese apps; the point of a function or a text, the text in a box"
+    holds = "point at a function or a text in a Chinese app, or read the text in a box"
     platform = "mobile"
     sources = (
         Publication(
             "CAGUI",
             "https://huggingface.co/datasets/openbmb/CAGUI",
             "cc-by-nc-4.0",
+            paper="2506.01391",
             remote=Remote(
                 "hf://datasets/openbmb/CAGUI",
                 files=("CAGUI_grounding/*",),
@@ -275,7 +276,9 @@ class CaguiGrounding(Benchmark):
         def sentence(parsed: Mapping[str, Any], right: bool) -> str:
             if told:
                 one, other = quoted(parsed.get("text", "")), quoted(step.source["text"])
-                return f"the profile takes {one} for {other}" if right else f"{one} is not {other}"
+                return (
+                    f"the profile accepts {one} for {other}" if right else f"{one} is not {other}"
+                )
             return placed(step, "the point", point, regions, right=right, rule=_RULE)
 
         def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:

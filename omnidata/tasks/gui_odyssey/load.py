@@ -211,7 +211,9 @@ def read_splits(paths: Iterable[Path], note: Note) -> dict[str, dict[str, str]]:
             names = parts.get(part) if isinstance(parts, dict) else None
             if not isinstance(names, list):
                 RowContext(str(path), note).warn(
-                    "splits-unusable", f"{part} is no list", "train and test, lists of file names"
+                    "splits-unusable",
+                    f"{part} is not a list",
+                    "train and test, lists of file names",
                 )
                 continue
             for own in names:
@@ -273,7 +275,7 @@ class Reader:
                 "lengths-differ",
                 f"step_length is {short(row['step_length'])}, there are {len(steps)} steps",
                 "the number of steps",
-                "download the annotations again: an episode that lacks steps is never right",
+                "download the annotations again: an episode with missing steps is never right",
             )
         stated = stated_size(device.get("w"), device.get("h"), whole)
         kind = as_name(device.get("device_name")) or as_name(device.get("product"))
@@ -285,7 +287,7 @@ class Reader:
             own = f"{name}/{number}"
             at = RowContext(own, about(self.note, own))
             if not isinstance(given, dict):
-                at.refuse("row-unusable", "the step is no object", _EXPECTED)
+                at.refuse("row-unusable", "the step is not an object", _EXPECTED)
                 history.append(None)
                 screens.append(stated)
                 continue
@@ -318,13 +320,13 @@ class Reader:
         try:
             rects_of(row)
         except ValueError as error:
-            place.warn("box-unusable", str(error), "[x1, y1, x2, y2], or [] where there is none")
+            place.warn("box-unusable", str(error), "[x1, y1, x2, y2], or [] if there is none")
         try:
             action = action_of(row)
         except ValueError as error:
             place.refuse(
                 "action-unusable", str(error), _EXPECTED,
-                "mend the row; the step is not judged until then",
+                "correct the row; the step is not judged until then",
             )  # fmt: skip
             return None
         points = [point for point in (*action.start, *action.end) if isinstance(point, Point)]

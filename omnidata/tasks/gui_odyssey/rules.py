@@ -1,4 +1,4 @@
-"""GUI-Odyssey's evaluator, as released and mended: the action matching score.
+"""GUI-Odyssey's evaluator, as released and corrected: the action matching score.
 
 Source: OpenGVLab/GUI-Odyssey, `src/eval_mm/GUIOdyssey_action_matching.py` and
 `evaluate_GUIOdyssey.py`. As released, a click or long press is right in the element that was
@@ -49,7 +49,7 @@ def released(truth: Truth, said: Action) -> Verdict:
 
 
 def fixed(truth: Truth, said: Action) -> Verdict:
-    """The rules with what is broken mended.
+    """The rules with their faults corrected.
 
     Examples:
         >>> expert = Truth(Action("type", text="12:30"))

@@ -29,7 +29,7 @@ from omnidata.types import LoadedDataset, Publication, Remote, Step
 
 _ODYSSEY = "GUI-Odyssey (Lu et al., 2024): its EM is the paper's AMS"
 _AGENTCPM = "AgentCPM-GUI (Zhang et al., 2025), which has no elements here"
-_MENDED = ", with what is broken mended"
+_MENDED = ", with its faults corrected"
 _POINT = "coordinate: [x, y]"
 _NAMES: Mapping[str, str] = {
     "TAP": "CLICK",
@@ -76,12 +76,13 @@ class GuiOdyssey(PhoneTask):
 
     title = "GUI-Odyssey"
     detailed_actions = True
-    holds = "episodes across the apps of phones and tablets: screenshots; the next action"
+    holds = "predict the next action across apps of phones and tablets from screenshots"
     sources = (
         Publication(
             "GUIOdyssey",
             "https://huggingface.co/datasets/hflqf88888/GUIOdyssey",
             "cc-by-4.0",
+            paper="2406.08451",
             remote=Remote(
                 "hf://datasets/hflqf88888/GUIOdyssey",
                 archives=("*.zip",),
@@ -93,6 +94,7 @@ class GuiOdyssey(PhoneTask):
             "GUI-Odyssey 2024",
             "https://huggingface.co/datasets/OpenGVLab/GUI-Odyssey",
             "cc-by-4.0",
+            paper="2406.08451",
             remote=Remote(
                 "hf://datasets/OpenGVLab/GUI-Odyssey",
                 files=("annotations/*", "splits/*", "screenshots/*"),

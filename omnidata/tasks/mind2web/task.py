@@ -80,13 +80,14 @@ class Mind2Web(Benchmark):
     platform = "web"
     asked = "action"
     detailed_actions = False
-    holds = "screenshots of whole web pages; the next action towards a task"
+    holds = "predict the next action on a web page from a screenshot of the whole page"
     files = _FILES
     sources = (
         Publication(
             "Multimodal-Mind2Web",
             "https://huggingface.co/datasets/osunlp/Multimodal-Mind2Web",
             "openrail",
+            paper="2401.01614",
             remote=Remote(
                 "hf://datasets/osunlp/Multimodal-Mind2Web",
                 files=("data/*.parquet",),
@@ -208,7 +209,7 @@ def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
         at = RowContext(line.where, about(note, name))
         text = row.get("confirmed_task")
         if not isinstance(text, str) or not text.strip():
-            at.refuse("instruction-missing", "there is no confirmed_task", "a text")
+            at.refuse("instruction-missing", "the row has no confirmed_task", "a text")
             yield None
             continue
         shot = _shot(line)
@@ -289,7 +290,7 @@ def _action(row: Mapping[str, Any], words: object, screen: Screen, at: RowContex
             "operation-unusable",
             f"the operation is {short(row.get('operation'))}",
             "original_op of CLICK, HOVER, ENTER, TYPE or SELECT, and value",
-            "mend the row; it is not judged until then",
+            "correct the row; it is not judged until then",
         )
         return None
     boxes = _boxes(row, at)
@@ -298,7 +299,7 @@ def _action(row: Mapping[str, Any], words: object, screen: Screen, at: RowContex
             "target-missing",
             "no element of the page is the target",
             "an entry of pos_candidates with a bounding_box_rect",
-            "nothing; the step is not judged, and SeeClick's evaluation leaves it out too",
+            "nothing to do: the step is not judged; SeeClick's evaluation leaves it out too",
         )
         return None
     if min(screen) > 0 and (boxes[0].right > screen[0] or boxes[0].bottom > screen[1]):

@@ -147,7 +147,7 @@ class StepReader:
         for trajectory in self.library.trajectories:
             if not trajectory.actions:
                 RowContext(trajectory.id, self.note).warn(
-                    "trajectory-empty", "the trajectory has no action", "one action at least"
+                    "trajectory-empty", "the trajectory has no action", "at least one action"
                 )
             yield from self._steps(trajectory)
 
@@ -200,7 +200,7 @@ class StepReader:
         return {tag: value for tag, value in found.items() if value}
 
     def _picture(self, name: str, sample_id: str) -> MediaRef:
-        """A reference; whoever opens it checks the path."""
+        """A reference; opening it checks the path."""
         if reason := unsafe(name):
             self.note(
                 Finding(
@@ -209,7 +209,7 @@ class StepReader:
                     sample_id,
                     f"screenshot: {reason}",
                     f"a path relative to {self.library.root}",
-                    "mend the path; the step lacks the picture until then",
+                    "correct the path; the step lacks the picture until then",
                     (sample_id,),
                 )
             )
@@ -271,7 +271,7 @@ def picture_root(data: Path) -> Path:
     return data if data.is_dir() else data.parent
 
 
-_STEPLESS = "the data hold no trajectory with an action"
+_STEPLESS = "the data have no trajectory with an action"
 _SMALL = Budget(max_bytes=1024**2)
 
 
@@ -330,7 +330,7 @@ def read_library(data: Path | str, *, check_orders: bool = True) -> Library:
             f"no row could be read: {first.what}",
             where=first.where,
             expected=first.expected,
-            remedy="mend the rows, or name other data",
+            remedy="correct the rows, or name other data",
         )
     subtasks = _unique(lines["subtask"], lambda line: _subtask(line, root, note), note)
     reader = TaskReader(subtasks, note, check_orders)
@@ -359,7 +359,7 @@ def _unique(
                     "id-repeated",
                     "error",
                     line.where,
-                    f"another {kind_of(line.row)} has the id {value.id!r:.80} already",
+                    f"another {kind_of(line.row)} already has the id {value.id!r:.80}",
                     "an id of its own",
                     SKIPPED,
                 )
@@ -389,7 +389,7 @@ def _evaluation(own: str, root: Path, place: RowContext) -> str | None:
                 "evaluation-unreadable",
                 f"its evaluation function {name!r:.80}: {what}",
                 f"a text in UTF-8 inside the folder, of at most {_SMALL.max_bytes} bytes",
-                "mend the file or the id; the subtask has no evaluation function until then",
+                "correct the file or the id; the subtask has no evaluation function until then",
             )
             return None
     return None
@@ -411,7 +411,7 @@ def _trajectory(
                 f"{kind}-missing",
                 f"the data have no {kind} {own!r:.80}",
                 f"the id of a {kind}",
-                f"add the {kind}; what it would say of the steps is unknown until then",
+                f"add the {kind}; its facts about the steps are unknown until then",
             )
     if trajectory.task_id in tasks:
         check_trajectory(trajectory, tasks[trajectory.task_id], place)
@@ -455,7 +455,7 @@ def load(
                 _STEPLESS,
                 where=str(data),
                 expected="trajectories, to ask a model about their steps",
-                remedy="name other data; `omnidata score omnibench` needs the tasks alone",
+                remedy="name other data; `omnidata score omnibench` needs only the tasks",
             )
         return source
 
@@ -474,7 +474,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
                 str(data),
                 _STEPLESS,
                 "trajectories, to ask a model about their steps",
-                "fine for `omnidata score omnibench`, which needs the tasks alone",
+                "nothing to do for `omnidata score omnibench`, which needs only the tasks",
             )
         )
     elif check_media:

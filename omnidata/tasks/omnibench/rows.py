@@ -34,7 +34,7 @@ DOTS = "..."
 
 _FARTHEST = 1e9
 _PLACED = frozenset({"tap", "scroll"})
-_UNUSABLE = "mend the action; the step has no target until then"
+_UNUSABLE = "correct the action; the step has no target until then"
 
 
 def identity(row: Row, *keys: str) -> str | None:
@@ -150,7 +150,11 @@ def read_trajectory(line: Line, place: RowContext) -> Trajectory | None:
     if not found.instruction:
         place.warn("instruction-missing", "the trajectory has no instruction", "a text")
     if not found.subtask_id and not found.task_id:
-        place.warn("owner-missing", "it names neither subtask nor task", "subtask_id or task_id")
+        place.warn(
+            "owner-missing",
+            "the trajectory names neither subtask nor task",
+            "subtask_id or task_id",
+        )
     for step, action in zip(steps, found.actions, strict=True):
         _check_action(action, RowContext(f"{step} ({place.where})", about(place.note, step)))
     return found
@@ -164,7 +168,7 @@ def _observations(row: Row, actions: int, place: RowContext) -> tuple[str, ...]:
         place.warn(
             "observations-differ",
             f"there are {len(names)} observations and {actions} actions",
-            "one before every action, and perhaps one after the last",
+            "one before each action, optionally one after the last",
             "add the missing ones; steps without one have no screenshot until then",
         )
     unusable = [short(name) for name in names if not isinstance(name, str)]
@@ -234,7 +238,7 @@ def _check_action(action: Mapping[str, Any], place: RowContext) -> None:
     elif read.kind == "tap" and rect is None:
         place.warn(
             "click-without-rect",
-            "nobody says where the click goes",
+            "the click has no place",
             "rect, [left, top, right, bottom] in pixels",
             "add it; the step is not judged until then",
         )
@@ -267,7 +271,7 @@ def valid_orders(row: Row, graph: Graph, place: RowContext) -> tuple[tuple[str, 
             "orders-incomplete",
             f"successful_topo has {len(listed)} of {total or 'very many'} valid orders",
             "all of them, or how many there are in orders_total",
-            "list them all; they are found anew until then" if few else "list them all, or none",
+            "list them all; they are computed until then" if few else "list them all, or none",
         )
     if not few:
         return listed
@@ -290,12 +294,12 @@ def _valid(value: object, graph: Graph, place: RowContext) -> tuple[tuple[str, .
                 raise DataError(f"the order is {short(listed)}", expected="a list of node ids")
             graph.check_order(order)
         except DataError as error:
-            remedy = "mend the order; it is left out until then"
+            remedy = "correct the order; it is left out until then"
             place.note(Finding("order-wrong", "warning", where, error.what, error.expected, remedy))
             continue
         if order in found:
             RowContext(where, place.note).warn(
-                "order-repeated", "the order is there twice", "each once"
+                "order-repeated", "the order is listed twice", "each once"
             )
         found[order] = None
     return tuple(found)
@@ -321,7 +325,7 @@ def check_trajectory(trajectory: Trajectory, task: TaskGraph, place: RowContext)
     if number >= len(listed) or ids_of(listed[number]) != trajectory.order:
         place.warn(
             "order-number-wrong",
-            f"the id says order {number}, which is another one",
+            f"the id names order {number}, which differs",
             "the order's 0-based place in successful_topo",
         )
 
@@ -494,14 +498,14 @@ class TaskReader:
                     "error",
                     place.where,
                     f"the data have no subtask {', '.join(map(short, unknown[:5]))}",
-                    "every node, or the node without its number, as the id of a subtask",
+                    "each node, or the node without its number, as the id of a subtask",
                     "add the subtask, or correct the graph",
                 )
             )
         elif untold:
             place.warn(
                 "application-missing",
-                f"nobody says whose {', '.join(map(short, untold[:5]))} is",
+                f"no application is known for {', '.join(map(short, untold[:5]))} is",
                 'the subtasks beside the tasks, or "application": {node: name}',
                 "add it; the task cannot be scored until then",
             )
@@ -516,7 +520,7 @@ class TaskReader:
                 "app-unknown",
                 f"Table 10 has no application {short(app)}",
                 'one of its 49, or "category": {application: name} in the row',
-                "nothing, if it is a category of its own, as it is counted until then",
+                "none, if it is a category of its own, which it counts as until then",
             )
 
     def finish(self) -> None:
@@ -529,7 +533,7 @@ class TaskReader:
                     self._unlisted[0],
                     f"{len(self._unlisted)} tasks, of which this is the first, list no orders",
                     "successful_topo, all valid orders",
-                    f"nothing: they are found anew where there are at most {MAX_ORDERS}",
+                    f"nothing to do: up to {MAX_ORDERS} orders are computed",
                 )
             )
 

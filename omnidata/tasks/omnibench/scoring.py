@@ -75,7 +75,7 @@ TABLES = (
     ),
     TableSpec(
         "shape",
-        "Chains and graphs of as many subtasks and dependencies and the same categories",
+        "Chains and graphs with equal numbers of subtasks and dependencies and equal categories",
         "shape",
         most=1,
         like="OmniBench, Figure 6",
@@ -171,7 +171,7 @@ class GraphScorer(OfflineScorer):
         for found in read_sequences(answers):
             if found.task_id in done:
                 raise PredictionError(
-                    f"task {found.task_id!r:.80} has a sequence already",
+                    f"task {found.task_id!r:.80} already has a sequence",
                     where=found.where,
                     expected=f"one line for each task; the first is {done[found.task_id].where}",
                     remedy="remove one of the two lines",
@@ -277,10 +277,10 @@ def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:
     """The tasks; one that cannot be read would be missing from every mean."""
     if is_repository(data):
         raise DataError(
-            "a Parquet repository holds steps, and no task graph",
+            "a Parquet repository has steps, but no task graph",
             where=str(data),
             expected="tasks with a dag",
-            remedy="name the data that it was converted from",
+            remedy="name the data it was converted from",
         )
     with reading(data, "omnibench"):
         library = read_library(data, check_orders=False)
@@ -291,7 +291,7 @@ def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:
             )
         if not library.tasks:
             raise DataError(
-                "the data hold no task",
+                "the data have no task",
                 where=str(data),
                 expected="tasks with a dag",
                 remedy="name the file or folder of the tasks",
@@ -334,14 +334,14 @@ def _converted(
         try:
             value = decode(line.decode("utf-8-sig"))
             if value is BROKEN:
-                raise ValueError("it is no JSON")
+                raise ValueError("it is not JSON")
             found = msgspec.convert(value, kind)
         except (ValueError, RecursionError, msgspec.ValidationError) as error:
             raise PredictionError(
-                f"the line is no {noun}: {str(error).splitlines()[0]}",
+                f"the line is not a {noun}: {str(error).splitlines()[0]}",
                 where=where,
                 expected=expected,
-                remedy="mend or remove the line",
+                remedy="correct or remove the line",
             ) from None
         yield where, found
 
@@ -353,7 +353,7 @@ def _unknown(found: Executed) -> Finding:
         found.where,
         f"the data have no task {found.task_id!r:.80}",
         "the id of a task",
-        "score against the tasks that were run; the line is passed over until then",
+        "score against the tasks that were run; the line is skipped until then",
     )
 
 

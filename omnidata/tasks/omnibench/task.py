@@ -415,13 +415,13 @@ class OmniBench(Benchmark):
 
     title = "OmniBench"
     unpublished = (
-        "no place is known where the task graphs are published; datasets of this name on the Hub "
+        "no source of the task graphs is known; datasets of this name on the Hub "
         "(lmms-lab's omni_bench, Harold328/OmniBench-99, ModalityDance/Omni-Bench) are other things"
     )
     detailed_actions = True
     asked = "action"
     platform = "desktop"
-    holds = "graphs of desktop tasks, and trajectories with screenshots; the next action"
+    holds = "predict the next action on a desktop from screenshots; score graphs of tasks"
     question = "<Step History:> {history}\n<Task instruction:> {instruction}"
     files = loader.FILES
     parsed_type = _Parsed

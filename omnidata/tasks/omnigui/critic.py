@@ -68,8 +68,8 @@ class OmniGuiCritic(Benchmark):
             expected="episodes with screenshots and actions",
             remedy="label the steps first (`omnidata synth label`), or judge without the actions: "
             "-T observations_only=true",
-            truth='add a column "is_success" where you know, or name a file of CriticBench with '
-            "--known",
+            truth='add a column "is_success" to the known episodes, or name a file of CriticBench '
+            "with --known",
             caveat=_LEAK if self.options["symmetric"] == "false" else "",
         )
         profile = _CriticProfile("paper")
@@ -108,10 +108,10 @@ class OmniGuiCritic(Benchmark):
         """
         missing = sorted(set(range(steps[-1].step_index + 1)) - {step.step_index for step in steps})
         if missing:
-            return f"there is no step {missing[0]}"
+            return f"step {missing[0]} is missing"
         actions = _acted(steps)
         if not actions:
-            return "there is no action"
+            return "the episode has no action"
         kept = window("criticbench", [{}] * len(actions))
         for step in actions[kept.start : kept.stop]:
             if step.media.get("screenshot") is None:

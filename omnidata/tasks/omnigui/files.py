@@ -34,7 +34,7 @@ Note = Callable[[Finding], None]
 
 RELEASED = "merged_sorted.json"
 _NO_DATA = {"dataset_info.json", "dataset_infos.json"}  # what the hub keeps beside data
-_METADATA = "name the file of steps; metadata belongs in <dimension>.jsonl"
+_METADATA = "name the file of steps; the metadata are in <dimension>.jsonl"
 _FIRST = 50  # rows by whose pictures the folder of media is known
 _PIECE = 1024**2  # bytes of which a digest is taken at once
 _WANTED = (
@@ -299,7 +299,7 @@ def _add_episode(
                 "warning",
                 where,
                 f"episode {identity} is listed before, under {before[1]}",
-                "every episode once",
+                "each episode once",
                 "remove one of the two lines; the first is used",
             )
         )
@@ -348,7 +348,7 @@ def _copies_differ(
         str(path if own else folder),
         f"episode {path.stem} differs from its copy in {copies[0][1]}",
         "equal rows",
-        "regenerate the index; the episode's own file is used",
+        "regenerate the index; until then the episode's own file is used",
     )
 
 
@@ -369,7 +369,7 @@ def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
                         where,
                         json.dumps(row),
                         '{"app", "ID", "dependency": "critical" | "supportive" | "present"}',
-                        "mend the line; the episode has no dependency label until then",
+                        "correct the line; the episode has no dependency label until then",
                     )
                 )
             elif levels.setdefault((app_key(app), identity), level) != level:
@@ -408,7 +408,7 @@ def _array(path: Path) -> Iterator[Row]:
             raise DataError(
                 line.fault or "the JSON is not an array of objects",
                 where=line.where,
-                expected="a JSON array of steps, or a step a line",
+                expected="a JSON array of steps, or one step per line",
                 remedy="correct the file there, or download it again" if line.fault else _METADATA,
             )
         yield line.row

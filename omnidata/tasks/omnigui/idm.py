@@ -71,8 +71,8 @@ class OmniGuiIdm(Benchmark):
         "action",
         known_from="omnigui",
         expected="an episode of two steps or more, each with a screenshot",
-        remedy="mend the data; a last step cannot be labelled, since nothing shows what came of it",
-        truth="label some by hand, or name data with targets with --known",
+        remedy="correct the data; the last step cannot be labelled, since no screenshot follows it",
+        truth="label some steps by hand, or name data with targets by --known",
     )
     baselines = OmniGui.baselines
     allowed: Mapping[str, Sequence[str]] = {

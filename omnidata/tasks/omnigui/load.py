@@ -108,7 +108,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
             "no step could be read" + (f": {findings[0]}" if findings else ""),
             where=str(data),
             expected="at least one row with episode_id and step_id",
-            remedy="look at the findings above; `omnidata info omnigui DATA` lists them all",
+            remedy="see the findings above; `omnidata info omnigui DATA` lists them all",
         )
     if check_media:
         check_media_files(steps, findings.append)
@@ -200,7 +200,7 @@ class _Builder:
                         "episode-without-steps",
                         "error",
                         f"{part.app}/{identity}",
-                        "the episode is listed, but no step of it was found",
+                        "the episode is listed, but has no step",
                         f"media/{identity}/{identity}.json or rows in dataset_{part.app}.json",
                         "add the steps or remove the line",
                     )
@@ -256,7 +256,7 @@ class _Builder:
             "error",
             f"{sample_id} ({where})",
             f"step {index} comes a second time, with {same} content",
-            "every step once",
+            "each step once",
             "remove one of the two; the first is used",
             (sample_id,),
         )
@@ -270,8 +270,8 @@ class _Builder:
                         "dependency-unmatched",
                         "warning",
                         f"{app}/{identity}",
-                        f"{SIDE_FILE} has a level for an episode that is not there",
-                        "a line per episode of the data",
+                        f"{SIDE_FILE} has a level for an unknown episode",
+                        "one line per episode of the data",
                         "correct the ID or remove the line",
                     )
                 )
@@ -371,7 +371,7 @@ class _Builder:
                     "step-gap",
                     "error",
                     where,
-                    f"there are no steps {', '.join(map(str, missing[:8]))}",
+                    f"the episode lacks the steps {', '.join(map(str, missing[:8]))}",
                     "steps 0, 1, 2, ... without a gap",
                     "add them; histories and episode metrics lack them until then",
                 )
@@ -398,7 +398,7 @@ class _Builder:
                     f"{episode.app}/{episode.identity} ({placed[0].where})",
                     f"is_success is {' and '.join(map(short, told[:4]))} in rows of one episode",
                     "true or false, the same in all rows that say it",
-                    "mend it; the episode is not taken for a success until then",
+                    "correct the rows; the episode does not count as a success until then",
                 )
             )
 
@@ -431,7 +431,7 @@ class _Builder:
                         f"{episode.app}/{episode.identity}",
                         f"{column} is {value!r}",
                         f"one of {', '.join(allowed)}",
-                        "correct the column; it is passed over until then",
+                        "correct the column; it is ignored until then",
                     )
                 )
 
@@ -534,8 +534,8 @@ def _disagreeing(steps: Sequence[Step], group: str) -> Finding:
         "warning",
         steps[0].episode,
         f"its rows belong to {len(groups)} groups by the column twins: {', '.join(groups[:8])}",
-        "the same twins, or none, in all rows of an episode",
-        f"give all the same; the whole episode goes with {group} until then",
+        "the same twins, or none, in each row of an episode",
+        f"set all to the same; the whole episode belongs to {group} until then",
         others,
     )
 

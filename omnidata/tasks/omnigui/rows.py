@@ -197,10 +197,10 @@ def read_media(row: Row, root: Path, where: str, note: Note) -> dict[str, MediaR
                     where,
                     f"{role} {_short(value)}: {reason}",
                     f"a path relative to {root}",
-                    f"mend the path; the step has no {role.replace('_', ' ')} until then",
+                    f"correct the path; the step has no {role.replace('_', ' ')} until then",
                 )
             )
-        if isinstance(value, str):  # an unsafe one too: whoever opens it gets the MediaError
+        if isinstance(value, str):  # an unsafe one too: opening it raises the MediaError
             media[role] = MediaRef(kind, root, value)
     return media
 
@@ -259,9 +259,9 @@ def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Actio
                 "target-absent",
                 "warning",
                 where,
-                "the row says nothing of a target",
+                "the row has no target",
                 f"result_action_type, one of {_NUMBERS}",
-                "add it, or let it be: what needs a target leaves the step out",
+                "add it, or ignore this: verbs that need a target leave out the step",
             )
         )
         return None, False
@@ -289,8 +289,8 @@ def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Actio
                         "warning",
                         where,
                         "result_action_text is empty",
-                        "the text that was typed",
-                        "add it; an answer with an empty text is right until then",
+                        "the typed text",
+                        "add it; until then an answer with an empty text is right",
                     )
                 )
             return replace(bare, text=text), True
@@ -327,7 +327,7 @@ def _placed(bare: Action, row: Row, screen: Screen, where: str, note: Note) -> t
                     where,
                     f"the lift target: {error}",
                     "[[x1, y1], [x2, y2]] or [x, y] in pixels",
-                    "mend it; the swipe is judged by its start until then",
+                    "correct it; the swipe is judged by its start until then",
                 )
             )
     if not start:
@@ -352,7 +352,7 @@ def _unusable(code: str, where: str, what: str, expected: str) -> Finding:
         where,
         what,
         expected,
-        "mend the row; the step has no usable target until then and omnigui-paper leaves it out",
+        "correct the row; until then the step has no usable target and omnigui-paper leaves it out",
     )
 
 
@@ -369,7 +369,7 @@ def _check_inside(region: Region, screen: Screen, where: str, note: Note) -> Non
                 where,
                 f"the target {list(edges)} exceeds the screenshot of {screen[0]} x {screen[1]}",
                 "pixels inside the screenshot",
-                "mend the target or the size; OmniGUI's targets are pixels, not 0-1000",
+                "correct the target or the size; OmniGUI's targets are pixels, not 0-1000",
             )
         )
 
@@ -432,7 +432,7 @@ def check_languages(
                         place,
                         f"{column}, {reason}: {text[:60]!r}",
                         f'a text in "{wanted}"',
-                        "put the text into the column of its language",
+                        "move the text into the column of its language",
                     )
                 )
 
@@ -465,7 +465,7 @@ class HistoryCheck:
         if is_history(history):
             reason = self._compared(history, index)
         else:
-            reason = f"an entry is no {{step_index, action_text}}: {str(history)[:60]}"
+            reason = f"an entry is not {{step_index, action_text}}: {str(history)[:60]}"
         if reason:
             note(
                 Finding(
@@ -474,7 +474,7 @@ class HistoryCheck:
                     where,
                     f"action_history: {reason}",
                     f"steps 0 to {index - 1}, as their targets say" if index else "no step",
-                    "make the history again from the targets",
+                    "rebuild the history from the targets",
                 )
             )
 

@@ -149,7 +149,7 @@ class Prompt:
         self.voice_form = options["voice_form"] if self.voice else ""
         if self.voice and not self.voice.is_dir():
             raise UsageError(
-                "there is no such folder",
+                "the folder does not exist",
                 where=f"-T voice={self.voice}",
                 expected="a folder of WAV files named after the MD5 of each instruction",
             )
@@ -645,7 +645,7 @@ class OmniGui(Benchmark):
     title = "OmniGUI"
     asked = "action"
     detailed_actions = False
-    holds = "episodes on phones: screenshots, clips, sound; the next action"
+    holds = "predict the next action on a phone from screenshots, clips and sound"
     platform = "mobile"
     tags = loader.TAGS
     roles = ROLES
@@ -660,6 +660,7 @@ class OmniGui(Benchmark):
         Publication(
             "OmniGUI",
             "https://huggingface.co/datasets/OmniGUI/OmniGUI",
+            paper="2605.18758",
             remote=Remote(
                 "hf://datasets/OmniGUI/OmniGUI",
                 note="the id that the release's README links to; its download command names "

@@ -101,14 +101,14 @@ class _Scorer(OutcomeScorer):
                     continue
                 own = as_name(row.get("task_id")) or (path.name == _RESULT and path.parent.name)
                 if not own:
-                    RowContext(where, note).refuse("task-missing", "there is no task_id", "one")
+                    RowContext(where, note).refuse("task-missing", "the row has no task_id", "one")
                 elif "reference_length" in row:
                     tasks[own] = row
                 else:
                     _add(told, agent, own, row, path, RowContext(where, note))
         if not told:
             raise DataError(
-                "no file there has results of Online-Mind2Web",
+                "no file has results of Online-Mind2Web",
                 where=str(data),
                 expected=_EXPECTED,
                 remedy=OTHER_DATA,
@@ -127,17 +127,18 @@ class OnlineMind2Web(Outcomes):
 
     title = "Online-Mind2Web"
     platform = "web"
-    holds = "results of agents on live web pages, with screenshots; whether they succeeded"
+    holds = "score or judge whether agents on live web pages succeeded; results with screenshots"
     expects = _EXPECTED
     sources = (
         Publication(
             "Online-Mind2Web",
             "https://huggingface.co/datasets/osunlp/Online-Mind2Web",
             "cc-by-4.0",
+            paper="2504.01382",
             remote=Remote(
                 "hf://datasets/osunlp/Online-Mind2Web",
-                note="the list of tasks. What agents did is published in other places, by each of "
-                "them; size and gating are not verified",
+                note="the list of tasks. The authors of each agent publish its results elsewhere; "
+                "size and gating are not verified",
             ),
         ),
     )
@@ -175,9 +176,9 @@ def _add(
         if known.is_read:
             at.warn(
                 "rollout-repeated",
-                f"another file is of {agent} at {own}",
-                "a rollout of each agent at a task",
-                "move it if it is another agent's; the first is used until then",
+                f"another file also has {agent} at {own}",
+                "one rollout of each agent per task",
+                "move it if it is from another agent; the first is used until then",
             )
             return
         known.where, known.row, known.is_read = at.where, row, True
@@ -189,8 +190,8 @@ def _add(
         if JUDGE in known.scores:
             at.refuse(
                 "judgement-repeated",
-                f"another row has a label of {agent} at {own}",
-                "one judge's labels: those of several have the same form",
+                f"another row also labels {agent} at {own}",
+                "the labels of one judge, since files of several judges look alike",
                 "name the file of one of them, or move the others; the first is used until then",
             )
             return
@@ -214,7 +215,7 @@ def _own_judgement(row: Mapping[str, Any], at: RowContext) -> float | None:
             "score-unusable",
             f"judge.score is {short(said)}",
             f"a number from 0 to 1, or to {_MOST}",
-            "mend it; the rollout has no score until then",
+            "correct it; the rollout has no score until then",
         )
     return None
 
@@ -243,7 +244,7 @@ def _judge(told: Told, note: Note) -> None:
                 agent,
                 f"{count} rollouts have a judge.score beside a predicted_label",
                 "one judge's",
-                "nothing; the predicted_label is used",
+                "nothing to do: the predicted_label is used",
             )
         )
 

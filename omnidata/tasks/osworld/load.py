@@ -202,7 +202,7 @@ class StepReader:
                     rollout.path,
                     f"screenshot: {reason}",
                     "the name of a file in the same folder",
-                    "mend the name; the steps lack the picture until then",
+                    "correct the name; the steps lack the picture until then",
                     sample_ids,
                 )
             )
@@ -225,8 +225,8 @@ class StepReader:
             RowContext(f"{sample_id} ({ref.path})", about(self.note, sample_id)).warn(
                 "tree-broken",
                 f"the accessibility tree cannot be read: {what}",
-                "XML as OSWorld's server gives it",
-                "record it again; with -T observation the step is a media_error until then",
+                "XML as OSWorld's server returns it",
+                "record it again; until then the step is a media_error with -T observation",
             )
             return {TREE: ""}
         return {TREE: pack(content)}
@@ -240,10 +240,10 @@ class StepReader:
             return recording.first_frame(told.rollout.name("first_frame.png"))
         RowContext(told.episode_id, about(self.note, told.sample_ids[0])).warn(
             "observation-missing",
-            "the first screenshot is not kept, and "
-            + ("no recording can be read" if told.is_last else "the recording is of a later run"),
-            f"{RECORDING}, whose first frame it is",
-            "the first step has no screenshot",
+            "the first screenshot is missing, and "
+            + ("no recording can be read" if told.is_last else "the recording is from a later run"),
+            f"{RECORDING}, whose first frame shows it",
+            "add the recording; until then the first step has no screenshot",
         )
         return None
 
@@ -262,7 +262,7 @@ class StepReader:
             "recording-broken",
             f"{RECORDING}: {error.what}",
             error.expected,
-            "copy the recording again; what is cut from it is missing until then",
+            "copy the recording again; its clips are missing until then",
         )
 
     def _timeline(
@@ -276,9 +276,9 @@ class StepReader:
         if len(known) < len(times) or known != sorted(known):
             RowContext(told.episode_id, about(self.note, *told.sample_ids)).warn(
                 "times-unusable",
-                "the turns have no times, or times that go back",
+                "the turns have no times, or the times decrease",
                 "action_timestamp YYYYmmdd@HHMMSS, with or without microseconds",
-                "the steps have no clips; mend the times",
+                "correct the times; until then the steps have no clips",
             )
             return None
         try:
@@ -319,10 +319,15 @@ class StepReader:
                     code,
                     what,
                     "the name of an action of computer_13, or code",
-                    "name the loader of that dataset; here the step has no action",
+                    "name the task of that dataset; here the step has no action",
                 )
             else:
-                place.warn(code, what, "an action of the rollout's action space", "it is read")
+                place.warn(
+                    code,
+                    what,
+                    "an action of the rollout's action space",
+                    "nothing to do: it is read",
+                )
         action = as_action(reading.calls, space="px", said=said(turn.rows))
         if action is None:
             unread = next((one for one in reading.calls if isinstance(one, Code)), None)
@@ -330,9 +335,10 @@ class StepReader:
                 "action-code" if unread else "action-inexpressible",
                 f"the action is not understood: {unread.why}"
                 if unread
-                else "nothing is done, or the end is reported with a word that nobody knows",
+                else "no call is made, or the end has an unknown status",
                 "calls of pyautogui, or an action of computer_13",
-                "the step has no action; its source keeps the text, which is never run",
+                "correct the code; until then the step has no action; its text is kept "
+                "and never run",
             )
         return action
 
@@ -389,7 +395,7 @@ def elements(step: Step) -> list[Element]:
     """
     packed = step.source.get(TREE)
     if packed is None:
-        raise broken_tree(step, "there is no accessibility tree beside the screenshot")
+        raise broken_tree(step, "the step has a screenshot, but no accessibility tree")
     try:
         return read_tree(unpack(packed))
     except ValueError as error:
@@ -456,10 +462,10 @@ def load(
             errors = (one for one in source.findings if one.severity == "error")
             first = next((f": {one.where}: {one.what}" for one in errors), "")
             raise DataError(
-                f"no turn of an agent is there{first}",
+                f"the data have no turn of an agent{first}",
                 where=str(data),
                 expected=f"{TRAJECTORY} with lines of step_num, action_timestamp and action",
-                remedy="name other data; `omnidata score osworld` needs the results alone",
+                remedy="name other data; `omnidata score osworld` needs only the results",
             )
         return source
 
@@ -490,14 +496,14 @@ def rollouts(data: Path, note: Note, files: TaskFiles | None = None) -> list[Rol
         raise _unlike("there is no such file or folder", data)
     try:
         if data.is_file() and not recognises(data):
-            raise _unlike("no line there is one of a trajectory", data)
+            raise _unlike("no line is one of a trajectory", data)
         found = find(data, note, _domains(data, files))
     except FileError:
         raise
     except OSError as error:
         raise _unlike(f"it cannot be read ({error.strerror})", data) from None
     if not found:
-        raise _unlike(f"no folder there holds {TRAJECTORY} or {RESULT}", data)
+        raise _unlike(f"no folder has {TRAJECTORY} or {RESULT}", data)
     return found
 
 
@@ -578,7 +584,7 @@ def runs_of(rollout: Rollout, file: str, note: Note) -> list[Run]:
                 ref.path,
                 what,
                 "a file of JSON lines in the example's own folder",
-                "mend the file; the rollout has no steps until then",
+                "correct the file; the rollout has no steps until then",
             )
         )
         return []
@@ -592,7 +598,8 @@ def _appended(where: str, runs: Sequence[Told]) -> Finding:
         where,
         f"the file holds {len(runs)} runs: step_num begins anew",
         "one run",
-        "recording and result are about the last one; the others are episodes of their own",
+        "nothing to do: recording and result belong to the last run; the others are "
+        "separate episodes",
         tuple(name for run in runs for name in run.sample_ids),
     )
 
@@ -606,8 +613,8 @@ def _doubts(instructions: Instructions, data: Path) -> list[Finding]:
             "instruction-missing",
             "warning",
             str(data),
-            f"nobody says the task of {len(missing)} rollouts, the first: {missing[0]}",
-            "the task's text",
+            f"{len(missing)} rollouts have no task, the first: {missing[0]}",
+            "the text of the task",
             f"put OSWorld's {EVALUATION} into the folder, or name it with -T examples=FOLDER",
         )
     ]

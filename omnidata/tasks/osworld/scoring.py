@@ -163,7 +163,7 @@ class RolloutScorer(OfflineScorer):
         is_own = not domains.isdisjoint(own)
         if not is_own and (profile != next(iter(self.profiles)) or domains <= others):
             raise DataError(
-                f"no example is of a domain of {profile}",
+                f"no example belongs to a domain of {profile}",
                 where=str(data),
                 expected=f"folders of {', '.join(own)}",
                 remedy=f"name the results, or another --profile ({', '.join(self.profiles)})",
@@ -181,10 +181,10 @@ class RolloutScorer(OfflineScorer):
 def _refuse_repository(data: Path) -> None:
     if is_repository(data):
         raise DataError(
-            "a Parquet repository holds steps, and no results of examples without any",
+            "a Parquet repository has steps, but no results of examples without steps",
             where=str(data),
             expected="a tree of results",
-            remedy="name the data that it was converted from",
+            remedy="name the data it was converted from",
         )
 
 
@@ -245,8 +245,8 @@ def _check_results(known: Mapping[Key, _Tried], findings: Sequence[Finding], dat
         f"{without} has no result that can be used"
         + (f": {broken.where}: {broken.what}" if broken else f", but {len(paths)} folders"),
         where=str(data),
-        expected=f"a {RESULT} with a score in one of the folders at least",
-        remedy="mend the files, or name the results of agents that have finished an example",
+        expected=f"a {RESULT} with a score in at least one folder",
+        remedy="correct the files, or name results of agents that finished an example",
     )
 
 
@@ -264,7 +264,7 @@ def _outside(
             "agents tried here",
             f"a list of all tasks, or the domains {', '.join(sets()[profile])} alone",
             f"name the suite's {EVALUATION} or {LIST} with -T examples=PATH, or put it into the "
-            "folder; remove folders that are no domain",
+            "folder; remove folders that are not domains",
         )
     left = [key for key in tried if not suite.has(key[1:])]
     if suite.tasks is not None and left:
@@ -287,7 +287,7 @@ def _outside(
             domain or "(no domain)",
             f"{count} examples are of a domain that {profile} does not have",
             ", ".join(suite.sizes),
-            "rename the folder if it is one of them; the examples are left out until then",
+            "rename the folder if it is one of these domains; the examples are left out until then",
         )
 
 
@@ -299,9 +299,10 @@ def _too_many(known: Mapping[Key, _Tried], suite: Suite, profile: str) -> Iterat
                 "examples-many",
                 "warning",
                 f"{agent}: {domain}",
-                f"there are {count} examples",
+                f"the domain has {count} examples",
                 f"the {suite.sizes[domain]} of {profile}",
-                "remove what does not belong there; until then SR_all is over all of them",
+                "remove the examples that do not belong there; until then SR_all is over "
+                "all of them",
             )
 
 
@@ -418,7 +419,7 @@ def _behaviour(
             f"{agent} was given {' and '.join(map(str, sorted(limits)))} turns",
             where=str(data),
             expected="one `max_steps` in the files args.json of an agent's attempts",
-            remedy="give their folders names of other agents: what differs is not pooled",
+            remedy="name their folders as other agents, since different settings are not pooled",
         )
     if not any(attempt.ending for attempt in attempts):
         return {}

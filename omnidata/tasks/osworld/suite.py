@@ -102,11 +102,11 @@ class TaskFiles:
             what = error.what if isinstance(error, MediaError) else error.strerror
             raise _no_list(self.listing, f"the list of tasks cannot be read: {what}") from None
         if not isinstance(found, dict) or not all(isinstance(ids, list) for ids in found.values()):
-            raise _no_list(self.listing, "it is no list of tasks")
+            raise _no_list(self.listing, "it is not a list of tasks")
         named = [(domain, as_name(own)) for domain, ids in found.items() for own in ids]
         tasks = frozenset((domain, own) for domain, own in named if own)
         if any(own is None for _, own in named):
-            raise _no_list(self.listing, "it is no list of tasks")
+            raise _no_list(self.listing, "it is not a list of tasks")
         if not tasks:
             raise _no_list(self.listing, "the list has no task")
         return tasks

@@ -191,7 +191,7 @@ class View(overview.View):
 
 
 def _tasks(source: LoadedDataset) -> Mapping[str, int]:
-    """By domain how many tasks there are, whoever and however often tried them."""
+    """Count the tasks of each domain, however often they were tried."""
     found = {(step.tags.get("domain"), step.group) for step in source.steps}
     if isinstance(source, Results):  # knows those without a turn too
         found |= {(rollout.domain, rollout.example_id) for rollout, _ in source.results.values()}
@@ -299,7 +299,7 @@ class OsWorld(Benchmark):
     detailed_actions = True
     asked = "action"
     platform = "desktop"
-    holds = "rollouts of agents on desktops: screenshots, recordings, results; the next action"
+    holds = "predict the next action on a desktop from screenshots and recordings; score results"
     tags = loader.TAGS
     roles = loader.ROLES
     other_moments = ("screenshot_after", "video_after")
@@ -313,9 +313,11 @@ class OsWorld(Benchmark):
             remote=Remote(
                 "hf://datasets/xlangai/ubuntu_osworld_verified_trajs",
                 archives=("*.zip",),
-                note="a zip for each model and run: take those you want with --only. The images of "
-                "the virtual machine are in another dataset, of which nothing is fetched",
+                note="a zip per model and run: choose with --only. The images of the "
+                "virtual machine "
+                "are another dataset, which is not fetched",
             ),
+            paper="2404.07972",
         ),
     )
     variations = (HISTORY, VARIATION)
@@ -450,7 +452,7 @@ class OsWorld(Benchmark):
             raise UsageError(
                 f"code has its places in pixels, not in {space}",
                 expected="px",
-                remedy="leave the unit out",
+                remedy="leave out coordinates",
             )
         size = step.screen if self.observation in TELLS_PLACES else size or step.screen
         marked = self.marked(step)
@@ -588,16 +590,16 @@ def _sentence(
 ) -> str:
     """How an answer differs from what the recorded agent did."""
     if said is None:
-        return "a line of the answer is not understood"
+        return "a line of the answer is unreadable"
     if right:
-        return f"the answer does what the recorded agent did: {_listed(done)}"
+        return f"the answer has the actions of the recorded agent: {_listed(done)}"
     if list(map(type_of, said)) != list(map(type_of, done)):
         return (
             f"the answer is {_listed(said) or 'nothing'}, the recorded agent's is {_listed(done)}"
         )
     pairs = zip(done, said, strict=True)
     unlike = ((one, other) for one, other in pairs if not judge([one], [other], screen)[1])
-    return next((_unlike(one, other, screen) for one, other in unlike), "what is done differs")
+    return next((_unlike(one, other, screen) for one, other in unlike), "the actions differ")
 
 
 def _listed(found: Sequence[Action]) -> str:
@@ -617,7 +619,7 @@ def _unlike(done: Action, said: Action, screen: Screen) -> str:
             where = gap(point, wanted_at, screen, noun="recorded")
             found.append(f"the {name} {shown(point)} is {where}")
         elif wanted_at and not given_at:
-            found.append(f"{type_of(done)} is at no place")
+            found.append(f"{type_of(done)} has no place")
     return "; ".join(found)
 
 

@@ -287,9 +287,9 @@ def _above_finding(path: str) -> Finding:
         "result-outside",
         "warning",
         path,
-        "it lies above the folders of domains",
+        "it is above the folders of domains",
         "results in the folders of examples",
-        "move it if it is an example's; it is passed over until then",
+        "move it if it belongs to an example; it is ignored until then",
     )
 
 
@@ -298,9 +298,9 @@ def _copy_finding(path: str, owner: str) -> Finding:
         "rollout-inside",
         "warning",
         path,
-        f"it lies in the folder of another rollout, {owner}",
-        "a folder of its own for each example",
-        "move it if it is a rollout of its own; it is passed over until then",
+        f"it is in the folder of another rollout, {owner}",
+        "a separate folder for each example",
+        "move it if it is a separate rollout; it is ignored until then",
     )
 
 
@@ -309,9 +309,9 @@ def _link(path: str) -> Finding:
         "link-skipped",
         "warning",
         path,
-        "the folder is a link to another one of the tree",
+        "the folder is a link to another folder of the tree",
         "folders",
-        "copy that folder if it is a rollout of its own; the link is passed over until then",
+        "copy that folder if it is a separate rollout; the link is ignored until then",
     )
 
 
@@ -596,7 +596,7 @@ def read_score(text: str) -> float:
     try:
         score = float(text if text.isascii() and "_" not in text else "")
     except ValueError:
-        raise ValueError("it is no score") from None
+        raise ValueError("it is not a score") from None
     if not 0 <= score <= 1:  # NaN too
         raise ValueError("the score is not from 0 to 1")
     return abs(score)  # -0.0
@@ -627,5 +627,8 @@ def read_result(rollout: Rollout, note: Note) -> Result:
 
 def _refuse(place: RowContext, what: str) -> None:
     place.refuse(
-        "result-broken", what, _EXPECTED, "mend the file; the example counts as unfinished"
+        "result-broken",
+        what,
+        _EXPECTED,
+        "correct the file; the example counts as unfinished until then",
     )

@@ -159,13 +159,13 @@ def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
                 runs.append(Run())
                 number, _ = _number(row, runs[-1])
             if not _add(runs[-1], Turn(number, [row], where)):
-                place.refuse("turns-many", "the run goes on", f"at most {MOST_TURNS} turns")
+                place.refuse("turns-many", "the run continues", f"at most {MOST_TURNS} turns")
             elif odd:
                 RowContext(where, partial(runs[-1].doubt, number)).warn(
                     "step-number",
                     f"step_num is {short(row.get('step_num'))}",
                     f"a whole number from 0 to {MOST_TURNS}",
-                    "mend the row; until then it counts as the one after the row before",
+                    "correct the row; until then it counts as the turn after the previous row",
                 )
     return _with_turns(runs)
 
@@ -205,7 +205,7 @@ def _crash(run: Run, row: Row, where: str) -> None:
     RowContext(where, partial(run.doubt, None)).warn(
         "run-crashed",
         f"the run ended with an error: {run.crashed}",
-        "a run that ends by itself",
+        "a run that ends without an error",
         "run the example again; the steps before it are kept",
     )
 
@@ -234,8 +234,8 @@ def _add(run: Run, turn: Turn) -> bool:
             RowContext(turn.where, partial(run.doubt, last.number)).warn(
                 "screenshot-shared",
                 f"two actions of one turn name the screenshot {short(last.shown_after)}",
-                "a screenshot for each",
-                "nothing is lost for the step: the file shows the screen after the last of them",
+                "one screenshot for each",
+                "nothing to do: the file shows the screen after the last of them",
             )
         last.rows += turn.rows
         return True

@@ -63,7 +63,7 @@ class OsWorldG(Benchmark):
     platform = "desktop"
     asked = "point"
     detailed_actions = False
-    holds = "screenshots of desktops; the point that an instruction means, or that none is meant"
+    holds = "point at the element of an instruction on a desktop, or say that it is absent"
     files = _FILES
     expects = f"{_COLUMNS}: OSWorld-G.json and OSWorld-G_refined.json, or Parquet files"
     sources = (
@@ -72,6 +72,7 @@ class OsWorldG(Benchmark):
             "https://github.com/xlang-ai/OSWorld-G",
             by_hand="git clone https://github.com/xlang-ai/OSWorld-G; the refined instructions are "
             "only there",
+            paper="2505.13227",
         ),
         Publication(
             "OSWorld-G",
@@ -81,6 +82,7 @@ class OsWorldG(Benchmark):
                 note="the Hub's form, with the original instructions alone; size, licence and "
                 "gating are not verified",
             ),
+            paper="2505.13227",
         ),
     )
     tags = ("box_type", "capability", "instructions")
@@ -181,7 +183,7 @@ def _step(
 ) -> Step | None:
     text, size = row.get("instruction"), row.get("image_size")
     if not isinstance(text, str) or not text.strip():
-        at.refuse("instruction-missing", "there is no instruction", "a text")
+        at.refuse("instruction-missing", "the row has no instruction", "a text")
         return None
     sides = size if isinstance(size, list) and len(size) == 2 else (None, None)
     screen = stated_size(sides[0], sides[1], at)
@@ -205,7 +207,7 @@ def _action(row: Mapping[str, Any], screen: Screen, at: RowContext) -> Action | 
             "box-unusable",
             str(error),
             "bbox of left, top, width and height, polygon of three corners or more, or refusal",
-            "mend the row; it is not judged until then",
+            "correct the row; it is not judged until then",
         )
         return None
     if row["box_type"] == "refusal":

@@ -1,4 +1,4 @@
-"""AgentCPM-GUI's `ActionEvaluator`: as released, and with what is broken mended.
+"""AgentCPM-GUI's `ActionEvaluator`: as released, and with its faults corrected.
 
 Source: OpenBMB/AgentCPM-GUI, `eval/utils/evaluator.py` and, for AndroidControl, `eval_data/
 process_ac.py`. As released:
@@ -162,14 +162,14 @@ def _direction(action: Action) -> Direction | None:
 
 
 def fixed(truth: Truth, said: Action) -> Verdict:
-    """The rules with what is broken mended."""
+    """The rules with their faults corrected."""
     touch = touch_of(truth.action)
     around = [rect for rect in truth.rects if touch and holds(rect, touch, more=_MORE)]
     return _fixed(truth, said, around, REACH)
 
 
 def fixed_ac(truth: Truth, said: Action) -> Verdict:
-    """The rules for AndroidControl with what is broken mended."""
+    """The rules for AndroidControl with their faults corrected."""
     return _fixed(truth, said, smallest(truth), REACH_AC)
 
 

@@ -7,22 +7,27 @@ Source: ritzz-ai/GUI-R1 at d43eea2, `guir1/eval/eval_omni.py` and `guir1/inferen
 * EM, its Step: GR, and of a text, app or scroll the token F1 of the text is at least 0.5. Other
   steps are in neither. Whether the type is right does not matter to either.
 
-An answer without a place is at (0, 0), and one without a text says "no input text". A kind of
-action with no hit at all is in none of the released totals: `released` in the results has those.
-Directions are compared by their meaning, where the release compares the words.
+An answer without a place is at (0, 0), and one without a text says "no input text". In the dialect
+`gui-r1` the place and the text count beside any action, as in the release: `complete` with the
+right place is a hit. A kind of action with no hit at all is in none of the released totals:
+`released` in the results has those. Directions are compared by their meaning, where the release
+compares words.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from omnidata.actions import Action, Pair
+from omnidata.actions import Action, Pair, Point, centre, finger_way
+from omnidata.dialects import UnreadError
+from omnidata.dialects.r1_lists import ReleasedFields, read_fields
 from omnidata.metrics.paired import Unit
 from omnidata.metrics.texts import token_f1
+from omnidata.tasks.coordinates import shown
 from omnidata.tasks.phones.actions import Truth, direction_of, touch_of
 from omnidata.tasks.profiles import EpisodeProfile, PartsProfile
 from omnidata.types import Outcome, Step, Verdict, VerdictColumns
@@ -55,7 +60,7 @@ def rule(truth: Truth, said: Action) -> tuple[bool, bool]:
         across, down = touch_of(said) or _NO_PLACE
         return same, (x - across) ** 2 + (y - down) ** 2 < REACH**2
     if action.kind in _WORDY:
-        return same, token_f1(_text(said), _text(action)) >= _F1
+        return same, _is_hit(_text(said) or _NOTHING, action)
     return same, same
 
 
@@ -63,9 +68,69 @@ def _kind(action: Action) -> tuple[str, int, str | None]:
     return action.kind, action.count, action.status
 
 
-def _text(action: Action) -> str:
+def _text(action: Action) -> str | None:
     text = {"type": action.text, "open_app": action.app, "swipe": direction_of(action)}
-    return text.get(action.kind) or _NOTHING
+    return text.get(action.kind)
+
+
+def _is_hit(said: str, wanted: Action) -> bool:
+    """Whether a text is close enough; none is, where the expert's text is empty."""
+    text = _text(wanted)
+    return token_f1(said, _NOTHING if text is None else text) >= _F1
+
+
+class GuiR1Reader:
+    """Takes the place and the text of an answer in GUI-R1's dialect, whichever its action is.
+
+    What the action itself holds counts first; the released parser finds the rest.
+
+    Args:
+        truth: the expert's action of a step; None if it is unreadable.
+    """
+
+    dialect = "gui-r1"
+
+    def __init__(self, truth: Callable[[Step], Truth | None]) -> None:
+        self._truth = truth
+
+    def judge(
+        self,
+        step: Step,
+        text: str,
+        action: Action | None,
+        verdict: Verdict,
+        receipt: Mapping[str, Any] | None,
+    ) -> Verdict:
+        """See `omnidata.tasks.dialect_option.AnswerReader.judge`."""
+        truth = self._truth(step)
+        sent = shown(receipt, where=step.sample_id)
+        if truth is None or sent is None or verdict.values[0] is None:
+            return verdict
+        kind = truth.action.kind
+        if kind not in (*_PLACED, *_WORDY):
+            return verdict
+        try:
+            fields = read_fields(text)
+        except UnreadError:
+            fields = ReleasedFields()
+        start = action.start[0] if action and action.start else Point(*fields.point, "px")
+        point = centre(start)
+        words = _words(action) if action else None
+        if kind in _PLACED:
+            place = Point(point.x / sent.size[0], point.y / sent.size[1], "rel")
+            _, hit = rule(truth, Action("tap", (place,)))
+        else:
+            hit = _is_hit(words or fields.text, truth.action)
+        same, _, grounded = verdict.values
+        values = (same, hit, grounded if grounded is None else hit)
+        return Verdict(verdict.outcome, values, verdict.parsed, verdict.reason)
+
+
+def _words(action: Action) -> str | None:
+    """The text, the app or the finger's direction of an action as a dialect reads it."""
+    if action.kind in ("scroll", "swipe"):
+        return finger_way(action)
+    return action.app if action.kind == "open_app" else action.text
 
 
 class GuiR1Profile(PartsProfile):
@@ -89,6 +154,7 @@ class GuiR1Profile(PartsProfile):
     def __init__(self, own: EpisodeProfile, truth: Any) -> None:
         self.name, self.by = own.name, own.by
         self._own, self._truth = own, truth
+        self.answer_reader = GuiR1Reader(truth)
 
     @property
     def step_metric(self) -> tuple[str, str]:

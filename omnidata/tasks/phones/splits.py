@@ -38,7 +38,7 @@ def _episodes(splits: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, ids in splits.items():
         if not isinstance(ids, list):
-            raise TypeError(f"{name:.40} is no list")
+            raise TypeError(f"{name:.40} is not a list")
         for own in map(str, ids):
             if found.setdefault(own, name) != name:
                 raise ValueError(f"episode {own:.40} is in {found[own]:.40} and in {name:.40}")

@@ -327,11 +327,11 @@ def _refuse_plan(row: Row) -> None:
     action = row.get("action")
     if "reason" in row and isinstance(action, dict) and _first(row, _GOLD) is None:
         raise DataError(
-            "these are plans of a model: each row has its reason, and a tap names an element in "
-            "place of a point",
+            "these rows are a model's plans: they have reasons, and taps name elements instead of "
+            "points",
             where=f"episode {row.get('episode_id')}, step {row.get('step')}",
-            expected="rows of what was done",
-            remedy="name the data that the plans were made for; plans are answers to them",
+            expected="rows of recorded actions",
+            remedy="name the data that the plans answer",
         )
 
 
@@ -416,10 +416,10 @@ class Reader:
         other = "finger" if sense == "content" else "content"
         RowContext(str(data), self.note).warn(
             "scrolls-inverted",
-            f"with their directions said of the {sense}, {back} of "
+            f"with directions of the {sense}, {back} of "
             f"{counted(back + further, 'vertical scroll')} go back up and {further} further down",
             "more scrolls further down than back up",
-            f"if the directions are said of the {other}, add -T scroll={other}",
+            f"if the directions are those of the {other}, add -T scroll={other}",
         )
 
     def _episode(
@@ -436,7 +436,7 @@ class Reader:
             action, call = self._action(moment, screen, place)
             told = moment.detail if self.low else moment.goal
             if not isinstance(told, str) or not told.strip():
-                what = "no instruction of the step" if self.low else "no goal"
+                what = "the step has no instruction of its own" if self.low else "no goal"
                 place.refuse("instruction-missing", what, "a text")
             else:
                 last = {"final_screenshot": self._shot(line, moment.last)} if moment.last else {}
@@ -479,7 +479,7 @@ class Reader:
                 self._fault = self._fault or str(error)
             place.refuse(
                 "action-unusable", str(error), self.expected,
-                "mend the row; the step is not judged until then",
+                "correct the row; the step is not judged until then",
             )  # fmt: skip
             return None, None
         self._acted = True
@@ -559,7 +559,7 @@ def check_sense(source: LoadedDataset, said: WordSense | None) -> LoadedDataset:
                 f"the scrolls were read as the {was}'s when the repository was made",
                 where=f"-T scroll={said}",
                 expected=f"scroll={was}, or the rows themselves",
-                remedy="leave it out, or name the rows in place of the repository",
+                remedy="leave out scroll, or name the rows instead of the repository",
             )
     return source
 

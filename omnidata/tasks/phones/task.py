@@ -416,7 +416,7 @@ class PhoneView(View):
             str(step.source[SCROLL]) for step in self.source.steps if SCROLL in step.source
         )
         return [
-            f"{counted(count, 'scroll')} in words, said of the {sense}"
+            f"{counted(count, 'scroll')} in words: directions of the {sense}"
             for sense, count in senses.items()
         ]
 
@@ -675,14 +675,14 @@ def _sentence(
     label = said.label
     if label != wanted.label:
         sentence = f"the answer is {label}, the expert's action is {wanted.label}"
-        return f"{sentence}, which the profile takes for the same" if right else sentence
+        return f"{sentence}, which the profile accepts as the same" if right else sentence
     if said.kind == "type" and (right or said.text != wanted.text):
         if right and said.text != wanted.text:
-            return f"the profile takes {quoted(said.text)} for {quoted(wanted.text)}"
+            return f"the profile accepts {quoted(said.text)} for {quoted(wanted.text)}"
         return typed(wanted, said, right=right, rule=Rule())
     # Of a text that is typed at a place and is the right one, the place decides.
     if said.kind not in ("tap", "long_press") and not (said.kind == "type" and wanted.start):
-        return f"both are {label}" + ("" if right else ", and the profile tells them apart")
+        return f"both are {label}" + ("" if right else ", and the profile distinguishes them")
     point, regions = overlays.answer, overlays.target
     if point is None or not regions or min(step.screen) < 1:
         return placed(step, "the point", point, regions, right=right, rule=Rule())
@@ -692,4 +692,4 @@ def _sentence(
         return sentence if near else f"{sentence}, which the profile's boxes allow"
     if misses:
         return f"{sentence}, but {misses}"
-    return f"{sentence}, but the profile tells them apart" if near else f"{sentence}, too far"
+    return f"{sentence}, but the profile distinguishes them" if near else f"{sentence}, too far"

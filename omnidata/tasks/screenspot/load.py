@@ -109,7 +109,7 @@ def targets_of(row: Row, boxes: Boxes) -> tuple[Box, ...]:
     """
     meant = boxes_of(row) if boxes == "columns" else boxes
     if meant is None:
-        raise ValueError("its columns do not tell what the numbers of bbox are")
+        raise ValueError("its columns do not define the numbers of bbox")
     value = row.get("gt_bbox", row.get("bbox"))
     several = isinstance(value, list) and bool(value) and isinstance(value[0], list)
     return tuple(_box(each, meant) for each in (value if several else [value]))
@@ -366,10 +366,10 @@ class _Reader:
             found = _HUB_BOXES
         if found is None:
             raise DataError(
-                f"the columns {', '.join(map(str, line.row))} do not tell what bbox is",
+                f"the columns {', '.join(map(str, line.row))} do not define bbox",
                 where=line.where,
                 expected=COLUMNS,
-                remedy="say it: -T boxes=xywh-px, xyxy-px, xywh-rel or xyxy-rel (0 to 1)",
+                remedy="set it: -T boxes=xywh-px, xyxy-px, xywh-rel or xyxy-rel (0 to 1)",
             )
         return found
 
@@ -385,7 +385,7 @@ class _Reader:
                 "box-unusable",
                 str(error),
                 f"four numbers, as {boxes}",
-                "mend the row; it is not judged until then",
+                "correct the row; it is not judged until then",
             )
             return ()
         for box in targets:
@@ -397,7 +397,7 @@ class _Reader:
                     f"the box {short(row.get('gt_bbox', row.get('bbox')))}, as {boxes}, exceeds "
                     "the screen",
                     f"a box within {right} x {bottom}",
-                    "mend the row, or say what its numbers are with -T boxes=",
+                    "correct the row, or define its numbers with -T boxes=",
                 )
         return targets
 
@@ -413,7 +413,7 @@ class _Reader:
                 "path-unsafe",
                 f"img_filename: {reason}",
                 "a path below the folder of pictures",
-                "mend the name; the step lacks the picture until then",
+                "correct the name; the step lacks the picture until then",
             )
             return MediaRef("image", self.root, value), stated or UNKNOWN  # which nobody opens
         if line.path not in self._folders:

@@ -125,7 +125,7 @@ class PointProfile(PartsProfile):
         self.name = "screenspot" if reading == "released" else "screenspot-fixed"
         self.source = "SeeClick's evaluation of ScreenSpot (Cheng et al., 2024)"
         if reading == "fixed":
-            self.source += ", with more forms of answers read"
+            self.source += ", with more answer formats"
         self._reading: Reading = reading
         self._space = space
 
@@ -223,7 +223,7 @@ class ScreenSpot(Benchmark):
     title = "ScreenSpot"
     asked = "point"
     detailed_actions = False
-    holds = "screenshots (ScreenSpot, -v2, -Pro); the point that an instruction means"
+    holds = "point at the element of an instruction on a screenshot (ScreenSpot, -v2, -Pro)"
     files = loader.ROWS
     parsed_type = _Parsed
     tags = loader.TAGS
@@ -243,6 +243,7 @@ class ScreenSpot(Benchmark):
                 "files are at box.nju.edu.cn, which SeeClick's README links to. The commit is "
                 "from a stored page of its history",
             ),
+            paper="2401.10935",
         ),
         Publication(
             "ScreenSpot-v2",
@@ -257,6 +258,7 @@ class ScreenSpot(Benchmark):
                 note="the authors' files; lmms-lab/ScreenSpot-v2 and HongxinLi/ScreenSpot_v2 are "
                 "copies in Parquet",
             ),
+            paper="2410.23218",
         ),
         Publication(
             "ScreenSpot-Pro",
@@ -268,6 +270,7 @@ class ScreenSpot(Benchmark):
                 note="the authors' files; lmms-lab/ScreenSpot-Pro is a copy in Parquet. Its card "
                 "has a licence, whose text was not seen",
             ),
+            paper="2504.07981",
         ),
     )
     roles = loader.ROLES
@@ -372,7 +375,7 @@ class ScreenSpot(Benchmark):
         def sentence(parsed: Mapping[str, Any], right: bool) -> str:
             if parsed.get("negative"):
                 so = "and so it is" if absent else "but it is"
-                return f"by the answer the element is not there, {so}"
+                return f"the answer says that the element is absent, {so}"
             if absent:
                 return "the element is not on the screen, and the answer names a point"
             return placed(step, "the point", point, regions, right=right, rule=_RULE)

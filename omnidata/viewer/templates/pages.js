@@ -14,7 +14,7 @@
     return element;
   };
 
-  /* What was chosen in the list, for the pages of its steps. */
+  /* The steps that the filters leave, for the pages of these steps. */
   let chosen = { numbers: [], hash: "", all: true };
   const remember = (value) => {
     chosen = value;
@@ -25,7 +25,7 @@
   /* --- one step ------------------------------------------------------------------------------ */
 
   const broken = (element) => {
-    const note = make("p", { class: "missing" }, "This cannot be shown: the file is broken.");
+    const note = make("p", { class: "missing" }, "This file is broken and cannot be shown.");
     element.closest("figure")?.querySelector(".key")?.remove();
     (element.closest(".frame") ?? element).replaceWith(note);
   };
@@ -68,42 +68,45 @@
     }
   };
 
-  const href = (number, root) => {
-    const link = root.querySelector(".around a, .cell");
-    return mode === "file" || !link ? "#step=" + number : number + ".html";
-  };
+  const href = (number) => mode === "file" ? "#step=" + number : number + ".html";
 
   const enhance = (root, number) => {
     fill(root);
     pictures(root);
     waves(root);
-    const picture = root.querySelector(".shot img");
-    if (picture && Number(picture.getAttribute("width")) > Number(picture.getAttribute("height"))) {
-      root.querySelector(".columns").classList.add("broad");
-    }
     const place = chosen.numbers.indexOf(number);
     const home = root.querySelector(".home");
     if (home && chosen.hash) home.setAttribute("href", home.getAttribute("href") + (mode === "file" ? "" : "#") + chosen.hash);
     if (place < 0 || chosen.all) return;
     const box = root.querySelector(".chosen");
-    box.append(`${place + 1} of ${chosen.numbers.length} chosen`);
-    const link = (to, rel, text) => {
-      if (to === undefined) return;
-      root.querySelector(`.around [rel="${rel}"]`)?.removeAttribute("rel");
-      box.append(make("a", { href: href(to, root), rel }, text));
-    };
-    link(chosen.numbers[place - 1], "prev", "‹ back");
-    link(chosen.numbers[place + 1], "next", "on ›");
+    box.textContent = `step ${place + 1} of the ${chosen.numbers.length} filtered`;
     box.hidden = false;
+    /* Previous and next stay inside the filtered steps. */
+    const around = root.querySelector(".around");
+    const link = (to, rel, key, text) =>
+      to === undefined ? [] : [make("a", { href: href(to), rel, "aria-keyshortcuts": key }, text)];
+    around.replaceChildren(
+      ...link(chosen.numbers[place - 1], "prev", "ArrowLeft", "‹ Previous"),
+      ...link(chosen.numbers[place + 1], "next", "ArrowRight", "Next ›"),
+    );
   };
 
-  document.addEventListener("keydown", (event) => {
+  const press = (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey || event.defaultPrevented) return;
-    if (event.target.closest("input, select, textarea, video, audio, .scroll, pre") || page.hidden) return;
+    const focused = event.target.closest("input, select, textarea, video, audio, .scroll, pre");
+    const searched = !page.hidden && event.key === "/" && !event.target.closest("input, select, textarea");
+    if (searched) {
+      event.preventDefault();
+      const home = page.querySelector(".home").getAttribute("href");
+      location.href = home + (home.includes("#") ? home.endsWith("#") ? "" : "&" : "#") + "search";
+      return;
+    }
+    if (focused || page.hidden) return;
     const wanted = { ArrowLeft: '[rel="prev"]', ArrowRight: '[rel="next"]', Escape: ".home" }[event.key];
     const link = wanted && page.querySelector(wanted);
     if (link) { event.preventDefault(); link.click(); }
-  });
+  };
+  document.addEventListener("keydown", press);
 
   if (!block) {
     enhance(page, Number(location.pathname.match(/(\d+)\.html$/)?.[1] ?? -1));
@@ -117,10 +120,14 @@
   const form = document.getElementById("filters");
   const list = document.getElementById("list");
   const more = document.getElementById("more");
+  const clear = document.getElementById("clear");
+  const nothing = document.getElementById("nothing");
+  const set = document.getElementById("set");
   const count = document.getElementById("count");
   const buttons = { steps: document.getElementById("as-steps"), episodes: document.getElementById("as-episodes") };
   const axes = new Map(data.axes.map((axis) => [axis.key, axis]));
   const verdict = axes.get("verdict"), target = axes.get("target"), answer = axes.get("answer");
+  const [width, height] = data.size;  // of the first picture: most others have its shape
   let view = "steps", shown = 0, found = [], inside = new Set(), title = document.title;
 
   const name = (axis, number) => axis.names[axis.codes[number]];
@@ -136,11 +143,13 @@
 
   const choose = () => {
     const tests = [];
+    let filters = 0;
     for (const element of form.elements) {
       if (!element.name) continue;
       element.parentElement.classList.toggle("on", Boolean(element.value));
       if (!element.value || element.name === "q") continue;
       const axis = axes.get(element.name), code = axis.values.indexOf(element.value);
+      filters += 1;
       tests.push((number) => axis.codes[number] === code);
     }
     const words = form.elements.q.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -150,6 +159,8 @@
         return words.every((word) => text.includes(word));
       });
     }
+    set.textContent = filters ? `(${filters} set)` : "";
+    clear.hidden = !tests.length;
     found = [];
     for (let number = 0; number < data.ids.length; number++) {
       if (tests.every((test) => test(number))) found.push(number);
@@ -161,7 +172,7 @@
   const does = (number) => {
     if (!target) return "";
     const wanted = name(target, number), given = answer && name(answer, number);
-    return given && given !== wanted ? `${wanted} → answered ${given}` : wanted;
+    return given && given !== wanted ? `target ${wanted}, answer ${given}` : wanted && `target ${wanted}`;
   };
 
   const card = (number) => {
@@ -170,11 +181,18 @@
     if (held) picture.src = held.dataset.uri;
     else if (data.face[number] >= 0 && mode !== "file") picture.src = thumbPattern.replace("{}", data.face[number]);
     const link = make("a", { class: "card", href: address(number) });
-    picture.addEventListener("load", () => link.classList.toggle("wide", picture.naturalWidth > picture.naturalHeight));
+    link.classList.toggle("wide", width > height);
+    picture.width = width;
+    picture.height = height;
+    picture.addEventListener("load", () => {
+      picture.width = picture.naturalWidth;
+      picture.height = picture.naturalHeight;
+      link.classList.toggle("wide", picture.width > picture.height);
+    });
     const body = make("div", {}, make("strong", {}, make("bdi", {}, data.ids[number])));
     const line = make("p", { class: "line", dir: "auto" }, data.episodes[data.episode[number]][1]);
-    body.append(line);
     if (run) body.append(make("span", { class: "badge " + mark(number) }, marks[mark(number)]), " ");
+    body.append(line);
     body.append(make("span", { class: "does" }, make("bdi", {}, does(number))));
     link.append(picture.getAttribute("src") ? picture : make("span", { class: "blank" }), body);
     return make("li", {}, link);
@@ -212,7 +230,11 @@
     list.classList.toggle("episodes", view === "episodes");
     for (const [key, button] of Object.entries(buttons)) button.setAttribute("aria-pressed", String(key === view));
     const episodes = new Set(found.map((number) => data.episode[number])).size;
-    count.textContent = `${found.length} of ${counted(data.ids.length, "step")}, in ${episodes} of ${counted(data.episodes.length, "episode")}`;
+    count.textContent = `${found.length} of ${counted(data.ids.length, "step")}`;
+    if (data.episodes.length < data.ids.length) {
+      count.textContent += `, in ${episodes} of ${counted(data.episodes.length, "episode")}`;
+    }
+    nothing.hidden = found.length > 0;
     shown = 0;
     grow();
   };
@@ -240,8 +262,29 @@
     grow();
     list.children[before]?.querySelector("a")?.focus();
   });
-  document.getElementById("clear").addEventListener("click", () => { form.reset(); update(); });
+  clear.addEventListener("click", () => { form.reset(); update(); });
   for (const [key, button] of Object.entries(buttons)) button.addEventListener("click", () => { view = key; update(); });
+
+  /* On a phone the first step is on the first screen: tables and filters wait folded. */
+  if (matchMedia("(max-width: 48rem)").matches) {
+    for (const fold of overview.querySelectorAll("details[open]")) fold.open = false;
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey || event.defaultPrevented) return;
+    if (overview.hidden || event.target.closest("input, select, textarea")) return;
+    if (event.key === "/") {
+      event.preventDefault();
+      form.elements.q.focus();
+      return;
+    }
+    const side = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!side || event.target.closest(".scroll")) return;
+    const links = [...list.querySelectorAll(".card, .cell")];
+    const at = links.indexOf(document.activeElement);
+    const link = links[at < 0 ? (side > 0 ? 0 : -1) : at + side];
+    if (link) { event.preventDefault(); link.focus(); }
+  });
 
   /* --- where we are -------------------------------------------------------------------------- */
 
@@ -267,10 +310,13 @@
     overview.hidden = false;
     document.title = title;
     if (location.hash === "#main") return;
+    const search = values.has("search");
+    values.delete("search");
     const before = state().toString();
     read(values);
     const same = drawn && before === state().toString();
     if (!same) { choose(); draw(); drawn = true; }
+    if (search) { write(); form.elements.q.focus(); return; }
     if (back) { scrollTo(0, last); return; }
     if (event && values.size) {
       const heading = document.getElementById("h-list");

@@ -143,9 +143,9 @@ def test_a_recording_that_is_listed_twice_is_cut_once(tmp_path: Path) -> None:
         ({"recording": "a.mp4"}, "missing required field `events`"),
         ({"recording": "a.mp4", "events": "a.jsonl", "apps": "x"}, "unknown field `apps`"),
         ({"recording": "a.mp4", "events": "a.jsonl", "lead": -1}, "list.jsonl:1, lead -1"),
-        ({"recording": "a.mp4", "events": "a.jsonl", "trim": "5"}, "the part is not clear"),
+        ({"recording": "a.mp4", "events": "a.jsonl", "trim": "5"}, "the part cannot be read"),
         ({"recording": "a.mp4", "events": "a.jsonl", "dimension": "x"}, "Invalid enum value"),
-        (None, "the list names no recording"),
+        (None, "the list has no recording"),
     ],
 )
 def test_a_list_that_is_none_is_refused(tmp_path: Path, line: Any, message: str) -> None:
@@ -157,9 +157,9 @@ def test_a_list_that_is_none_is_refused(tmp_path: Path, line: Any, message: str)
 
 def test_places_and_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     for arguments, message in (
-        (("a.mp4", "out"), "2 places where 3 should be"),
+        (("a.mp4", "out"), "2 arguments in place of 3"),
         (("--list", "l", "a.mp4", "b", "out"), "3 places where 1 should be"),
-        (("--list", "l", "out", "--episode", "E"), "one name for many episodes"),
+        (("--list", "l", "out", "--episode", "E"), "one name cannot serve many episodes"),
         (("a.mp4", "b", "out", "--workers", "2"), "one recording is cut by one process"),
     ):
         assert message in omnidata("segment", *arguments, code=2).stderr

@@ -122,18 +122,18 @@ def test_a_wrong_clock_gives_no_endless_findings(recording: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--trim", "5"), "the part is not clear"),
-        (("--trim", "3:2"), "the part is not clear"),
-        (("--trim", "nan:"), "the part is not clear"),
-        (("--until", "0"), "the moment is not clear"),
-        (("--until", "nan"), "the moment is not clear"),
+        (("--trim", "5"), "the part cannot be read"),
+        (("--trim", "3:2"), "the part cannot be read"),
+        (("--trim", "nan:"), "the part cannot be read"),
+        (("--until", "0"), "the time cannot be read"),
+        (("--until", "nan"), "the time cannot be read"),
         (("--until", "the end"), "or last-action"),
-        (("--lead", "-1"), "the number makes no sense"),
-        (("--max-clip", "nan"), "the number makes no sense"),
-        (("--max-clip", "0"), "the number makes no sense"),
+        (("--lead", "-1"), "the number is out of range"),
+        (("--max-clip", "nan"), "the number is out of range"),
+        (("--max-clip", "0"), "the number is out of range"),
         (("--app", "Mine", "--instruction-zh", "说"), "give --language"),
-        (("--offset", "inf"), "the number makes no sense"),
-        (("--offset", "100"), "0 of 3 actions lie in the used part"),
+        (("--offset", "inf"), "the number is out of range"),
+        (("--offset", "100"), "0 of 3 actions are in the used part"),
         (("--app", "../x"), "cannot name a folder"),
         (("--episode", "a/b"), "cannot name a folder"),
         (("--dimension", "space"), "Invalid value for '--dimension'"),
@@ -164,9 +164,9 @@ def test_a_log_without_app_or_instruction_says_what_to_give(
 
 def test_the_help_states_the_defaults() -> None:
     text = omnidata("segment", "--help").stdout
-    assert f"({LEAD_S:g})" in text
-    assert f"({LONGEST_S:g})" in text
-    assert "Example: omnidata segment" in text
+    text = " ".join(text.split())
+    assert f"Default: {LEAD_S:g}." in text
+    assert f"Default: {LONGEST_S:g}." in text
 
 
 def test_a_folder_with_content_is_refused_before_the_work(
@@ -186,8 +186,8 @@ def test_an_out_that_cannot_be_made_is_bad_usage(
     outs = {"below a file": log / "out", "no such system folder": Path("/proc/out")}
     out = outs.get(kind, tmp_path / ("loop" if kind == "loop" else "x" * 250))
     done = omnidata("segment", recording, log, out, code=2)
-    assert "no folder can be made there" in done.stderr
-    assert "Remedy: choose another OUT" in done.stderr
+    assert "the folder cannot be made" in done.stderr
+    assert "Fix: choose another OUT" in done.stderr
     assert left_in(tmp_path) == {"log.jsonl", "loop"}
 
 
@@ -198,7 +198,7 @@ def test_a_name_with_a_colon_is_no_url(recording: Path, log: Path, tmp_path: Pat
     copy.write_bytes(recording.read_bytes())
     for named in (path, copy):
         done = omnidata("segment", named, log, tmp_path / "out", code=2)
-        assert "Remedy: give --episode" in done.stderr
+        assert "Fix: give --episode" in done.stderr
     omnidata("segment", copy, log, tmp_path / "out", "--episode", "T1")
 
 

@@ -1,0 +1,430 @@
+"""The dataset card of a Parquet repository: `README.md`, with the metadata that the Hub reads."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from omnidata import registry
+from omnidata.data.convert_shards import Plan, Shard, slug
+from omnidata.errors import counted
+from omnidata.jsontext import encode
+from omnidata.loaders.columns import (
+    COLUMNS,
+    REPOSITORY,
+    ROLES,
+    all_features,
+    describe,
+    flatten,
+)
+from omnidata.loaders.repository import Manifest
+from omnidata.loaders.rows import ALL, OPTIONAL, subsets, tag_column
+from omnidata.tasks import get_task
+from omnidata.tasks.overview import (
+    Table,
+    markdown_code,
+    markdown_text,
+    pipes,
+    spelled_out,
+    text_markdown,
+)
+from omnidata.tasks.statistics import statistics
+from omnidata.types import LoadedDataset, Publication
+
+if TYPE_CHECKING:
+    import datasets
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A subset of the repository as `datasets` sees it.
+
+    Attributes:
+        name: as in the data; `all` is the default.
+        paths: a pattern over the folders of the tags, or the shards where no single one fits: none
+            may match a shard twice.
+        numbers: of its shards.
+    """
+
+    name: str
+    paths: Sequence[str]
+    numbers: Sequence[int]
+
+
+def configs(source: LoadedDataset, plans: Sequence[Plan], shards: Sequence[Shard]) -> list[Config]:
+    """A config per subset, over shared shards."""
+    found = []
+    for subset in subsets(source)[0]:
+        # The steps of a shard have the same tags: one stands for all.
+        numbers = [
+            number for number, plan in enumerate(plans) if subset.has(source.steps[plan.numbers[0]])
+        ]
+        if len(subset.values) > 1:
+            paths = [shards[number].file for number in numbers]
+        else:
+            wanted = dict(subset.values)
+            levels = [slug(wanted[tag]) if tag in wanted else "*" for tag in source.tags]
+            paths = ["/".join(("data", *levels, "*.parquet"))]
+        found.append(Config(subset.name, paths, numbers))
+    return found
+
+
+def dataset_version(digest: str) -> str:
+    """A version that changes with the content; without it `datasets` serves its old cache.
+
+    Examples:
+        >>> dataset_version("00000010" + "f" * 56)
+        '1.0.16'
+    """
+    return f"1.0.{int(digest[:8], 16)}"
+
+
+def readme(
+    source: LoadedDataset,
+    manifest: Manifest,
+    configs: Sequence[Config],
+    shards: Sequence[Shard],
+    features: datasets.Features,
+    name: str,
+) -> str:
+    """Return the text of `README.md`.
+
+    Args:
+        source: the steps of the repository.
+        manifest: what `omnidata.json` says.
+        configs: the subsets, `all` first.
+        shards: the files.
+        features: the columns.
+        name: of the folder.
+    """
+    front = _front(source, manifest, configs, shards, features)
+    findings = [*manifest.findings, *manifest.media_findings]
+    known = source.task in registry.names()
+    task = get_task(source.task) if known else None
+    picture = next((role for role, kind in source.roles.items() if kind == "image"), "screenshot")
+    return _TEXT.format(
+        front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True),
+        name=markdown_text(name),
+        path=spelled_out(encode(f"path/to/{name}").decode()),
+        about=f"of {task.title}" if task else f"of the benchmark {manifest.task}",
+        task=manifest.task,
+        subset=spelled_out(encode(next((c.name for c in configs if c.name != ALL), ALL)).decode()),
+        steps=counted(sum(manifest.shards.values()), "step"),
+        media=(_EMBEDDED if manifest.embed else _LINKED).format(role=picture),
+        findings=counted(len(findings), "finding"),
+        broken=counted(sum(found.severity == "error" for found in findings), "error"),
+        digest=manifest.digest,
+        columns=_columns(features),
+        sheet=datasheet(source, manifest, name) if task else "",
+    )
+
+
+def _front(
+    source: LoadedDataset,
+    manifest: Manifest,
+    configs: Sequence[Config],
+    shards: Sequence[Shard],
+    features: datasets.Features,
+) -> dict[str, Any]:
+    """Return the metadata, by the names of the Hub."""
+    stated = {step.tags.get("language", "") for step in source.steps}
+    languages = sorted(value for value in stated if re.fullmatch("[a-z]{2,3}", value))
+    kinds = [kind for kind in _CATEGORIES if kind in source.roles.values()]
+    return {
+        "license": "unknown",  # only the data's owner can state it
+        **({"language": languages} if languages else {}),
+        "task_categories": [_CATEGORIES[kind] for kind in kinds],
+        "size_categories": [_size(len(source.steps))],
+        "tags": ["gui-agent", "omnidata", source.task, *kinds],
+        "configs": [
+            {
+                "config_name": config.name,
+                **({"default": True} if config.name == ALL else {}),
+                "version": dataset_version(manifest.digest),
+                "data_files": [{"split": "test", "path": list(config.paths)}],
+            }
+            for config in configs
+        ],
+        "dataset_info": [
+            _info(
+                config.name,
+                [shards[number] for number in config.numbers],
+                features if config.name == ALL else None,
+            )
+            for config in configs
+        ],
+    }
+
+
+_CATEGORIES: Final[Mapping[str, str]] = {
+    "image": "image-text-to-text",
+    "video": "video-text-to-text",
+    "audio": "audio-text-to-text",
+}
+"""Kind of a medium -> the Hub's name of a task that takes it."""
+
+
+def _size(steps: int) -> str:
+    """Return the Hub's name of a size.
+
+    Examples:
+        >>> _size(28), _size(2579), _size(10**7)
+        ('n<1K', '1K<n<10K', '10M<n<100M')
+    """
+    names = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
+    over = len(str(steps)) - 4  # digits beyond those of 1,000
+    return "n<1K" if over < 0 else f"{names[over]}<n<{names[over + 1]}"
+
+
+def _info(name: str, shards: Sequence[Shard], features: datasets.Features | None) -> dict[str, Any]:
+    num_bytes = sum(shard.num_bytes for shard in shards)
+    rows = sum(shard.rows for shard in shards)
+    return {
+        "config_name": name,
+        **({"features": _yaml(features)} if features is not None else {}),
+        "splits": [{"name": "test", "num_bytes": num_bytes, "num_examples": rows}],
+        "download_size": sum(shard.size for shard in shards),
+        "dataset_size": num_bytes,
+    }
+
+
+def _yaml(features: datasets.Features) -> Any:
+    """Return the columns as metadata of the Hub."""
+    from datasets.info import DatasetInfo, DatasetInfosDict
+    from huggingface_hub import DatasetCardData
+
+    data = DatasetCardData()
+    DatasetInfosDict({ALL: DatasetInfo(features=features)}).to_dataset_card_data(data)
+    return data["dataset_info"]["features"]
+
+
+def _columns(features: datasets.Features) -> str:
+    """Return the table of the columns that a repository has."""
+    lines = [["column", "type", "meaning"]]
+    for path, kind in flatten(features):
+        column = describe(path)
+        meaning = f"{column.meaning} Unit: {column.unit}." if column.unit else column.meaning
+        lines.append([markdown_code(path), kind, meaning])
+    return _table(lines)
+
+
+def column_reference() -> dict[str, str]:
+    """Return the tables of docs/columns.md, by the name of their place in it."""
+    kinds = dict(flatten(all_features((), {})))
+    extra = {path for path in kinds if COLUMNS[path].where.startswith(REPOSITORY)}
+    optional = {path for path in kinds if path in OPTIONAL}
+    plain = [path for path in kinds if "." not in path]
+    media = [["column", "meaning"]]
+    media += [[markdown_code(role), meaning] for role, meaning in ROLES.items()]
+    media += [["`observation_0`, `observation_1`, ...", describe("observation_N").meaning]]
+    owners = [["benchmark", "media columns", "tag columns"]]
+    for name in registry.benchmarks():
+        task = get_task(name)
+        columns = (task.roles or (), [tag_column(tag) for tag in task.tags or ()])
+        said = [", ".join(map(markdown_code, names)) or "as in the data" for names in columns]
+        owners.append([markdown_code(name), *said])
+    return {
+        "step": _fields(kinds, [path for path in plain if path not in extra | optional]),
+        "action": _fields(kinds, [*kinds], "action."),
+        "region": _fields(kinds, [*kinds], "action.start[]."),
+        "some": _fields(kinds, [path for path in plain if path in optional]),
+        "repository": _fields(kinds, [path for path in plain if path in extra - optional]),
+        "screen": _fields(kinds, [*kinds], "history_screens[]."),
+        "medium": _fields(kinds, [*kinds], "media[]."),
+        "media": _table(media),
+        "benchmarks": _table(owners),
+    }
+
+
+def _fields(kinds: Mapping[str, str], paths: Sequence[str], below: str = "") -> str:
+    """Return the table of some columns, or of the fields below a path."""
+    lines = [["name", "type", "meaning", "example"]]
+    for path in paths:
+        name = path.removeprefix(below)
+        if not path.startswith(below) or (below and "." in name):
+            continue
+        column = COLUMNS[path]
+        kind = f"{kinds[path]}, {column.unit}" if column.unit else kinds[path]
+        where = f" Only in {column.where}." if column.where not in ("", REPOSITORY) else ""
+        example = markdown_code(column.example) if column.example else ""
+        lines.append([markdown_code(name), kind, column.meaning + where, example])
+    return _table(lines)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    head, *rest = [pipes([_cell(cell) for cell in row]) for row in rows]
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *rest])
+
+
+def _cell(text: str) -> str:
+    return spelled_out(text).replace("|", "\\|")
+
+
+_EMBEDDED: Final = """Media columns hold undecoded `{{bytes, path}}`. Pictures are decoded by
+`steps.cast_column("{role}", datasets.Image())`, clips and sounds by `omnidata.decode`."""
+_LINKED: Final = """Media columns hold file paths of the machine that wrote them.
+`omnidata convert --embed` writes a portable copy."""
+
+_TEXT = """---
+{front}---
+# {name}
+
+{steps} {about}, written by omnidata, a toolkit for GUI agents. Each row is one question to a
+model: the instruction, the screen, the expert's history, and the right answer.
+
+## Load
+
+```python
+from datasets import load_dataset
+
+path = {path}  # or the dataset's id on the Hub
+steps = load_dataset(path, split="test")
+part = load_dataset(path, {subset}, split="test")
+```
+
+{media}
+
+Every subset is a choice of rows of `all`. Do not add subsets up: a step is in several.
+
+## Teacher forcing
+
+`history` holds the expert's actions, not the model's own. A model sees the expert's past at every
+step, whatever it answered before. An episode succeeds if every step is right given that past; this
+is not the rate at which an agent would finish the task by itself.
+
+## Columns
+
+{columns}
+
+Coordinates keep the unit of the source. `action.start` is a list because several regions may be
+right: a hit in any of them counts.
+
+## Content
+
+SHA-256 of the content: `{digest}`. The source has {findings}, {broken}; `omnidata.json` lists
+them.
+
+{sheet}"""
+
+
+_MOST = 30
+"""Values of a tag that the datasheet lists; of more it has the number."""
+
+
+def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
+    """Return what is known of the data, by the questions of a datasheet (OSWorld, Appendix G).
+
+    Questions that the data cannot answer are left open.
+
+    Args:
+        source: the steps of the repository.
+        manifest: what `omnidata.json` says.
+        name: of its folder.
+    """
+    task = get_task(source.task)
+    found = statistics(task, source)
+    codes = Counter(each.code for each in (*manifest.findings, *manifest.media_findings))
+    tables = [*_tags(source), *found.tables()]
+    if codes:
+        rows = [[code, str(count)] for code, count in sorted(codes.items())]
+        tables.append(Table("Findings about the source", ("", "findings"), rows))
+    return _SHEET.format(
+        title=task.title,
+        holds=f"{task.title}: {task.holds}" if task.holds else task.title,
+        episodes=counted(found.episodes, "episode"),
+        steps=counted(found.steps, "step"),
+        skipped=counted(manifest.skipped, "row"),
+        tables="\n\n".join(map(text_markdown, tables)).replace("### ", "#### "),
+        held="Yes: the media are in the rows." if manifest.embed else "No: the media are linked.",
+        published="\n".join(map(_published, publications(source))) or "* No place is known.",
+        command=markdown_code(
+            f"omnidata evaluate {source.task} {_shell_word(name)} --model SPEC --out RUN"
+        ),
+    )
+
+
+def publications(source: LoadedDataset) -> Sequence[Publication]:
+    """Those of the task that the steps may be of, by their tags."""
+    tags = {(tag, value) for step in source.steps for tag, value in step.tags.items()}
+    return [one for one in get_task(source.task).sources if one.where.items() <= tags]
+
+
+def _shell_word(name: str) -> str:
+    """The name as a shell reads it; what is not seen is spelled out, as bash and zsh take it."""
+    if spelled_out(name) == name:
+        return shlex.quote(name)
+    inner = name.replace("\\", "\\\\").replace("'", "\\'")
+    return f"$'{spelled_out(inner)}'"
+
+
+def _tags(source: LoadedDataset) -> list[Table]:
+    """Steps by tag, of all tags in one table; none where there is no tag."""
+    rows = []
+    for tag in source.tags:
+        counts = Counter(step.tags[tag] for step in source.steps if tag in step.tags)
+        if len(counts) > _MOST:
+            rows.append([tag, f"{len(counts)} values", ""])
+        else:
+            rows += [[tag, value, str(count)] for value, count in sorted(counts.items())]
+    return [Table("Steps by tag", ("", "value", "steps"), rows)] if rows else []
+
+
+def _published(one: Publication) -> str:
+    licence = f"`{one.licence}`, as its publisher says" if one.licence else "no licence is stated"
+    paper = f"; cite [arXiv:{one.paper}](https://arxiv.org/abs/{one.paper})" if one.paper else ""
+    return f"* [{one.name}]({one.url}): {licence}{paper}"
+
+
+_SHEET = """## Datasheet
+
+The data answer most questions. The others are marked **to be filled in**.
+
+### Motivation
+
+{holds}.
+
+* For what purpose, and by whom was it made? **To be filled in.**
+
+### Composition
+
+{steps} of {episodes}, each with its media, the expert's history and the right answer where the
+source has one. {skipped} of the source became no step. There is one split, `test`.
+
+{tables}
+
+* Is it self-contained? {held}
+* May pictures and sounds identify people, or offend? **To be filled in.**
+
+### Collection and preprocessing
+
+No value was changed: coordinates keep their unit, and the column `source` has every row as it was.
+
+* How, when and by whom was it collected, and with whose consent? **To be filled in.**
+
+### Uses
+
+{command} asks a model about every step.
+
+* Has it been used for training, and what should it not be used for? **To be filled in.**
+
+## Licence and citation
+
+Data of {title} are published here:
+
+{published}
+
+Nobody has checked that these rows are those data. If they are, their licence holds here too: write
+it at the top of this file, in place of `unknown`. For your own data, choose the licence yourself.
+
+## Maintenance
+
+The version at the top follows the content: another content has another version.
+
+* Who maintains it, and where can errors be reported? **To be filled in.**
+"""

@@ -1,0 +1,169 @@
+"""The benchmarks by name in `datasets`: `datasets.load_dataset("omnigui", data_dir=...)`.
+
+`datasets` has no plug-in mechanism. Its table of packaged builders is private; its form is the same
+from 3.6 to 5.2.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache, wraps
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Final
+
+from omnidata.errors import PlatformError
+
+BUILDERS: Final = "omnidata.loaders.builders"
+_log = logging.getLogger("omnidata")
+
+
+def module_of(task: str) -> str:
+    """Return the module with the builder of a task; a dot in the name starts no submodule.
+
+    Examples:
+        >>> module_of("idm-single"), module_of("words.v2")
+        ('omnidata.loaders.builders.idm-single', 'omnidata.loaders.builders.words%2Ev2')
+    """
+    return f"{BUILDERS}.{task.replace('%', '%25').replace('.', '%2E')}"
+
+
+def register() -> None:
+    """Make `datasets.load_dataset("omnigui", ...)` find the builders of all tasks.
+
+    `import omnidata` does this where `datasets` is imported too. Call it after installing a plug-in
+    into a running process.
+
+    Raises:
+        PlatformError: the installed `datasets` has no table of builders.
+
+    Examples:
+        >>> import datasets, omnidata
+        >>> omnidata.register()
+        >>> "omnigui" in datasets.packaged_modules._PACKAGED_DATASETS_MODULES
+        True
+    """
+    import datasets
+    import datasets.packaged_modules as packaged
+
+    from omnidata import registry
+
+    explain_casts()
+    table = getattr(packaged, "_PACKAGED_DATASETS_MODULES", None)
+    extensions = getattr(packaged, "_MODULE_TO_EXTENSIONS", None)
+    if not isinstance(table, dict) or not isinstance(extensions, dict):
+        raise PlatformError(
+            f"datasets {datasets.__version__} has no table of packaged builders",
+            expected="datasets 3.6 to 5.2",
+            remedy="call omnidata.load_dataset instead, which needs no table",
+        )
+    _find_without_scan()
+    for name in registry.names():
+        module = module_of(name)
+        if table.get(name, (module,))[0] != module:
+            _log.warning('"%s" is a builder of `datasets` itself, which keeps that name', name)
+            continue
+        # The builder's cache folder carries a fingerprint of its own, so the hash may stay fixed.
+        table[name] = (module, name)
+        extensions.setdefault(name, [".jsonl", ".json", ".parquet"])
+        for optional in ("_MODULE_TO_METADATA_FILE_NAMES", "_MODULE_TO_METADATA_EXTENSIONS"):
+            if isinstance(getattr(packaged, optional, None), dict):
+                getattr(packaged, optional).setdefault(name, [])
+
+
+def register_on_import() -> None:
+    """Register as soon as `datasets` is imported: now, if it is already."""
+    if "datasets" in sys.modules:
+        with suppress(PlatformError):
+            register()
+    else:
+        sys.meta_path.insert(0, _DatasetsImport())
+
+
+class _DatasetsImport(MetaPathFinder):
+    """Finds `datasets` once, as any other finder does, and registers after its import."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of `datasets`; of nothing else."""
+        if fullname != "datasets" or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        loader: Any = spec.loader if spec else None
+        if loader is None:
+            return spec
+        execute = loader.exec_module
+
+        def execute_and_register(module: ModuleType) -> None:
+            del loader.exec_module
+            execute(module)
+            with suppress(PlatformError):
+                register()
+
+        loader.exec_module = execute_and_register
+        return spec
+
+
+@cache
+def _find_without_scan() -> None:
+    """Let `datasets` leave the search for data files to our builders.
+
+    It would scan `data_dir` with all its media, and the working directory where no `data_dir` is
+    given, whose error names neither the benchmark nor the missing argument.
+    """
+    import datasets.load
+    from datasets.data_files import DataFilesDict
+
+    factory = datasets.load.PackagedDatasetModuleFactory
+    get_module = factory.get_module
+
+    @wraps(get_module)
+    def found(self: Any) -> Any:
+        module, digest = datasets.load._PACKAGED_DATASETS_MODULES[self.name]
+        if not module.startswith(f"{BUILDERS}."):
+            return get_module(self)
+        kwargs = {"data_files": DataFilesDict(), "dataset_name": self.name}
+        return datasets.load.DatasetModule(module, digest, kwargs)
+
+    factory.get_module = found
+
+
+@cache
+def explain_casts() -> None:
+    """Let `datasets` say how to read sound and clips where torchcodec does not load.
+
+    `cast_column("audio", datasets.Audio())` decodes with torchcodec alone, and fails at the first
+    row.
+    """
+    import datasets
+
+    for kind in (datasets.Audio, datasets.Video):
+        kind.decode_example = _explaining(kind.decode_example)
+
+
+def _explaining(decode_example: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(decode_example)
+    def decode(self: Any, *given: Any, **options: Any) -> Any:
+        try:
+            return decode_example(self, *given, **options)
+        except (ImportError, OSError, RuntimeError) as error:
+            if "torchcodec" not in str(error):
+                raise
+            raise PlatformError(
+                f"datasets.{type(self).__name__}() decodes with torchcodec, which does not load "
+                f"({error})",
+                where="a column that was cast",
+                expected="media that omnidata decodes, with Pillow and PyAV",
+                remedy="leave the column as it was loaded: rows.with_transform(omnidata.decode("
+                "rows)) gives arrays, omnidata.torch.StepDataset(rows) tensors; or install "
+                "torchcodec and the shared libraries of FFmpeg",
+            ) from error
+
+    return decode
