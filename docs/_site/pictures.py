@@ -72,7 +72,7 @@ SCREENSHOTS = {
 }
 TERMINALS = {
     "demo": Terminal("demo"),
-    "compare": Terminal(f"compare {CENTER} {RANDOM}", lines=22),
+    "compare": Terminal(f"compare {CENTER} {RANDOM}", lines=24),
 }
 SEEK = """() => Promise.all([...document.querySelectorAll("video")].map(
   clip => new Promise(done => {
@@ -83,6 +83,8 @@ SEEK = """() => Promise.all([...document.querySelectorAll("video")].map(
     else clip.addEventListener("loadedmetadata", seek, {once: true})
   })))"""
 """A late frame of a clip says more than the first one."""
+COLUMNS = 100
+"""Of a terminal: pictures of one width have letters of one size."""
 FIGURE = "dataset.svg"
 FIGURE_COMMAND = f"info omnigui omnidata-demo/data --plot {FIGURE}"
 
@@ -101,8 +103,8 @@ def badges() -> dict[str, tuple[str, str]]:
 
 
 def run(folder: Path, command: str) -> str:
-    """Run a command of omnidata in a terminal of 100 columns, and return its standard output."""
-    environment = {**os.environ, "COLUMNS": "100", "FORCE_COLOR": "1", "HF_HUB_OFFLINE": "1"}
+    """Run a command of omnidata in a terminal of `COLUMNS`, and return its standard output."""
+    environment = {**os.environ, "COLUMNS": str(COLUMNS), "FORCE_COLOR": "1", "HF_HUB_OFFLINE": "1"}
     environment.pop("NO_COLOR", None)
     done = subprocess.run(
         [sys.executable, "-m", "omnidata", *command.split()],
@@ -164,9 +166,10 @@ def draw_terminal(text: str, scheme: str) -> str:
 
     light = TerminalTheme((255, 255, 255), (31, 35, 40), *_light_colours())
     body = Text.from_ansi(text)
-    width = max(line.cell_len for line in body.split())
+    width = max(COLUMNS, *(line.cell_len for line in body.split()))
     console = Console(record=True, width=width, file=io.StringIO(), color_system="truecolor")
     console.print(body, no_wrap=True, crop=False)
+    console.print()  # below the last line's letters
     drawn = console.export_svg(
         title="",
         theme=SVG_EXPORT_THEME if scheme == "dark" else light,
@@ -241,12 +244,11 @@ def _photograph(browser: Any, folder: Path, shot: Screenshot, scheme: str) -> by
 
 
 def shrink(picture: bytes) -> bytes:
-    """Return a PNG with 256 colours, a fraction of the size."""
+    """Return the same PNG, packed better; fewer colours would mix up those of the verdicts."""
     from PIL import Image
 
-    image = Image.open(io.BytesIO(picture)).convert("RGB")
     out = io.BytesIO()
-    image.quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(out, "PNG", optimize=True)
+    Image.open(io.BytesIO(picture)).convert("RGB").save(out, "PNG", optimize=True)
     return out.getvalue()
 
 
