@@ -217,7 +217,7 @@ def test_other_data_and_wrong_options_are_refused(tmp_path: Path) -> None:
             "this option is for answers of a model",
         ),
         ([library(tmp_path / "lib") / "subtasks.jsonl", sequences], "no task"),
-        ([tasks, sequences, "--out", tmp_path], "holds other things"),
+        ([tasks, sequences, "--out", tmp_path], "holds other files"),
     ):
         assert says in omnidata("score", "omnibench", *arguments, code=2).stderr
 

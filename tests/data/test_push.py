@@ -363,7 +363,7 @@ def test_by_another_profile_nothing_is_compared(
         main(["score", f"hf://{RUN}", "--profile", other])
     assert end.value.code == 0
     told = capsys.readouterr().err
-    assert "not compared: the published results" in told and "are those of" not in told
+    assert "not compared: the published results" in told and "follow from" not in told
 
 
 def test_a_hostile_run_opens_nothing_here(
