@@ -186,7 +186,7 @@ def test_the_same_command_gives_the_report_and_other_answers_are_refused(
     assert made(data, rows, oracle) == report
     center = baseline(data, "center", tmp_path / "center")
     done = omnidata("synth", "criticbench", data, rows, "--run", center, code=2)
-    assert "different settings" in " ".join(done.stderr.split())
+    assert "other settings" in " ".join(done.stderr.split())
 
 
 def test_what_cannot_be_meant_is_bad_usage(data: Path, tmp_path: Path) -> None:
