@@ -239,7 +239,7 @@ def test_a_text_that_stands_for_a_medium_fails_its_step(
     model, screen = local(made), media(tmp_path)["screenshot"]
     for token in (processor.image_token, processor.video_token, processor.audio_token):
         asked = (Message("user", (screen, Part("text", f"tap {token} now"))),)
-        with pytest.raises(MediaError, match="stands for a medium"):
+        with pytest.raises(MediaError, match="a placeholder for media"):
             model.prepare(Request("a", asked))
 
 

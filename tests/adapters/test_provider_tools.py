@@ -211,7 +211,7 @@ def test_what_a_request_cannot_hold_is_refused(
 
 def test_messages_need_a_limit_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    with pytest.raises(UsageError, match="how long"):
+    with pytest.raises(UsageError, match="length limit"):
         get_adapter(ANTHROPIC, get_task("omnigui"), [], options={"max_new_tokens": "none"})
 
 

@@ -46,7 +46,7 @@ def test_from_requests_to_the_table_and_back_to_live(
     assert first["cost"]["amount"] == pytest.approx(first["tokens"]["input"] * 0.005)
     assert "batch submit" in notes
     assert called(capsys, *write)[0]["new"] == 0
-    assert "other settings" in called(capsys, *write, "--limit", "5", code=2)[1]
+    assert "different settings" in called(capsys, *write, "--limit", "5", code=2)[1]
 
     names = {line["custom_id"]: line["sample_id"] for line in read_lines(run / "batch/ids.jsonl")}
     lost = next(iter(names))

@@ -308,7 +308,7 @@ def test_scores_are_not_written_over_other_things(sample: Path, tmp_path: Path) 
     write_lines(other, [{"sample_id": load(sample).steps[0].sample_id, "output": "?"}])
     for place in (run, sample):
         done = omnidata("score", "omnigui", sample, other, "--out", place, code=2)
-        assert "holds other things" in done.stderr
+        assert "holds other files" in done.stderr
     assert (run / "results.json").read_bytes() == before
     omnidata("score", "omnigui", sample, run, "--out", run)
     for _ in "twice":

@@ -78,7 +78,7 @@ def test_each_ending_is_told_by_its_trajectory(tmp_path: Path) -> None:
     assert found["false_finish"] == 0.5, "the third has no score"
     assert found["by"]["feasibility"]["infeasible"]["endings"] == {"fail_right": 1}
     assert found["by"]["group"]["Professional"]["endings"] == {"fail_right": 1, "fail_wrong": 1}
-    assert "how they ended: 3 said to be done" in omnidata("score", "osworld", data).stderr
+    assert "endings: 3 said to be done" in omnidata("score", "osworld", data).stderr
     assert "there is no record of how 1 attempt went" in omnidata("report", out).stdout
 
 
@@ -135,7 +135,7 @@ def test_attempts_of_an_agent_are_one_line_for_each_task(tmp_path: Path, layout:
             where = layout.format(attempt=f"attempt_{number}", run=RUN, place=place)
             rollout(tree, *acts("DONE"), place=where, result=text, pictures=False)
     told = omnidata("score", "osworld", tree).stderr
-    assert "2 attempts at each: pass@2 100.0, pass^2 50.0 of 2 tasks that all finished" in told
+    assert "2 attempts per task: pass@2 100.0, pass^2 50.0 over 2 tasks that all finished" in told
     found = scored(tree, "--out", out)
     assert found["agent"] == RUN
     assert found["overall"] == {"SR_finished": 2.5 / 3, "SR_all": 2 / 369}

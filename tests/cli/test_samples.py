@@ -228,7 +228,7 @@ def test_a_verifier_chooses_the_best_answer(data: Path, tmp_path: Path) -> None:
     ("more", "said"),
     [
         (("--samples", "3"), "the model decodes greedily, so all samples would be the same answer"),
-        (("--samples", "1", "-M", "temperature=1"), "--samples 1: so many samples"),
+        (("--samples", "1", "-M", "temperature=1"), "--samples 1: the number of samples"),
         (("--verifier", "scores.jsonl"), "a verifier chooses among several answers"),
         (
             ("--samples", "3", "-M", "temperature=1", "-T", "history=predicted"),

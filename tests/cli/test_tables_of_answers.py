@@ -133,7 +133,7 @@ def test_an_answer_that_a_cell_cuts_off_is_truncated(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.pkl", b"", "a pickle is never opened"),
+        ("a.pkl", b"", "pickle files are not opened"),
         ("a.csv", b"", ".tsv, .json or .xlsx"),
         ("a.tsv", b"index\tquestion\n1\tx\n", "has no prediction"),
         ("a.tsv", b"index\tprediction\n1\tx\ty\n", "more cells than the head"),

@@ -195,7 +195,7 @@ def test_an_answer_that_the_trainer_left_out_is_a_failure(
         (("--from", "swift"), "--rows EXPORT"),
         (("--rows", "{rows}"), "--from llamafactory|swift|verl|trl"),
         (("--from", "lmms-eval", "--rows", "{rows}"), "--from llamafactory|swift|verl|trl"),
-        (("--from", "swift", "--rows", "{data}"), "no row of an export"),
+        (("--from", "swift", "--rows", "{data}"), "not a row of an export"),
         (("--from", "swift", "--rows", "{empty}"), "the folder has no rows"),
         (("--from", "axolotl"), "one of lmms-eval"),
         ((), "--from swift --rows EXPORT"),

@@ -182,7 +182,7 @@ def test_the_verb_writes_lists_that_evaluate_takes(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["{a}", "{b}"], "2 runs cannot tell"),
+        (["{a}", "{b}"], "2 runs cannot rate"),
         (["{a}", "{b}", "{c}", "--subset", "0.01"], "no subset of this size"),
         (["{a}", "{b}", "{c}", "--subset", "1"], "a subset cannot have this size"),
         (["{a}", "{b}", "{c}", "--to", "{a}/run.json"], "cannot be written"),

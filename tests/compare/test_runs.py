@@ -191,7 +191,7 @@ def test_imported_answers_are_compared_with_a_run_and_each_other(
     assert any("run B is imported" in warning for warning in found.warnings)
     same = quick(pair[1], log)
     assert same.overall.metrics["EM"].difference == 0
-    with pytest.raises(UsageError, match="no run says") as caught:
+    with pytest.raises(UsageError, match="no run names") as caught:
         quick(log, log)
     assert "--data" in caught.value.remedy
     assert not quick(log, log, data=source.root).flips

@@ -312,15 +312,15 @@ def test_somebody_elses_run_is_verified(
     with pytest.raises(SystemExit) as end:
         main(["score", f"hf://{RUN}"])
     assert end.value.code == 1
-    assert "0.5 is said, 1.0 is found" in capsys.readouterr().err
+    assert "published 0.5, computed 1.0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("name", "old", "new", "code", "said"),
     [
-        ("results.json", b'"steps": 2', b'"steps": 3', 1, "counts.steps: 3 is said, 2 is found"),
-        ("results.json", b'"ci95"', b'"ci94"', 1, "ci95: nothing is said, something is found"),
-        ("results.json", b'"outcomes"', b'"endings"', 1, "outcomes: nothing is said"),
+        ("results.json", b'"steps": 2', b'"steps": 3', 1, "counts.steps: published 3, computed 2"),
+        ("results.json", b'"ci95"', b'"ci94"', 1, "ci95: published nothing, computed something"),
+        ("results.json", b'"outcomes"', b'"endings"', 1, "outcomes: published nothing"),
         ("results.json", b'": 1.0', b'": 1' + b"0" * 400, 2, "results.json"),
         ("results.json", b'e": "screenspot",\n "o', b'e": "all",\n "o', 2, 'has no profile "all"'),
         ("scores.jsonl", b"true", b"false", 1, "the score of "),
@@ -363,7 +363,7 @@ def test_by_another_profile_nothing_is_compared(
         main(["score", f"hf://{RUN}", "--profile", other])
     assert end.value.code == 0
     told = capsys.readouterr().err
-    assert "not compared: the published results" in told and "are those of" not in told
+    assert "not compared: the published results" in told and "follow from" not in told
 
 
 def test_a_hostile_run_opens_nothing_here(

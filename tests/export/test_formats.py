@@ -241,7 +241,7 @@ def test_a_control_token_of_some_model_in_a_prompt_or_an_answer_is_found(
     assert faults(done) == ["control-token-in-text"] * (len(tokens) - 1)
     found = {finding.where: finding.what for finding in done.findings}
     for number, token in enumerate(tokens[:-1]):
-        assert f" {token}," in found[f"App/E0{number}/0"]
+        assert f" {token}" in found[f"App/E0{number}/0"]
     typed = Action("type", text="a<|im_end|>b")
     answers = tree(tmp_path / "answers", actions=[BACK, typed])
     done = written(answers, tmp_path / "typed", format=form, **TRAINERS[form])

@@ -107,7 +107,7 @@ def test_a_value_of_the_wrong_kind_is_told(
 ) -> None:
     path = write_run(tmp_path / "run").path / name
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(RunError, match="is not what it should be") as raised:
+    with pytest.raises(RunError, match="the content is invalid") as raised:
         read_run(tmp_path / "run")
     assert raised.value.where == str(path)
 
@@ -231,7 +231,7 @@ def test_imported_answers_to_other_steps_are_warned_of(tmp_path: Path) -> None:
     same = write_run(tmp_path / "2", scores={"A/T1/0": False}, imported=True)
     other = write_run(tmp_path / "3", scores={"A/T9/0": False}, imported=True)
     (told,) = warnings([one, same])
-    assert "do not say what data" in told
+    assert "name no data" in told
     (told,) = warnings([one, other])
     assert "other steps" in told
 

@@ -216,7 +216,7 @@ def test_bad_usage_is_a_message(tmp_path: Path, sample: Path) -> None:
     assert "omnidata view TASK DATA" in omnidata("view", code=2).stderr
     assert "twice" in omnidata("view", "omnigui", sample, "--task", "omnigui", code=2).stderr
     assert "no such file" in omnidata("view", tmp_path / "none", code=2).stderr
-    assert "no run folder" in omnidata("view", sample, "--data", sample, code=2).stderr
+    assert "not a run folder" in omnidata("view", sample, "--data", sample, code=2).stderr
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

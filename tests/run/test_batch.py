@@ -514,7 +514,7 @@ def test_a_round_is_not_asked_twice_before_it_is_read(
     write(TASK, source, VLLM, run, limit=2)
     with pytest.raises(RunError, match="nothing of round 1 has been read"):
         write(TASK, source, VLLM, run, limit=2, only_missing=True)
-    with pytest.raises(RunError, match="other settings"):
+    with pytest.raises(RunError, match="different settings"):
         write(TASK, source, VLLM, run, limit=1)
 
 

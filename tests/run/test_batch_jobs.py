@@ -139,7 +139,7 @@ def test_a_call_that_was_cut_off_asks_the_user_where_jobs_have_no_names(
     with serving("anthropic", refuse=["lost"]) as (_, jobs, url):
         with pytest.raises(CallError):
             submit(run, Place(url))
-        with pytest.raises(RunError, match="nobody knows whether"):
+        with pytest.raises(RunError, match="it is unknown whether"):
             submit(run, Place(url))
         assert len(jobs.jobs) == 1
 
@@ -249,7 +249,7 @@ def test_a_file_that_was_changed_is_not_sent(source: LoadedDataset, tmp_path: Pa
         file.write(b"\n")
     with (
         serving("openai") as (_, jobs, url),
-        pytest.raises(RunError, match="not as it was written"),
+        pytest.raises(RunError, match="has changed since it was written"),
     ):
         submit(run, Place(url))
     assert not jobs.files

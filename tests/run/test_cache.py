@@ -175,7 +175,7 @@ def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
     db.execute("CREATE TABLE mail (text)")
     db.commit()
     before = (tmp_path / "mail.db").read_bytes()
-    with pytest.raises(RunError, match="holds something else"):
+    with pytest.raises(RunError, match="is not a cache of omnidata"):
         ResponseCache(tmp_path / "mail.db")
     db.close()
     assert (tmp_path / "mail.db").read_bytes() == before

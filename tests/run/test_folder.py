@@ -141,7 +141,7 @@ def test_an_edited_replay_is_another_model(source: LoadedDataset, tmp_path: Path
     path = write_lines(tmp_path / "p.jsonl", [{"sample_id": sample_id, "output": "x"}])
     evaluate(TASK, source, f"replay:{path}", tmp_path / "run", limit=1)
     write_lines(path, [{"sample_id": "a", "output": "y"}])
-    with pytest.raises(RunError, match="other settings"):
+    with pytest.raises(RunError, match="different settings"):
         evaluate(TASK, source, f"replay:{path}", tmp_path / "run", limit=1)
 
 

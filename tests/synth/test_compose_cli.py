@@ -39,7 +39,7 @@ def test_tables_say_what_was_made(tmp_path: Path) -> None:
     for word in ("50 tasks by complexity", "hierarchy", "medium", "intents", "Slidora", "subtasks"):
         assert word in done.stdout
     assert "resources at the start: audio_path" in done.stdout
-    assert "nobody provides vpn_connected" in done.stderr
+    assert "no subtask provides vpn_connected" in done.stderr
     assert str(out / "compose.json") in done.stderr
     told = as_json(omnidata(*COMPOSE, *options, "--json"))
     assert told == json.loads((out / "compose.json").read_text())

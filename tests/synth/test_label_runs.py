@@ -133,7 +133,7 @@ def test_other_settings_are_refused_with_the_difference(tmp_path: Path) -> None:
         ask("label", server, bare, out)
         before = digests(out)
         done = omnidata(*command("label", server, bare, out, "-T", "clip=off"), code=2)
-        assert "other settings" in done.stderr
+        assert "different settings" in done.stderr
         assert server.count == 1
     assert digests(out) == before
 

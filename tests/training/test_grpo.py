@@ -286,7 +286,7 @@ def test_what_is_not_covered_is_refused(once: Once, task: Task, tmp_path: Path) 
         {"use_liger_kernel": True},
         {"remove_unused_columns": True},
     ):
-        with pytest.raises(UsageError, match="not covered"):
+        with pytest.raises(UsageError, match="not supported"):
             trainer(once, task, source, tmp_path, reward, **changes)
     with pytest.raises(UsageError, match="own answers"):
         OmniPrompts(checkpoint(once, "qwen2.5-omni"), get_task("omnigui", {"history": "predicted"}))
@@ -308,7 +308,7 @@ def test_an_export_and_a_run_are_rows_for_the_trainer(
     assert [row["prompt"] for row in plain] == [row["prompt"] for row in table]
     frames = tmp_path / "frames"
     written(task, data, frames, LIKE, prompts="swift-grpo", video="frames")
-    with pytest.raises(UsageError, match="other prompts than"):
+    with pytest.raises(UsageError, match="the prompts in the rows differ"):
         exported_prompts(frames)
     semi = get_task("omnigui", {"history": "predicted", "patches": "9"})
     evaluate(semi, source, "baseline:majority", tmp_path / "run")

@@ -158,7 +158,7 @@ def test_a_list_that_is_none_is_refused(tmp_path: Path, line: Any, message: str)
 def test_places_and_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     for arguments, message in (
         (("a.mp4", "out"), "2 arguments in place of 3"),
-        (("--list", "l", "a.mp4", "b", "out"), "3 places where 1 should be"),
+        (("--list", "l", "a.mp4", "b", "out"), "3 arguments in place of 1"),
         (("--list", "l", "out", "--episode", "E"), "one name cannot serve many episodes"),
         (("a.mp4", "b", "out", "--workers", "2"), "one recording is cut by one process"),
     ):
