@@ -43,14 +43,17 @@ def execute(path: Path, scratch: Path) -> Any:
     environment = {**os.environ, **{name: str(place) for name, place in changed.items()}}
     environment |= {"HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore:IProgress not found"}
     environment.pop("DATA", None)
-    client = NotebookClient(
-        notebook,
-        config=Config(KernelManager={"transport": "ipc"}),
-        kernel_name="python3",
-        timeout=600,
-        record_timing=False,
-    )
-    client.execute(env=environment)
+    with tempfile.TemporaryDirectory() as sockets:  # kernels beside this one have others
+        client = NotebookClient(
+            notebook,
+            config=Config(
+                KernelManager={"transport": "ipc", "connection_file": f"{sockets}/kernel.json"}
+            ),
+            kernel_name="python3",
+            timeout=600,
+            record_timing=False,
+        )
+        client.execute(env=environment)
     notebook.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
@@ -67,9 +70,11 @@ def _cleaned(outputs: list[Any]) -> Iterator[Any]:
     printed = [output for output in outputs if output.output_type == "stream"]
     for name in ("stdout", "stderr"):
         text = "".join(output.text for output in printed if output.name == name)
-        lines = [line.rstrip() for line in text.strip("\n").split("\n")]
-        if any(lines):
-            yield nbformat.v4.new_output("stream", name=name, text="\n".join(lines) + "\n")
+        text = "\n".join(line.rstrip() for line in text.split("\n")).strip("\n")
+        if name == "stderr":  # progress leaves blank lines
+            text = re.sub(r"\n+", "\n", text)
+        if text:
+            yield nbformat.v4.new_output("stream", name=name, text=text + "\n")
     for output in outputs:
         if output.output_type == "stream":
             continue
