@@ -73,7 +73,7 @@ def test_a_notebook_explains_itself_and_shows_its_outputs(name: str, runner: Any
     first = notebook.cells[0]
     assert first.cell_type == "markdown"
     assert first.source.startswith("# ")
-    assert re.search(r"Needs the (base install|extras? `)", first.source)
+    assert re.search(r"Needs\s+the\s+(base install|extras? `)", first.source)
     assert all(cell.source.strip() and cell.execution_count for cell in codes(notebook))
     text = "\n".join(map(runner.text_of, codes(notebook)))
     assert re.search(CLAIMS[name], text)
