@@ -77,7 +77,13 @@ def test_a_stream_gives_what_steps_give_once_in_any_worker(
         for role, tensor in wanted[name].media.items():
             own = item.media[role]
             assert (own is tensor is None) or torch.equal(own, tensor)  # type: ignore[arg-type]
-    loader = DataLoader(found, batch_size=3, num_workers=2, collate_fn=Collate(pad=True))
+    loader = DataLoader(
+        found,
+        batch_size=3,
+        num_workers=2,
+        collate_fn=Collate(pad=True),
+        multiprocessing_context="spawn",  # pyarrow has run threads, which no fork survives
+    )
     assert sorted(name for batch in loader for name in batch.sample_id) == sorted(wanted)
 
 
