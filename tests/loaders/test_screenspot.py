@@ -76,7 +76,7 @@ def test_columns_that_do_not_tell_need_a_word_of_the_user(tmp_path: Path) -> Non
     data = screenspot(tmp_path, row)
     with pytest.raises(DataError) as caught:
         load(data)
-    assert "do not tell" in caught.value.what
+    assert "do not define" in caught.value.what
     assert "-T boxes=" in caught.value.remedy
     (step,) = load(data, boxes="xyxy-rel").steps
     assert step.action
