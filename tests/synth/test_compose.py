@@ -361,7 +361,7 @@ def test_levels_that_the_pool_cannot_have_are_refused_with_the_nearest(tmp_path:
         subtask("C", ("pdf_path",), (), {"pdf_path": "b"}),
     ]
     told = refused(tmp_path, rows, levels={"hierarchy": "hard"})
-    assert "none of 128 attempts came to a task with hierarchy=hard" in told
+    assert "none of 128 attempts gave a task with hierarchy=hard" in told
     assert "hierarchy 3 (medium)" in told
 
 
