@@ -173,8 +173,8 @@ def test_names_that_no_font_has_are_spelled_out(tmp_path: Path) -> None:
     assert "$\\frac{$" in labels
     assert max(map(len, labels)) < 40
     done = omnidata("info", tmp_path / "steps.json", "--plot", tmp_path / "g.png")
-    assert r"is written \u5fae\u4fe1" in done.stderr
-    assert r"is written a\nb\x1b[2J" in done.stderr
+    assert r"is drawn as \u5fae\u4fe1" in done.stderr
+    assert r"is drawn as a\nb\x1b[2J" in done.stderr
 
 
 def fonts() -> set[str]:

@@ -304,7 +304,7 @@ def test_an_empty_pool_is_refused(tmp_path: Path) -> None:
 def test_a_resource_that_nobody_provides_is_named(tmp_path: Path) -> None:
     told = refused(tmp_path, [subtask("A", ("vpn_connected",), ("doc_path",), {"doc_path": "a"})])
     assert "resource-unprovided" in told
-    assert "nobody provides vpn_connected" in told
+    assert "no subtask provides vpn_connected" in told
     assert "subtask A" in told
 
 
@@ -315,7 +315,7 @@ def test_parameters_that_cannot_agree_are_named(tmp_path: Path) -> None:
     ]
     told = refused(tmp_path, rows[1:] + rows[:1], initial=())
     assert "values-disagree" in told
-    assert "nobody provides doc_path 'b', but other values" in told
+    assert "no subtask provides doc_path 'b', but other values" in told
 
 
 def test_subtasks_that_wait_for_each_other_are_named(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_levels_that_the_pool_cannot_have_are_refused_with_the_nearest(tmp_path:
         subtask("C", ("pdf_path",), (), {"pdf_path": "b"}),
     ]
     told = refused(tmp_path, rows, levels={"hierarchy": "hard"})
-    assert "none of 128 attempts came to a task with hierarchy=hard" in told
+    assert "none of 128 attempts gave a task with hierarchy=hard" in told
     assert "hierarchy 3 (medium)" in told
 
 
