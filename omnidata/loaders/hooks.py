@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, wraps
+from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -49,11 +50,13 @@ def register() -> None:
         True
     """
     import datasets
-    import datasets.packaged_modules as packaged
 
     from omnidata import registry
 
-    explain_casts()
+    try:
+        packaged: Any = import_module("datasets.packaged_modules")
+    except ImportError:
+        packaged = None
     table = getattr(packaged, "_PACKAGED_DATASETS_MODULES", None)
     extensions = getattr(packaged, "_MODULE_TO_EXTENSIONS", None)
     if not isinstance(table, dict) or not isinstance(extensions, dict):
@@ -62,6 +65,7 @@ def register() -> None:
             expected="datasets 3.6 to 5.2",
             remedy="call omnidata.load_dataset instead, which needs no table",
         )
+    explain_casts()
     _find_without_scan()
     for name in registry.names():
         module = module_of(name)

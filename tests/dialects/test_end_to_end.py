@@ -310,7 +310,7 @@ def test_a_page_marks_the_answer_where_it_is_on_the_screen(
     assert abs(answer.x - right.x) < 1 and abs(answer.y - right.y) < 1
     with pytest.raises(SystemExit):
         main(["report", str(out), "--html", str(tmp_path / "pages.html")])
-    assert "in 84 × 196 pixels" in (tmp_path / "pages.html").read_text("utf-8")
+    assert "sent at 84 × 196 pixels" in (tmp_path / "pages.html").read_text("utf-8")
 
 
 def test_tokens_of_thought_are_exported_where_the_dialect_is_made_of_them(

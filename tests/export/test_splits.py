@@ -97,7 +97,7 @@ def test_an_episode_that_names_its_twins_in_some_rows_is_in_one_group(tmp_path: 
         assert [each.where for each in found] == ["TED/T0", "TED/T1", "TED/T2"]
         assert {each.severity for each in found} == {"warning"}
         assert "3 groups by the column twins: ted/T2, ted/G1, ted/G2" in found[2].what
-        assert "goes with ted/G1" in found[2].remedy
+        assert "belongs to ted/G1" in found[2].remedy
         assert found[2].sample_ids == ("TED/T2/0", "TED/T2/2")
 
 

@@ -191,7 +191,7 @@ def test_the_option_is_in_a_run_only_where_it_is_given(tmp_path: Path) -> None:
 def test_own_records_scroll_the_content(tmp_path: Path) -> None:
     data = phones.records(tmp_path / "android_control", phones.episode(phones.SCROLL)).parent
     assert labels(load(data, scroll="content")) == labels(load(data))
-    with pytest.raises(UsageError, match="said of the content"):
+    with pytest.raises(UsageError, match="those of the content"):
         load(data, scroll="finger")
 
 
@@ -226,7 +226,7 @@ def test_labels_that_mostly_scroll_back_are_warned_of(
     warned = [each for each in source.findings if each.code == "scrolls-inverted"]
     assert bool(warned) is bool(sense)
     for found in warned:
-        assert f"said of the {sense}, 9 of 10 vertical scrolls go back up" in found.what
+        assert f"directions of the {sense}, 9 of 10 vertical scrolls go back up" in found.what
         assert f"-T scroll={'content' if sense == 'finger' else 'finger'}" in found.remedy
 
 

@@ -236,7 +236,7 @@ def test_a_packet_that_claims_to_last_for_hours_takes_no_memory(tmp_path: Path) 
         """,
         tmp_path,
     )
-    assert found.said.count("goes on after 300 s") == 2
+    assert found.said.count("continues after 300 s") == 2
     assert found.mebibytes < 150
 
 

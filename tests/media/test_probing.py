@@ -113,7 +113,7 @@ def test_samples_that_are_no_numbers_are_no_sound(tmp_path: Path) -> None:
         container.mux(stream.encode(None))
     ref = MediaRef("audio", tmp_path, "a.wav")
     assert probe(ref).audio == "corrupt"
-    with pytest.raises(MediaError, match="no numbers"):
+    with pytest.raises(MediaError, match="not numbers"):
         examine(ref)
 
 
