@@ -61,7 +61,7 @@ def register() -> None:
     extensions = getattr(packaged, "_MODULE_TO_EXTENSIONS", None)
     if not isinstance(table, dict) or not isinstance(extensions, dict):
         raise PlatformError(
-            f"datasets {datasets.__version__} has no table of packaged builders",
+            f"datasets {getattr(datasets, '__version__', '?')} has no table of packaged builders",
             expected="datasets 3.6 to 5.2",
             remedy="call omnidata.load_dataset instead, which needs no table",
         )

@@ -104,9 +104,7 @@ def test_a_generate_that_is_no_coroutine_is_told_to_be_one(
 ) -> None:
     model = Scripted(lambda *_: RIGHT)
     model.generate = lambda batch, params: [RIGHT]  # type: ignore[assignment,method-assign,return-value]
-    with pytest.raises(
-        AdapterError, match="returned list at once, not a coroutine: write `async def"
-    ):
+    with pytest.raises(AdapterError, match="returned list at once, not a coroutine: write"):
         evaluate(TASK, source, model, tmp_path, limit=1)
 
 
