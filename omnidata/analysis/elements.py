@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.analysis.comparison import check_ids, check_source
-from omnidata.analysis.run_tables import beside, specs, title, with_rules
+from omnidata.analysis.run_tables import beside, of_other_rules, specs, title, with_rules
 from omnidata.analysis.runs import labels
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table
 from omnidata.analysis.variations import right_of
@@ -198,12 +198,16 @@ def _by_group(
                 cells.append(Cell(100 * float(np.median(sizes)) if len(sizes) else None))
         rows.append(Row((value,), tuple(cells), group=value))
     heads = list(_heads(found, ("Hit, median %", "Missed, median %")))
+    notes: tuple[str, ...] = ()
     if with_published:
         runs = [each.run for each in found]
-        for other in with_rules(runs[0].benchmark.published.of(name), runs):
+        printed = runs[0].benchmark.published.of(name)
+        for other in with_rules(printed, runs):
             heads, rows = beside(other, name, found[0].run, heads, rows)
+        notes = of_other_rules(printed, runs)
     what = f"Element sizes by {name}"
-    return _table(f"{AXIS}-by-{name}", what, name.capitalize(), heads, rows, found)
+    table = _table(f"{AXIS}-by-{name}", what, name.capitalize(), heads, rows, found)
+    return replace(table, notes=(*table.notes, *notes))
 
 
 def _heads(found: Sequence[Clicks], more: Sequence[str]) -> tuple[Head, ...]:

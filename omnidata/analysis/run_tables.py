@@ -203,16 +203,23 @@ def with_rules(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> list[Publis
 
 def of_other_rules(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> tuple[str, ...]:
     """Say which published rows are not shown, and which profile shows them."""
-    other: dict[str, list[str]] = {}
+    profile, own = runs[0].profile, runs[0].benchmark.profiles
+    other: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
-        if not row.has_rules_of(runs[0].profile):
-            sources = other.setdefault(" or ".join(row.profiles), [])
+        if not row.has_rules_of(profile):
+            sources = other.setdefault(tuple(row.profiles), [])
             sources += [row.source] * (row.source not in sources)
-    return tuple(
-        f"Not shown: {' and '.join(sources)}, scored by the rules of {profiles}. "
-        f"Fix: score the runs with --profile {profiles}."
-        for profiles, sources in other.items()
-    )
+    notes = []
+    for profiles, sources in other.items():
+        names = " or ".join(profiles)
+        note = f"Not shown: {' and '.join(sources)}, scored by the rules of {names}"
+        of_rollouts = profile in own and own.keys().isdisjoint(profiles)
+        notes.append(
+            f"{note}, which judge rollouts instead of steps."
+            if of_rollouts
+            else f"{note}. Fix: score the runs with --profile {names}."
+        )
+    return tuple(notes)
 
 
 def of_published(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> tuple[str, ...]:

@@ -78,11 +78,14 @@ def audit(
             cluster=cluster,
             progress=progress,
         )
-    best: BestScores | None = benchmark.published.best(benchmark.options)
+    found: BestScores | None = benchmark.published.best(benchmark.options)
+    best = found if found and found.has_rules_of(report.profile) else None
     if as_json:
         terminal.print_json({**report.as_dict(), "published": best and _as_dict(best)})
     else:
         _print_table(report, best, rules.columns)
+        if found and not best:
+            terminal.note(_explain_rules(found))
         _print_verdict(report, best)
     if report.leak:
         raise typer.Exit(1)
@@ -116,6 +119,15 @@ def _print_table(report: Report, best: BestScores | None, columns: terminal.Colu
         others = "" if best.steps == report.steps else f", on {counted(best.steps, 'other step')}"
         for name, metric in best.metrics.items():
             terminal.note(f"best published {name}: {metric.model}, {metric.table}{others}")
+
+
+def _explain_rules(found: BestScores) -> str:
+    sources = " and ".join(dict.fromkeys(metric.table for metric in found.metrics.values()))
+    profiles = " or ".join(found.profiles)
+    return (
+        f"Not shown: the best published scores ({sources}), scored by the rules of {profiles}. "
+        f"Fix: add --profile {profiles}."
+    )
 
 
 def _name(rule: Rule) -> str:

@@ -37,6 +37,7 @@ from omnidata.jsontext import hash_of, is_number
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.common_options import earlier_roles, earlier_screenshots
 from omnidata.tasks.coordinates import place, shown
+from omnidata.tasks.explaining import mark_of
 from omnidata.tasks.longest import judge_beginning, read_beginning
 from omnidata.types import (
     Conversation,
@@ -587,12 +588,18 @@ class InDialect:
                 plain = Verdict(verdict.outcome, values, verdict.parsed, verdict.reason)
             return self.task.explain(step, plain, profile=own, receipt=receipt)
         bare = self.task.explain(step, None, profile=own, receipt=receipt)
+        names = self.task.profiles[own].values
+        mark = mark_of(verdict.outcome, dict(zip(names, verdict.values, strict=False)))
+        sentence = f"the answer is {said}, for which {self.task.title} has no words"
+        if mark == "right":
+            sentence += ", but the profile accepts it"
+            return replace(bare, mark=mark, sentence=sentence, answer_label=said, diagnosis=None)
         return replace(
             bare,
-            mark="wrong",
-            sentence=f"the answer is {said}, for which {self.task.title} has no words",
+            mark="near" if mark == "near" else "wrong",
+            sentence=sentence,
             answer_label=said,
-            diagnosis=Diagnosis("wrong_type"),
+            diagnosis=Diagnosis("rule" if mark == "near" else "wrong_type"),
         )
 
 

@@ -127,7 +127,11 @@ class PublishedRow(msgspec.Struct, frozen=True):
 
     def has_rules_of(self, profile: str) -> bool:
         """Return whether the numbers follow the rules of the profile, strict or lenient."""
-        return not self.profiles or profile.partition("+")[0] in self.profiles
+        return _has_rules_of(self.profiles, profile)
+
+
+def _has_rules_of(profiles: Sequence[str], profile: str) -> bool:
+    return not profiles or profile.partition("+")[0] in profiles
 
 
 class Best(msgspec.Struct, frozen=True):
@@ -151,11 +155,17 @@ class BestScores(msgspec.Struct, frozen=True):
         steps: of the scored data.
         options: the task options of the setting; other options do not matter.
         metrics: by name.
+        profiles: profiles with the rules of the scores; empty: all profiles of the task.
     """
 
     steps: int
     options: Mapping[str, str]
     metrics: Mapping[str, Best]
+    profiles: Sequence[str] = ()
+
+    def has_rules_of(self, profile: str) -> bool:
+        """Return whether the scores follow the rules of the profile, strict or lenient."""
+        return _has_rules_of(self.profiles, profile)
 
 
 @dataclass(frozen=True, slots=True)

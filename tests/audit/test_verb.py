@@ -43,7 +43,25 @@ def test_the_option_and_the_profile_are_those_asked_for(tmp_path: Path) -> None:
     assert found["profile"] == "agentstudio-release"
     assert found["options"]["symmetric"] == "true"
     assert not found["leak"]
+    assert found["published"] is None
+    own = ("--profile", "agentstudio-paper", "-T", "symmetric=true", "--json")
+    found = as_json(omnidata("audit", "criticbench", leaky, *own))
     assert found["published"]["metrics"]["accuracy"]["score"] == 0.714
+
+
+def test_published_scores_of_other_rules_are_not_shown(tmp_path: Path) -> None:
+    data = write_lines(tmp_path / "leaky.jsonl", rows("last part", 1.0, count=60, seed=5))
+    released = ("audit", "criticbench", data, "--profile", "agentstudio-release")
+    done = omnidata(*released, code=1)
+    assert "best published" not in done.stdout
+    assert "Fix: add --profile agentstudio-paper" in done.stderr
+
+
+def test_omniguis_published_scores_stand_beside_the_released_rules_alone(sample: Path) -> None:
+    asked = ("audit", "omnigui", sample, "--json", "--profile")
+    assert as_json(omnidata(*asked, "omnigui-paper", code=1))["published"] is None
+    found = as_json(omnidata(*asked, "omnigui-release", code=1))["published"]
+    assert found["metrics"]["GP"]["score"] == 0.464
 
 
 def test_the_report_is_the_same_whoever_learns_from_the_shuffles(tmp_path: Path) -> None:

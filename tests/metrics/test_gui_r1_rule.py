@@ -72,6 +72,13 @@ PUBLISHED = [
     (graded("type", ""), answer("complete"), (0, 0, None)),
     (graded("scroll", "UP"), answer("click", "up", place=[36, 80]), (0, 1, None)),
     (graded("complete"), answer("complete", place=[36, 80]), (1, None, None)),
+    # A click without a place and a scroll without a way have the right name.
+    (graded("click", place=[36, 80]), answer("click"), (1, 0, 0)),
+    (graded("long_press", place=[4, 8]), answer("long_press"), (1, 1, 1)),  # at (0, 0)
+    (graded("scroll", "UP"), answer("scroll"), (1, 0, None)),
+    (graded("scroll", "UP"), answer("click"), (0, 0, None)),
+    (graded("click", place=[36, 80]), answer("rightclick"), (0, 0, 0)),
+    (graded("click", place=[36, 80]), answer("doubleclick"), (0, 0, 0)),
 ]
 
 
@@ -95,6 +102,39 @@ def test_other_rules_do_not_see_the_place_beside_an_action(tmp_path: Path) -> No
     command = ("score", "gui-odyssey", data, data, "--from", "gui-r1", "--profile", "odyssey-ams")
     found = as_json(omnidata(*command, "--json"))
     assert found["overall"]["EM"] == pytest.approx(1 / len(rows))
+
+
+def explained(tmp_path: Path, row: Any, text: str) -> Any:
+    task = get_task("gui-odyssey", {"dialect": "gui-r1"})
+    (step,) = task.load(lines(tmp_path / "rows.jsonl", row), check_media=False).steps
+    verdict = task.profiles["gui-r1"].judge(step, text)
+    return task.explain(step, verdict, profile="gui-r1")
+
+
+@pytest.mark.parametrize(
+    ("row", "text", "mark", "sentence"),
+    [
+        (TYPE, answer("press_enter", "green tea"), "right", "but the profile accepts it"),
+        (TYPE, answer("press_enter"), "wrong", "has no words"),
+        (graded("scroll", "UP"), answer("scroll"), "near", "has no words"),
+        (CLICK, answer("complete", place=[36, 80]), "right", "the place or the text alone"),
+    ],
+)
+def test_the_explanation_agrees_with_the_verdict(
+    row: Any, text: str, mark: str, sentence: str, tmp_path: Path
+) -> None:
+    found = explained(tmp_path, row, text)
+    assert found.mark == mark
+    assert sentence in found.sentence
+    assert (found.diagnosis is None) == (mark == "right")
+
+
+def test_a_text_counts_where_no_size_of_the_screen_is_known(tmp_path: Path) -> None:
+    row = {key: value for key, value in TYPE.items() if not key.startswith("orig_")}
+    task = get_task("gui-odyssey", {"dialect": "gui-r1"})
+    (step,) = task.load(lines(tmp_path / "rows.jsonl", row), check_media=False).steps
+    verdict = task.profiles["gui-r1"].judge(step, answer("complete", "green tea"))
+    assert verdict.values[:3] == (False, True, None)
 
 
 def test_ends_of_odyssey_are_types(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,18 @@ def test_applications_are_counted_apart_beside_what_is_published(run: Path) -> N
     heads = [head.header for head in table.heads]
     assert heads[1:3] == ["SeeClick", "Claude-3 Sonnet"]
     assert [row.cells[4].value for row in table.rows] == [0.607, 0.538]
+    assert not any("Not shown" in note for note in table.notes)
+
+
+def test_published_applications_stand_beside_their_own_rules_alone(
+    run: Path, tmp_path: Path
+) -> None:
+    out = shutil.copytree(run, tmp_path / "released")
+    rules = ("--profile", "agentstudio-release", "--out", out)
+    omnidata("score", "groundui", run.parent / "rows.jsonl", out, *rules)
+    table = by_name(out, with_published=True)[f"{AXIS}-by-application"]
+    assert len(table.heads) == 1
+    assert any("Fix: score the runs with --profile agentstudio-paper" in n for n in table.notes)
 
 
 def test_the_command_makes_tables_and_a_figure(run: Path, tmp_path: Path) -> None:

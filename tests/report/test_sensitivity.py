@@ -95,6 +95,7 @@ def test_orders_of_one_task_are_its_wordings(tmp_path: Path) -> None:
     assert [cell.value for cell in own.cells] == [1, 0.5, 0.5, 0.0, 1.0]
     assert {each.labels[0]: each.cells[2].value for each in published}["Aguvis"] == 0.129
     assert all(each.source == "OmniBench, Table 6" for each in published)
+    assert any("ran in an environment" in note for note in found.notes)
 
 
 @given(st.lists(st.floats(0, 1), min_size=2))

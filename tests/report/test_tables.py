@@ -18,6 +18,7 @@ from omnidata.errors import UsageError
 from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
 from tests.cli.running import omnidata
+from tests.goldens.worlds import build
 from tests.loaders.osworld import RUN, results
 from tests.report.made import METRICS, totals, write_run
 from tests.trees import NO_SHARED, SHARED
@@ -487,6 +488,16 @@ def test_omnibench_has_consistency_for_all_tasks_and_coverage_by_capability(tmp_
     assert {cell.change for cell in levels.rows[-1].cells} == {
         None
     }  # the level between is not there
+
+
+def test_published_rollouts_are_no_rows_of_runs_that_answer_steps(tmp_path: Path) -> None:
+    data, out = build("osworld", tmp_path), tmp_path / "run"
+    omnidata("evaluate", "osworld", data, "--model", "baseline:oracle", "--out", out)
+    made = by_axis("domain", [read_run(out)], with_published=True)
+    (note,) = [each for each in made.notes if "Not shown" in each]
+    assert "which judge rollouts instead of steps" in note
+    assert "Fix" not in note
+    assert not any(record["source"] for record in made.records())
 
 
 def test_humans_stand_beside_rollouts_as_osworlds_paper_prints_them(tmp_path: Path) -> None:

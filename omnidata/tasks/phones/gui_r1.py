@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -103,27 +104,34 @@ class GuiR1Reader:
     ) -> Verdict:
         """See `omnidata.tasks.dialect_option.AnswerReader.judge`."""
         truth = self._truth(step)
-        sent = shown(receipt, where=step.sample_id)
-        if truth is None or sent is None or verdict.values[0] is None:
+        if truth is None or verdict.values[0] is None:
             return verdict
-        kind = truth.action.kind
-        if kind not in (*_PLACED, *_WORDY):
-            return verdict
+        sent, kind = shown(receipt, where=step.sample_id), truth.action.kind
         try:
             fields = read_fields(text)
         except UnreadError:
             fields = ReleasedFields()
-        start = action.start[0] if action and action.start else Point(*fields.point, "px")
-        point = centre(start)
-        words = _words(action) if action else None
-        if kind in _PLACED:
+        same, hit, grounded = verdict.values
+        if kind in _PLACED and sent:
+            start = action.start[0] if action and action.start else Point(*fields.point, "px")
+            point = centre(start)
             place = Point(point.x / sent.size[0], point.y / sent.size[1], "rel")
             _, hit = rule(truth, Action("tap", (place,)))
-        else:
+            grounded = hit
+        elif kind in _WORDY:
+            words = _words(action) if action else None
             hit = _is_hit(words or fields.text, truth.action)
-        same, _, grounded = verdict.values
-        values = (same, hit, grounded if grounded is None else hit)
+        values = (same or _is_bare(action, truth.action), hit, grounded)
         return Verdict(verdict.outcome, values, verdict.parsed, verdict.reason)
+
+
+def _is_bare(action: Action | None, wanted: Action) -> bool:
+    """Whether an action has the right name, and no task can express it without place or way."""
+    if action is None or action.kind not in ("tap", "long_press", "scroll"):
+        return False
+    bare = not action.start if action.kind != "scroll" else finger_way(action) is None
+    named = replace(action, kind="swipe") if action.kind == "scroll" else action
+    return bare and action.button == "left" and _kind(named) == _kind(wanted)
 
 
 def _words(action: Action) -> str | None:

@@ -637,6 +637,9 @@ class PhoneTask(Benchmark):
         reach, misses = evaluator.reach, evaluator.misses
 
         def sentence(wanted: Action, said: Action, overlays: Overlays, right: bool) -> str:
+            if evaluator is GUI_R1 and right and said.label != wanted.label:
+                types = f"the answer is {said.label}, the expert's action is {wanted.label}"
+                return f"{types}; the profile judges the place or the text alone"
             return _sentence(step, wanted, said, overlays, reach, misses, right=right)
 
         def read() -> Action | None:
