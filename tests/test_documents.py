@@ -127,22 +127,27 @@ def test_the_readmes_links_lead_to_files_or_to_known_hosts() -> None:
     ] == []
 
 
-def test_the_readmes_data_and_licences_are_those_of_the_benchmarks() -> None:
+def test_the_readmes_data_sizes_and_licences_are_those_of_the_benchmarks() -> None:
     from omnidata import registry
     from omnidata.tasks import get_task
 
     known = {
-        publication.url: publication.licence
+        publication.url: publication
         for name in registry.benchmarks()
         for publication in get_task(name).sources
     }
-    rows = [
-        (url, row.split("|")[-2].strip().partition(" (")[0])
-        for row in README.splitlines()
-        for url in re.findall(r"\[(?:data|code)\]\(([^)]+)\)", row)
-    ]
-    assert len(rows) == 16
-    assert [row for row in rows if known[row[0]] != row[1].lower()] == []
+    elsewhere = "arxiv.org", "omni-bench.github.io"
+    linked = 0
+    for row in re.findall(r"^\| \[.*https://arxiv.*|^\| \[.*\| same.*", README, re.M):
+        *_, size, _, _, source, licence, _ = row.split("|")
+        urls = re.findall(r"\]\((https://[^)]+)\)", source)
+        sources = [known[url] for url in urls if urlsplit(url).netloc not in elsewhere]
+        linked += len(sources)
+        stated = licence.strip().partition(" (")[0].lower()
+        assert {each.licence for each in sources} <= {stated}, row
+        steps = [each.remote.steps for each in sources if each.remote and each.remote.steps]
+        assert not steps or f"{sum(steps):,}" == size.split()[0], row
+    assert linked == 17
 
 
 def test_the_readmes_badges_and_extras_are_those_of_the_package() -> None:
@@ -152,6 +157,8 @@ def test_the_readmes_badges_and_extras_are_those_of_the_package() -> None:
         assert f"[![{badge}](" in README
     assert project["requires-python"] == ">=3.11" and "Python 3.11 or newer" in README
     extras = set(project["optional-dependencies"]) - {"dev", "docs"}
+    installed = ",".join(re.findall(r"'\.\[([\w,]+)\]'", README)).split(",")
+    assert len(installed) >= 4 and set(installed) <= extras
     assert [extra for extra in sorted(extras) if f"| `{extra}`" not in README
             and f", `{extra}`" not in README] == []  # fmt: skip
 
