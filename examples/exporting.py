@@ -100,9 +100,10 @@ def exported(
     held_out = [step for step in source.steps if split_of(step) == "test"]
     if not held_out:
         raise DataError(
-            f"none of {len(source.steps)} steps is held out for testing",
+            f"none of the {len(source.steps)} steps is held out for testing",
             where=str(source.root),
-            expected="more episodes, of which a tenth is",
+            expected="at least one step in the split `test`, about a tenth of all groups",
+            remedy="use another --out and more episodes",
         )
     against = replace(source, steps=held_out)
     options = Options(format=_checked_as(form))

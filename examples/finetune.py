@@ -132,8 +132,9 @@ def require_episodes(parts: Exported, episodes: int) -> None:
     if len(parts.held_out) < ENOUGH:
         raise OmnidataError(
             f"{len(parts.held_out)} of the steps from --episodes {episodes} are held out, too few "
-            f"to compare with chance. Fix: use another --out, and --episodes 800 (the default)",
+            "to compare with chance",
             expected=f"at least {ENOUGH}",
+            remedy="use another --out, and --episodes 800 (the default)",
         )
 
 
@@ -142,9 +143,9 @@ def require_learning(after: Row, parts: Exported, steps: int) -> None:
     if after["all"] <= CHANCE:
         raise OmnidataError(
             f"exact match is {100 * after['all']:.1f} % after {steps} steps on {len(parts.train)} "
-            "rows: the model has not learned, so the controls are skipped. Fix: use another --out, "
-            "and more --episodes (default 800) or --steps (default 300)",
+            "rows: the model has not learned, so the controls are skipped",
             expected=f"more than chance, {100 * CHANCE:.0f} %",
+            remedy="use another --out, and more --episodes (default 800) or --steps (default 300)",
         )
 
 
@@ -164,10 +165,10 @@ def arguments() -> argparse.Namespace:
         help="train on episodes that share screens or instructions with those held out",
     )
     parser.add_argument("--method", choices=("full", "lora"), default="full")
-    parser.add_argument("--episodes", type=int, default=800)
+    parser.add_argument("--episodes", type=positive, default=800)
     parser.add_argument("--only", choices=("audio", "video"), help="what decides the episodes")
-    parser.add_argument("--steps", type=int, default=300, help="of the optimiser")
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--steps", type=positive, default=300, help="of the optimiser")
+    parser.add_argument("--batch", type=positive, default=16)
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--workers", type=int, default=1, help="processes that decode")
     parser.add_argument("--seed", type=int, default=0)
@@ -175,6 +176,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("-M", dest="options", action="append", default=[])
     parser.add_argument("--json", dest="as_json", action="store_true")
     return parser.parse_args()
+
+
+def positive(text: str) -> int:
+    """Parse a number of at least 1."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of 1 or more")
+    return int(text)
 
 
 def made_data(folder: Path, given: argparse.Namespace) -> Path:

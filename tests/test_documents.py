@@ -127,22 +127,27 @@ def test_the_readmes_links_lead_to_files_or_to_known_hosts() -> None:
     ] == []
 
 
-def test_the_readmes_data_and_licences_are_those_of_the_benchmarks() -> None:
+def test_the_readmes_data_sizes_and_licences_are_those_of_the_benchmarks() -> None:
     from omnidata import registry
     from omnidata.tasks import get_task
 
     known = {
-        publication.url: publication.licence
+        publication.url: publication
         for name in registry.benchmarks()
         for publication in get_task(name).sources
     }
-    rows = [
-        (url, row.split("|")[-2].strip().partition(" (")[0])
-        for row in README.splitlines()
-        for url in re.findall(r"\[(?:data|code)\]\(([^)]+)\)", row)
-    ]
-    assert len(rows) == 16
-    assert [row for row in rows if known[row[0]] != row[1].lower()] == []
+    elsewhere = "arxiv.org", "omni-bench.github.io"
+    linked = 0
+    for row in re.findall(r"^\| \[.*https://arxiv.*|^\| \[.*\| same.*", README, re.M):
+        *_, size, _, _, source, licence, _ = row.split("|")
+        urls = re.findall(r"\]\((https://[^)]+)\)", source)
+        sources = [known[url] for url in urls if urlsplit(url).netloc not in elsewhere]
+        linked += len(sources)
+        stated = licence.strip().partition(" (")[0].lower()
+        assert {each.licence for each in sources} <= {stated}, row
+        steps = [each.remote.steps for each in sources if each.remote and each.remote.steps]
+        assert not steps or f"{sum(steps):,}" == size.split()[0], row
+    assert linked == 17
 
 
 def test_the_readmes_badges_and_extras_are_those_of_the_package() -> None:
@@ -152,6 +157,8 @@ def test_the_readmes_badges_and_extras_are_those_of_the_package() -> None:
         assert f"[![{badge}](" in README
     assert project["requires-python"] == ">=3.11" and "Python 3.11 or newer" in README
     extras = set(project["optional-dependencies"]) - {"dev", "docs"}
+    installed = ",".join(re.findall(r"'\.\[([\w,]+)\]'", README)).split(",")
+    assert len(installed) >= 4 and set(installed) <= extras
     assert [extra for extra in sorted(extras) if f"| `{extra}`" not in README
             and f", `{extra}`" not in README] == []  # fmt: skip
 
@@ -160,12 +167,39 @@ def test_the_citation_has_what_its_form_requires_and_the_version_of_the_package(
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    assert (citation["cff-version"], citation["type"]) == ("1.2.0", "software")
     assert citation["authors"] == project["authors"]
     assert (citation["version"], citation["license"]) == (project["version"], project["license"])
     page = (ROOT / "docs" / "cite.md").read_text("utf-8")
     assert f"version = {{{project['version']}}}" in page
     papers = set(re.findall(r"arxiv\.org/abs/([\d.]+)", README))
-    assert papers <= set(re.findall(r"eprint = \{([\d.]+)\}", page))
+    eprints = re.findall(r"eprint = \{([\d.]+)\}", page)
+    assert papers <= set(eprints)
+    assert re.findall(r"url = \{https://arxiv.org/abs/([\d.]+)\}", page) == eprints
+    keys = re.findall(r"^@\w+\{(\w+),$", page, re.M)
+    assert len(keys) == len(eprints) + 1 == len(set(keys))
+
+
+def test_the_install_page_has_every_extra_and_its_packages() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    page = (ROOT / "docs" / "install.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([`\w, ]+) \| (.*?) \| .* \|$", page, re.M)
+    adds = {extra: row for names, row in rows for extra in re.findall(r"`(\w+)`", names)}
+    extras = project["optional-dependencies"]
+    assert adds.keys() == extras.keys()
+    for extra in extras.keys() - {"dev"}:  # its row says "test tools"
+        packages = {re.split(r"[\[>=]", line)[0] for line in extras[extra]}
+        assert packages <= set(adds[extra].split(", ")), extra
+
+
+def test_the_security_page_names_options_that_exist() -> None:
+    page = (ROOT / "SECURITY.md").read_text("utf-8")
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "omnidata").rglob("*.py"))
+    flags = re.findall(r"`(?:omnidata )?(--[\w-]+)`", page)
+    assert len(flags) >= 4
+    assert [flag for flag in flags if f'"{flag}"' not in source] == []
+    named = re.findall(r"`-M (\w+)=", page)
+    assert named and [name for name in named if f"{name}: " not in source] == []
 
 
 @pytest.fixture(scope="module")

@@ -386,10 +386,10 @@ def test_the_python_of_a_benchmarks_page_loads_its_data(
 
 
 def commands() -> list[str]:
-    """The command lines of the pages that open with a sentence."""
+    """The command lines of the README, the quickstart and the pages that open with a sentence."""
     blocks = "\n".join(
         block
-        for page in OPENED
+        for page in (ROOT / "README.md", DOCS / "quickstart.md", *OPENED)
         for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
     )
     return sorted(set(re.findall(r"^omnidata .*", blocks.replace("\\\n", " "), re.M)))
@@ -435,4 +435,5 @@ def test_no_page_names_a_verb_that_does_not_exist() -> None:
         shells = re.findall(r"```sh\n(.*?)```", text, re.S)
         commands = "\n".join([*shells, *re.findall(r"^ {4}(?:\$ )?(\S.*)", text, re.M)])
         named = set(re.findall(r"^omnidata ([a-z]+)", commands, re.M))
+        named |= set(re.findall(r"`omnidata ([a-z]+)", text))
         assert named <= verbs, (path, named - verbs)

@@ -55,6 +55,20 @@ def test_too_few_episodes_are_an_error_before_anything_is_trained(tmp_path: Path
     assert not (tmp_path / "out" / "tuned").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["--episodes", "--steps", "--batch"])
+def test_a_number_below_one_is_a_usage_error(tmp_path: Path, option: str) -> None:
+    done = subprocess.run(
+        [sys.executable, EXAMPLE, "--out", tmp_path / "out", option, "0"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 2
+    assert f"{option}: 0 is not a whole number of 1 or more" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.full("a model is trained for two steps")
 def test_a_model_that_has_not_learned_is_an_error_and_no_table_of_zeros(tmp_path: Path) -> None:
     done = subprocess.run(

@@ -385,7 +385,7 @@ def _tables(found: Mapping[str, Any]) -> Iterable[Table]:
         for dimension, counts in found["levels"].items()
     ]
     header = ("", *(cell for level in LEVELS for cell in (level, "")))
-    yield Table("Complexity of the tasks, as in Table 2", header, rows)
+    yield Table("Complexity of the tasks, as in Table 2 of the paper", header, rows)
     rows = [[name, str(count)] for name, count in found["eligible"].items()]
     yield Table("Tasks that Table 11 admits for a capability", ("", "tasks"), rows)
     rows = [[name, str(count)] for name, count in found["orders"].items()]

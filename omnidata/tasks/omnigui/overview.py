@@ -149,7 +149,9 @@ class View(overview.View):
             for name, row in (*self.counts["apps"].items(), ("total", total))
         ]
         legend = {short: name.replace("_", " ") for name, short in COLUMNS.items() if short in keys}
-        return Table("Episodes and steps, as in Table 7", ("app", "lang", *keys), rows, legend)
+        return Table(
+            "Episodes and steps, as in Table 7 of the paper", ("app", "lang", *keys), rows, legend
+        )
 
     def _distribution(self) -> Table:
         total = self.counts["total"]
@@ -163,7 +165,7 @@ class View(overview.View):
             ["total", "", str(total["episodes"]), "", str(total["steps"]), "", _mean(total)]
         )
         header = ("", "apps", "episodes", "", "steps", "", "steps/episode")
-        return Table("Distribution, as in Figure 2", header, rows)
+        return Table("Distribution, as in Figure 2 of the paper", header, rows)
 
     def remarks(self) -> list[str]:
         """How many steps cannot be judged."""
