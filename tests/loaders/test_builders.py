@@ -171,6 +171,46 @@ except omnidata.OmnidataError as error:
     assert what.startswith("data_dir is missing")
 
 
+def _run(code: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert not done.stderr
+    return done.stdout.splitlines()
+
+
+_IS_KNOWN = """
+import datasets
+print("omnigui" in datasets.packaged_modules._PACKAGED_DATASETS_MODULES)
+"""
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "importlib.util.find_spec('datasets')",  # as transformers does
+        "sys.path.insert(0, BROKEN)\ntry: import datasets\nexcept ImportError: sys.path.pop(0)",
+    ],
+)
+def test_the_names_are_known_after_a_first_look_or_a_failed_import(
+    before: str, tmp_path: Path
+) -> None:
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets" / "__init__.py").write_text("raise ImportError")
+    code = f"import importlib.util, sys\nimport omnidata\nBROKEN = {str(tmp_path)!r}\n{before}"
+    assert _run(code + _IS_KNOWN) == ["True"]
+
+
+def test_datasets_can_be_imported_whatever_fails_in_omnidata() -> None:
+    broken = "import omnidata, omnidata.registry\nomnidata.registry.names = None"
+    assert _run(broken + _IS_KNOWN) == ["False"]
+
+
+def test_omnidata_can_be_imported_where_datasets_is_blocked() -> None:
+    code = "import sys\nsys.modules['datasets'] = None\nimport omnidata\nprint(omnidata.Action)"
+    assert len(_run(code)) == 1
+
+
 def test_an_app_is_found_under_every_spelling_of_table7(tmp_path: Path) -> None:
     data = write_app(tmp_path / "googletranslate", [row("A")])
     assert len(open_plainly(data, "GTrans")) == len(open_plainly(data, "Google_Translate")) == 1
