@@ -17,7 +17,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
 
-from omnidata.errors import PlatformError
+from omnidata.errors import PlatformError, UsageError
 
 BUILDERS: Final = "omnidata.loaders.builders"
 _log = logging.getLogger("omnidata")
@@ -150,6 +150,14 @@ def _find_without_scan() -> None:
         module, digest = datasets.load._PACKAGED_DATASETS_MODULES[self.name]
         if not module.startswith(f"{BUILDERS}."):
             return get_module(self)
+        if self.data_files is not None:
+            raise UsageError(
+                "data_files is not used by benchmarks",
+                where=f'datasets.load_dataset("{self.name}", data_files=...)',
+                expected="data_dir=FOLDER",
+                remedy=f'name the folder, or a single file with omnidata.load_dataset("{self.name}'
+                '", FILE)',
+            )
         kwargs = {"data_files": DataFilesDict(), "dataset_name": self.name}
         return datasets.load.DatasetModule(module, digest, kwargs)
 

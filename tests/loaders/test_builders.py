@@ -153,6 +153,13 @@ def test_a_missing_data_dir_is_named_at_once(
         datasets.load_dataset(task, split="test")
 
 
+@pytest.mark.parametrize("options", [{}, {"data_dir": "."}])
+def test_data_files_are_refused_and_not_ignored(options: dict[str, str], few: Path) -> None:
+    file = str(few / "dependency.jsonl")
+    with pytest.raises(UsageError, match=r"data_files is not used(.|\n)*data_dir=FOLDER"):
+        datasets.load_dataset("omnigui", data_files=file, **options)
+
+
 @pytest.mark.parametrize("imports", ["import datasets, omnidata", "import omnidata, datasets"])
 def test_importing_omnidata_makes_its_names_known(imports: str, few: Path, tmp_path: Path) -> None:
     code = f"""{imports}
