@@ -208,7 +208,7 @@ def _columns(features: datasets.Features) -> str:
     """Return the table of the columns that a repository has."""
     lines = [["column", "type", "meaning"]]
     for path, kind in flatten(features):
-        column = describe(path)
+        column = describe(path, kind)
         meaning = f"{column.meaning} Unit: {column.unit}." if column.unit else column.meaning
         lines.append([markdown_code(path), kind, meaning])
     return _table(lines)
@@ -222,7 +222,7 @@ def column_reference() -> dict[str, str]:
     plain = [path for path in kinds if "." not in path]
     media = [["column", "meaning"]]
     media += [[markdown_code(role), meaning] for role, meaning in ROLES.items()]
-    media += [["`observation_0`, `observation_1`, ...", describe("observation_N").meaning]]
+    media += [["`observation_0`, `observation_1`, ...", describe("observation_N", "Image").meaning]]
     owners = [["benchmark", "media columns", "tag columns"]]
     for name in registry.benchmarks():
         task = get_task(name)

@@ -137,7 +137,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
         raise DataError(
             "data_dir is missing: omnidata brings no data of its own",
             where=f'datasets.load_dataset("{task}", "{config.name}")',
-            expected=f"data_dir=FOLDER; `omnidata info {task}` says what it holds",
+            expected=f"data_dir=FOLDER; `omnidata info {task}` describes its files",
             remedy=f'datasets.load_dataset("{task}", "{config.name}", data_dir="path/to/data", '
             f'split="test"), or omnidata.load_dataset("{task}", FILE) for a single file',
         )

@@ -154,19 +154,25 @@ ROLES: Final[Mapping[str, str]] = {
 """Meanings of media columns."""
 
 
-def describe(path: str) -> Column:
-    """Return the meaning of a column, a field, a medium or a tag."""
+def describe(path: str, kind: str) -> Column:
+    """Return the meaning of a column, a field, a medium or a tag.
+
+    Args:
+        path: of the column or the field.
+        kind: its type, as `flatten` yields it; other columns of texts are tags.
+    """
     if path in COLUMNS:
         return COLUMNS[path]
     role, _, field = path.partition(".")
     if field == "path":
         return Column("Absolute path of the file on the machine that wrote the rows.")
-    if role in ROLES:
-        return Column(ROLES[role])
+    if kind == "string":
+        tag = tag_of(path).replace("`", "'")
+        return Column(f"The tag `{tag}`: the same in all steps of an episode, or null.")
     if role.startswith("observation_"):
         number = role.removeprefix("observation_")
         return Column(f"Screen {number} of the trajectory, counted from 0.")
-    return Column(f"The tag `{tag_of(path)}`: the same in all steps of an episode, or null.")
+    return Column(ROLES.get(role, "A medium of the step."))
 
 
 def flatten(features: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -113,6 +113,7 @@ def check_resize(resize: Any, where: str) -> None:
         isinstance(resize, Sequence)
         and len(resize) == 2
         and all(isinstance(extent, whole) and extent > 0 for extent in resize)
+        and not any(isinstance(extent, bool) for extent in resize)
     ):
         return
     raise UsageError(

@@ -6,7 +6,6 @@ from 3.6 to 5.2.
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import sys
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
 
-from omnidata.errors import PlatformError
+from omnidata.errors import PlatformError, UsageError
 
 BUILDERS: Final = "omnidata.loaders.builders"
 _log = logging.getLogger("omnidata")
@@ -49,6 +48,11 @@ def register() -> None:
         >>> "omnigui" in datasets.packaged_modules._PACKAGED_DATASETS_MODULES
         True
     """
+    _register(logging.WARNING)
+
+
+def _register(level: int) -> None:
+    """Register the builders; log at this level which names `datasets` keeps for its own."""
     import datasets
 
     from omnidata import registry
@@ -70,7 +74,7 @@ def register() -> None:
     for name in registry.names():
         module = module_of(name)
         if table.get(name, (module,))[0] != module:
-            _log.warning('"%s" is a builder of `datasets` itself, which keeps that name', name)
+            _log.log(level, '"%s" is a builder of `datasets` itself, which keeps that name', name)
             continue
         # The builder's cache folder carries a fingerprint of its own, so the hash may stay fixed.
         table[name] = (module, name)
@@ -81,37 +85,50 @@ def register() -> None:
 
 
 def register_on_import() -> None:
-    """Register as soon as `datasets` is imported: now, if it is already."""
-    if "datasets" in sys.modules:
-        with suppress(PlatformError):
-            register()
-    else:
-        sys.meta_path.insert(0, _DatasetsImport())
+    """Register as soon as `datasets` is imported: now, if it is already.
+
+    `import datasets` works as without omnidata, whatever goes wrong here; `register()` says why.
+    """
+    if sys.modules.get("datasets") is not None:
+        _register_quietly()
+    sys.meta_path.insert(0, _DatasetsImport())
+
+
+def _register_quietly() -> None:
+    try:
+        _register(logging.DEBUG)
+    except Exception as error:  # other `datasets`, a broken plug-in
+        _log.debug("the benchmarks are not registered in `datasets`", exc_info=error)
 
 
 class _DatasetsImport(MetaPathFinder):
-    """Finds `datasets` once, as any other finder does, and registers after its import."""
+    """Finds `datasets` as the other finders do, and registers after its import.
+
+    It stays: `importlib.util.find_spec`, which transformers calls, finds without an import.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of `datasets`; of nothing else."""
-        if fullname != "datasets" or self not in sys.meta_path:
+        if fullname != "datasets":
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        finders = list(sys.meta_path)
+        later = finders[finders.index(self) + 1 :] if self in finders else []
+        found = (finder.find_spec(fullname, path, target) for finder in later)
+        spec = next((spec for spec in found if spec), None)
         loader: Any = spec.loader if spec else None
-        if loader is None:
+        execute = getattr(loader, "exec_module", None)
+        if execute is None:
             return spec
-        execute = loader.exec_module
 
         def execute_and_register(module: ModuleType) -> None:
-            del loader.exec_module
+            vars(loader).pop("exec_module", None)
             execute(module)
-            with suppress(PlatformError):
-                register()
+            _register_quietly()
 
-        loader.exec_module = execute_and_register
+        with suppress(AttributeError):  # a loader that takes no attributes
+            loader.exec_module = execute_and_register
         return spec
 
 
@@ -133,6 +150,14 @@ def _find_without_scan() -> None:
         module, digest = datasets.load._PACKAGED_DATASETS_MODULES[self.name]
         if not module.startswith(f"{BUILDERS}."):
             return get_module(self)
+        if self.data_files is not None:
+            raise UsageError(
+                "data_files is not used by benchmarks",
+                where=f'datasets.load_dataset("{self.name}", data_files=...)',
+                expected="data_dir=FOLDER",
+                remedy=f'name the folder, or a single file with omnidata.load_dataset("{self.name}'
+                '", FILE)',
+            )
         kwargs = {"data_files": DataFilesDict(), "dataset_name": self.name}
         return datasets.load.DatasetModule(module, digest, kwargs)
 

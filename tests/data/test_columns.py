@@ -9,7 +9,7 @@ import pytest
 
 from omnidata import registry
 from omnidata.data.card import column_reference
-from omnidata.loaders.columns import COLUMNS, ROLES, all_features, flatten
+from omnidata.loaders.columns import COLUMNS, ROLES, all_features, describe, flatten
 from omnidata.tasks import get_task
 from tests.loaders.every import rows_of
 
@@ -22,6 +22,22 @@ def test_every_column_has_a_meaning_and_no_meaning_is_left_over() -> None:
     assert all(column.meaning.endswith(".") for column in COLUMNS.values())
     roles = {role for name in registry.benchmarks() for role in get_task(name).roles or ()}
     assert roles <= ROLES.keys()
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "meaning"),
+    [
+        ("video", "Video", "The clip between"),
+        ("video", "string", "The tag `video`"),  # the media have other names
+        ("camera", "Image", "A medium"),
+        ("camera.path", "string", "Absolute path"),
+        ("a`<b>", "string", "The tag `a'<b>`"),
+    ],
+)
+def test_columns_of_other_benchmarks_are_described_by_their_type(
+    path: str, kind: str, meaning: str
+) -> None:
+    assert describe(path, kind).meaning.startswith(meaning)
 
 
 @needs_docs

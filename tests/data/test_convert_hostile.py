@@ -283,7 +283,7 @@ def test_columns_of_another_type_are_told(one: Path, tmp_path: Path) -> None:
             whole.set_column(number, name, pa.array([{"x": 1}] * len(whole))),
         ):
             pq.write_table(table, shard)
-            with pytest.raises(DataError, match=f"columns {name} are lacking"):
+            with pytest.raises(DataError, match=f"columns {name} are missing"):
                 load(out)
 
 

@@ -153,6 +153,13 @@ def test_a_missing_data_dir_is_named_at_once(
         datasets.load_dataset(task, split="test")
 
 
+@pytest.mark.parametrize("options", [{}, {"data_dir": "."}])
+def test_data_files_are_refused_and_not_ignored(options: dict[str, str], few: Path) -> None:
+    file = str(few / "dependency.jsonl")
+    with pytest.raises(UsageError, match=r"data_files is not used(.|\n)*data_dir=FOLDER"):
+        datasets.load_dataset("omnigui", data_files=file, **options)
+
+
 @pytest.mark.parametrize("imports", ["import datasets, omnidata", "import omnidata, datasets"])
 def test_importing_omnidata_makes_its_names_known(imports: str, few: Path, tmp_path: Path) -> None:
     code = f"""{imports}
@@ -169,6 +176,46 @@ except omnidata.OmnidataError as error:
     steps, what = done.stdout.splitlines()
     assert int(steps) == count(list(load(few).steps), "app", "Chirp") > 0
     assert what.startswith("data_dir is missing")
+
+
+def _run(code: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert not done.stderr
+    return done.stdout.splitlines()
+
+
+_IS_KNOWN = """
+import datasets
+print("omnigui" in datasets.packaged_modules._PACKAGED_DATASETS_MODULES)
+"""
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "importlib.util.find_spec('datasets')",  # as transformers does
+        "sys.path.insert(0, BROKEN)\ntry: import datasets\nexcept ImportError: sys.path.pop(0)",
+    ],
+)
+def test_the_names_are_known_after_a_first_look_or_a_failed_import(
+    before: str, tmp_path: Path
+) -> None:
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets" / "__init__.py").write_text("raise ImportError")
+    code = f"import importlib.util, sys\nimport omnidata\nBROKEN = {str(tmp_path)!r}\n{before}"
+    assert _run(code + _IS_KNOWN) == ["True"]
+
+
+def test_datasets_can_be_imported_whatever_fails_in_omnidata() -> None:
+    broken = "import omnidata, omnidata.registry\nomnidata.registry.names = None"
+    assert _run(broken + _IS_KNOWN) == ["False"]
+
+
+def test_omnidata_can_be_imported_where_datasets_is_blocked() -> None:
+    code = "import sys\nsys.modules['datasets'] = None\nimport omnidata\nprint(omnidata.Action)"
+    assert len(_run(code)) == 1
 
 
 def test_an_app_is_found_under_every_spelling_of_table7(tmp_path: Path) -> None:

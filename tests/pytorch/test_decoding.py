@@ -211,7 +211,7 @@ def test_media_are_left_out_and_named_when_they_do_not_exist(data: Path, tmp_pat
     row = rows.with_transform(omnidata.decode(rows, roles=["audio"]))[0]
     assert {"screenshot", "screenshot_mask", "video"}.isdisjoint(row)
     assert row["audio"].dtype == np.float32
-    with pytest.raises(UsageError, match='no medium "smell"'):
+    with pytest.raises(UsageError, match='no media column "smell"'):
         omnidata.decode(rows, roles=["smell"])
     with pytest.raises(UsageError, match="'none'"):
         omnidata.decode(rows, on_error="none")  # type: ignore[arg-type]
@@ -220,6 +220,8 @@ def test_media_are_left_out_and_named_when_they_do_not_exist(data: Path, tmp_pat
             omnidata.decode(rows, seconds=seconds)
     with pytest.raises(UsageError, match=r"two positive whole numbers"):
         omnidata.decode(rows, resize=(8.5, 8))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="positive whole numbers"):
+        omnidata.decode(rows, resize=(True, 8))
     with pytest.raises(UsageError, match=r"omnidata\.decode\(resize=\(1008, 448\)\)"):
         omnidata.decode(rows, size=(448, 1008))
 

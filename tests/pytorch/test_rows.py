@@ -87,7 +87,7 @@ def test_the_rows_of_a_repository_decode_too(
 
 def test_rows_of_a_repository_without_their_screenshots_are_refused(embedded: Path) -> None:
     rows = datasets.load_dataset(str(embedded), split="test")
-    with pytest.raises(UsageError, match="they lack screenshot"):
+    with pytest.raises(UsageError, match="missing columns screenshot"):
         StepDataset(rows.remove_columns("screenshot"))
     assert len(StepDataset(rows.remove_columns("audio"))) == len(rows)
 
@@ -166,10 +166,10 @@ def test_what_are_no_rows_of_steps_is_refused_with_the_way_that_works(data: Path
         (every, "all splits"),
         (streams, "stream of all splits"),
         (streams["test"].map(dict), "does not know the types of its columns"),
-        (streams["test"].remove_columns("history"), "they lack history"),
-        (rows.remove_columns(["history", "action"]), "they lack history, action"),
-        (rows.remove_columns("screenshot"), "they lack screenshot"),
-        (rows.select_columns(plain), "they lack screenshot"),
+        (streams["test"].remove_columns("history"), "missing columns history"),
+        (rows.remove_columns(["history", "action"]), "missing columns history, action"),
+        (rows.remove_columns("screenshot"), "missing columns screenshot"),
+        (rows.select_columns(plain), "missing columns screenshot"),
         (list(rows.select(range(2))), "no steps"),
     ]
     for given, says in refused:

@@ -368,7 +368,7 @@ def test_rows_of_a_repository_go_to_it_as_they_are(
 
     with pytest.raises(UsageError, match="decoded already"):
         collate([{**rows[0], "screenshot": object()}])
-    with pytest.raises(UsageError, match="it lacks"):
+    with pytest.raises(UsageError, match="missing columns"):
         collate([{"sample_id": "a"}])
     plain = omnidata.load_dataset("omnigui", data, split="test")
     with pytest.raises(UsageError, match="screens of earlier steps"):
