@@ -30,10 +30,10 @@ Delivery = Literal["ok", "truncated", "refused", "api_error", "media_error"]
 Outcome = Literal["ok", "unparsed", "truncated", "refused", "api_error", "media_error", "missing"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 Progress = Callable[[int, int], None]
-"""Is told how much is done, and of how much."""
+"""A callback: called with the work done and the whole work."""
 
 PLACE = "<bbox>"
-"""What stands for a point in `Target.template`, as ms-swift has it."""
+"""The placeholder of a point in `Target.template`, as ms-swift writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class MediaRef:
     Attributes:
         kind: "image", "video" or "audio".
         root: the folder that `path` is relative to.
-        path: as the row has it; whoever opens it checks it first.
+        path: as in the row, unchecked until the medium is opened.
         inline: what the row holds in place of a file, {"array": [...], "sampling_rate": Hz}; None
             for a file.
         cell: where the bytes lie if not in a file of their own; `path` is then the name they had.
@@ -437,7 +437,7 @@ class Prepared:
 
 
 MOST_TOKENS: Final = 10**9
-"""Tokens of one answer: a count of more is none, whoever says it."""
+"""Tokens of one answer, at most: a larger count is ignored as implausible."""
 
 
 def is_token_count(value: object) -> TypeGuard[int | float]:

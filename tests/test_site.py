@@ -135,6 +135,30 @@ def test_an_address_that_does_not_exist_leads_on(pages: dict[Path, Page]) -> Non
         assert (index.parent / name).is_file()
 
 
+BROKEN = """() => [...document.querySelectorAll("article table code")].flatMap(code => {
+  const text = code.firstChild;
+  return [...(text.data ?? "").matchAll(/\\w+/g)].filter(word => {
+    const range = document.createRange();
+    range.setStart(text, word.index);
+    range.setEnd(text, word.index + word[0].length);
+    return range.getClientRects().length > 1;
+  }).map(word => word[0]);
+})"""
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_tables_keep_words_of_code_whole_and_no_page_scrolls_sideways(
+    pages: dict[Path, Page], width: int
+) -> None:
+    [site] = {path.parent for path in pages if path.parts[-2:] == ("site", "index.html")}
+    with browser() as opened:
+        page = opened.new_page(viewport={"width": width, "height": 900})
+        for name in ("index", "columns", "models", "hub", "validate", "benchmarks/omnibench"):
+            page.goto((site / f"{name}.html").as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+            assert page.evaluate(BROKEN) == [], name
+
+
 SEARCHABLE = """
 import sys
 from mkdocs.commands.build import build

@@ -12,6 +12,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+_ADDRESS = re.compile(r">(\w+://[^<]+)<")
 _CODE = re.compile(r"`[^`]+`")
 _NOTEBOOK = re.compile(r"\]\(\.\./((?:\.\./)*notebooks/\w+)\.ipynb\)")
 _SOURCE = re.compile(r"\[`([\w.]*?)(\w+)`\]\((?:\.\./)+(omnidata/[\w/]+)\.py\)")
@@ -53,7 +54,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_page_content(html: str, page: Page, **_: Any) -> str:
-    """Name the file that a reader edits to change the page."""
+    """Name the file that a reader edits to change the page, and let addresses end a line at "/"."""
+    html = _ADDRESS.sub(lambda text: text[0].replace("/", "/<wbr>").replace("/<wbr>/", "//"), html)
     folder = "" if page.file.generated_by else "docs/"
     name = page.file.src_uri.replace(".md", ".ipynb") if not folder else page.file.src_uri
     return (

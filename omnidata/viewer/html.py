@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import jinja2
+from markupsafe import Markup, escape
 
 from omnidata import media
 from omnidata.actions import NUMBERS, Screen
@@ -42,6 +44,8 @@ MARKS: Final[Mapping[Mark, str]] = {
 
 _MOST_VALUES = 400
 """Values of a tag that becomes a filter, at most: longer lists are not readable."""
+
+_JOINT = re.compile(r"[_/](?=\w)")
 
 _MATRIX_LIMIT = 40
 """Rows and columns of a matrix, at most; benchmarks with more labels get no matrix."""
@@ -326,12 +330,18 @@ def _environment() -> jinja2.Environment:
     made.filters["counted"] = counted
     made.filters["percent"] = _percent
     made.filters["fragment"] = _fragment
+    made.filters["breakable"] = _breakable
     return made
 
 
 def _fragment(value: object) -> str:
     """Quote a text for an address, with half characters escaped as `encode` does."""
     return quote(encode(str(value)), safe="")
+
+
+def _breakable(name: str) -> Markup:
+    """Let a line end after an underscore or a slash."""
+    return Markup(_JOINT.sub(r"\g<0><wbr>", str(escape(name))))
 
 
 def _percent(value: float | None, unit: str = "share") -> str:

@@ -350,6 +350,25 @@ def test_a_phone_shows_the_first_step_without_scrolling(reports: Path, visit: Op
     assert page.locator(".matrix").is_visible()
 
 
+_CUT = """() => [...document.querySelectorAll(".plain tbody bdi, .tile dt")].flatMap(each =>
+  [...each.childNodes].filter(node => node.data).flatMap(node =>
+    [...node.data.matchAll(/[A-Za-z0-9]+/g)].filter(word => {
+      const range = document.createRange();
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      return range.getClientRects().length > 1;
+    }).map(word => word[0])))"""
+
+
+def test_tables_and_tiles_break_no_word(reports: Path, visit: Open) -> None:
+    page = visit(address(reports, FORMS[0]))
+    for width in (1400, 1100, 800, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.querySelectorAll('.plain tbody bdi').length") > 5
+        assert page.evaluate(_CUT) == [], width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_a_wide_screen_is_used(reports: Path, visit: Open) -> None:
     page = visit(address(reports, FORMS[0]), viewport={"width": 1800, "height": 1000})
     for hash, shows in (("", "#list"), ("#step=1", ".texts")):

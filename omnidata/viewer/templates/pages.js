@@ -14,6 +14,10 @@
     return element;
   };
 
+  /* A line may end after an underscore or a slash. */
+  const breakable = (text) =>
+    text.split(/(?<=[_/])/).flatMap((part, at) => at ? [make("wbr"), part] : [part]);
+
   /* The steps that the filters leave, for the pages of these steps. */
   let chosen = { numbers: [], hash: "", all: true };
   const remember = (value) => {
@@ -189,7 +193,7 @@
       picture.height = picture.naturalHeight;
       link.classList.toggle("wide", picture.width > picture.height);
     });
-    const body = make("div", {}, make("strong", {}, make("bdi", {}, data.ids[number])));
+    const body = make("div", {}, make("strong", {}, make("bdi", {}, ...breakable(data.ids[number]))));
     const line = make("p", { class: "line", dir: "auto" }, data.episodes[data.episode[number]][1]);
     if (run) body.append(make("span", { class: "badge " + mark(number) }, marks[mark(number)]), " ");
     body.append(line);
@@ -209,7 +213,7 @@
       if (whole && kind !== "right" && kind !== "unjudged") { cell.classList.add("broke"); whole = false; }
       strip.append(make("li", {}, cell));
     }
-    const head = make("div", {}, make("p", { class: "id" }, make("bdi", {}, id)), make("p", { dir: "auto" }, instruction));
+    const head = make("div", {}, make("p", { class: "id" }, make("bdi", {}, ...breakable(id))), make("p", { dir: "auto" }, instruction));
     return make("li", { class: "row" }, head, strip);
   };
 
