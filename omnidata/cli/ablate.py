@@ -211,7 +211,7 @@ def _show(found: Ablation, form: Format, *, by_level: bool) -> None:
         for table in shown.tables(found, by_level=by_level):
             terminal.print_table(table.title, table.header, table.rows, beside=shown.CHANGE)
         for line in shown.notes(found, by_level=by_level):
-            terminal.note(line)
+            terminal.note_prose(line)
     else:
         text = shown.as_csv(found) if form == "csv" else shown.markdown(found, by_level=by_level)
         terminal.say(text.removesuffix("\n"))

@@ -53,8 +53,9 @@ def audit(
     """Test if answers leak: score guesses that see no media.
 
     Scores constant answers, and simple classifiers trained on the form of the prompt: the number
-    and order of its parts, lengths, texts shared by prompts. The best published score is shown for
-    comparison. Exit code 1: the form predicts the answer; docs/audit.md has the rule.
+    and order of its parts, lengths, texts shared by prompts. The best published score by the
+    same rules is shown for comparison. Exit code 1: the form predicts the answer; docs/audit.md has
+    the rule.
 
     Example: omnidata audit omnigui omnidata-demo/data
     """  # fmt: skip
@@ -79,6 +80,10 @@ def audit(
             progress=progress,
         )
     best: BestScores | None = benchmark.published.best(benchmark.options)
+    if best and not best.has_rules_of(rules.name):
+        others = ", ".join(best.profiles)
+        terminal.note(f"published scores are hidden: they follow the rules of {others}")
+        best = None
     if as_json:
         terminal.print_json({**report.as_dict(), "published": best and _as_dict(best)})
     else:

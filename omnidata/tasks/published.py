@@ -151,11 +151,17 @@ class BestScores(msgspec.Struct, frozen=True):
         steps: of the scored data.
         options: the task options of the setting; other options do not matter.
         metrics: by name.
+        profiles: profiles with the rules of the scores; empty: all profiles of the task.
     """
 
     steps: int
     options: Mapping[str, str]
     metrics: Mapping[str, Best]
+    profiles: Sequence[str] = ()
+
+    def has_rules_of(self, profile: str) -> bool:
+        """Return whether the scores follow the rules of the profile, strict or lenient."""
+        return not self.profiles or profile.partition("+")[0] in self.profiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,15 @@ def test_the_option_and_the_profile_are_those_asked_for(tmp_path: Path) -> None:
     assert found["published"]["metrics"]["accuracy"]["score"] == 0.714
 
 
+def test_a_published_score_stands_only_beside_the_profile_with_its_rules(sample: Path) -> None:
+    paper = omnidata("audit", "omnigui", sample, code=1)
+    assert "best published" not in paper.stdout + paper.stderr
+    assert "published scores are hidden: they follow the rules of omnigui-release" in paper.stderr
+    release = omnidata("audit", "omnigui", sample, "--profile", "omnigui-release", code=1)
+    assert "best published" in release.stdout
+    assert "hidden" not in release.stderr
+
+
 def test_the_report_is_the_same_whoever_learns_from_the_shuffles(tmp_path: Path) -> None:
     data = write_lines(tmp_path / "leaky.jsonl", rows("last part", 1.0, count=60, seed=5))
     command = ("audit", "criticbench", data, "--json")
