@@ -122,7 +122,7 @@ def ablate(
             "the results of the task have no such tag",
             where=f"--by {by}",
             expected=f"one of {', '.join(tags)}" if tags else "no --by: there are no tags",
-            remedy="" if tags else "drop --by",
+            remedy="choose one of these tags" if tags else "drop --by",
         )
     source = benchmark.load(data, strict=strict)
     kinds = {ref.kind for step in source.steps for ref in step.media.values() if ref}

@@ -248,6 +248,7 @@ def _rank(
             "one run cannot be compared" if len(runs) < 2 else "pages are for two runs",
             where=f"--pages-a, --pages-b {pages}" if pages else str(runs[0]),
             expected="two runs" + ("" if pages else ", or more"),
+            remedy="drop the pages" if pages else "name a second run folder",
         )
     if by:
         raise UsageError(
