@@ -63,7 +63,7 @@ def check_installed() -> None:
         raise PlatformError(
             f"matplotlib does not load ({error})",
             expected="settings that it accepts",
-            remedy="unset MPLBACKEND, and mend matplotlibrc",
+            remedy="unset MPLBACKEND, or correct matplotlibrc",
         ) from None
 
 

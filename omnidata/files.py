@@ -463,5 +463,5 @@ def _unnamable(path: Path) -> FileError:
         "no file can have this name",
         where=repr(str(path))[:200],
         expected="a path without NUL characters",
-        remedy="mend the name",
+        remedy="correct the name",
     )

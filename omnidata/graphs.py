@@ -171,7 +171,7 @@ def order_error(what: str, where: str) -> DataError:
         what,
         where=where,
         expected="every subtask after the ones it waits for",
-        remedy="mend the order, or the edges of the task's graph",
+        remedy="correct the order, or the edges of the task's graph",
     )
 
 

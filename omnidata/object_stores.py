@@ -265,7 +265,7 @@ def listing(place: Address) -> Listing:
             "nothing is there, or it may not be listed",
             where=place.url,
             expected="a bucket and a prefix with objects below it",
-            remedy="mend the URL, or see that your credentials may list it",
+            remedy="correct the URL, or check that your credentials may list it",
         )
     if "" not in objects:
         check_names(objects, place.url)

@@ -191,7 +191,10 @@ def _placed_lines(path: Path, *, expected: str, of_run: bool) -> Iterator[tuple[
         file = open_own(path, "rb") if of_run else open_text(path, STREAMED)
     except OSError as error:
         raise PredictionError(
-            f"the file cannot be opened ({error.strerror})", where=str(path), expected=expected
+            f"the file cannot be opened ({error.strerror})",
+            where=str(path),
+            expected=expected,
+            remedy="check the path of the file",
         ) from None
     with file:
         for number, line in enumerate(lines(file), 1):
@@ -243,5 +246,5 @@ def _broken(why: str, path: Path, number: int) -> PredictionError:
         f"the line is not a prediction: {why}",
         where=f"{path}:{number}",
         expected='{"sample_id": "...", "output": "..."}',
-        remedy="mend or remove the line; for another harness's log use --from",
+        remedy="correct or remove the line; for another harness's log use --from",
     )

@@ -122,11 +122,12 @@ def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
         raise UsageError(
             f'unknown task "{name}"',
             expected=f"one of {', '.join(known)}",
-            remedy=meant(name, known) if _ours() else _REINSTALL,
+            remedy=(meant(name, known) or _LIST) if _ours() else _REINSTALL,
         )
     return found
 
 
+_LIST = "name one of these; `omnidata info` describes them"
 _REINSTALL = "reinstall omnidata: the installed package declares no task"
 
 

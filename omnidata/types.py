@@ -534,11 +534,11 @@ CAUSES: Final[Mapping[Cause, str]] = {
     "wrong_text": "wrong text",
     "near_text": "nearly the right text",
     "wrong_key": "wrong key",
-    "format": "the answer cannot be read",
+    "format": "unreadable answer",
     "truncated": "cut off before its end",
-    "refused": "refused",
-    "no_answer": "no answer came",
-    "rule": "another rule of the profile",
+    "refused": "refused to answer",
+    "no_answer": "no answer",
+    "rule": "other mistake",
 }
 """The causes as pages call them, the more telling first. Thresholds stand in
 `omnidata.tasks.diagnosis.diagnose`."""

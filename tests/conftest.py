@@ -135,6 +135,14 @@ def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _wide_output() -> Iterator[None]:
+    """Print every table whole; a test of narrow ones says so."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "500")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _private_caches(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Send every cache of `datasets` to a temporary folder."""
     import datasets

@@ -97,6 +97,7 @@ def several(folders: Sequence[Path]) -> list[Run]:
             f"{counted(len(folders), 'run')} cannot rate steps",
             where=" ".join(map(str, folders)),
             expected=f"{MIN_RUNS} runs or more, on the same steps",
+            remedy="name more run folders; `omnidata compare` takes two",
         )
     return read_runs(folders)
 

@@ -191,6 +191,8 @@ def marked_best(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
 DASH = "-"
 _SIGNS = "†‡§¶"
 _WIDEST_LABEL = 28
+_NARROW = 9
+"""Letters of a line of a header, in a table that is wider than the terminal."""
 _GAP = "  "
 
 
@@ -299,13 +301,13 @@ class _Block:
 
     Attributes:
         header: of the block.
-        columns: headers of the columns.
+        columns: lines of the headers of the columns.
         lines: per row its numbers, and under them changes or intervals, which may be empty.
         widths: of the columns.
     """
 
     header: str
-    columns: list[str]
+    columns: list[list[str]]
     lines: list[tuple[list[str], list[str]]]
     widths: list[int]
 
@@ -331,13 +333,24 @@ def text(table: Table, *, width: int | None) -> str:
     left = sum(widths) + len(_GAP) * (len(widths) - 1)
     lines = textwrap.wrap(_line_of(caption(table)), width, break_on_hyphens=False)
     blocks = _blocks(table, width - left)
+    if sum(block.width for block in blocks) > width - left:
+        blocks = _blocks(table, width - left, narrow=True)
     for places in bands([block.width for block in blocks], width - left):
         band = [blocks[place] for place in places]
         lines.append("")
         if any(block.header for block in band):
             lines.append(" " * left + "".join(_centred(block) for block in band))
-        heads = [cell for block in band for cell in _aligned(block, block.columns)]
-        lines.append(_line(_padded(table.labels, widths), heads))
+        tall = max(len(name) for block in band for name in block.columns)
+        for nth in range(tall):
+            names = table.labels if nth == tall - 1 else [""] * len(widths)
+            heads = [
+                cell
+                for block in band
+                for cell in _aligned(
+                    block, [_from_below(name, nth, tall) for name in block.columns]
+                )
+            ]
+            lines.append(_line(_padded(names, widths), heads))
         lines.append("-" * cell_len(lines[-1]))
         for nth, row in enumerate(wrapped):
             cells = [(block, block.lines[nth]) for block in band]
@@ -371,7 +384,7 @@ def bands(widths: Sequence[int], room: int) -> list[list[int]]:
     return found
 
 
-def _blocks(table: Table, room: int) -> list[_Block]:
+def _blocks(table: Table, room: int, *, narrow: bool = False) -> list[_Block]:
     """The columns under each header; what is wider than the room stands under it more than once."""
     blocks, start = [], 0
     heads = [
@@ -381,15 +394,17 @@ def _blocks(table: Table, room: int) -> list[_Block]:
     ]
     for head in heads:
         end = start + len(head.columns)
-        whole = _block(table, head, start, end)
+        whole = _block(table, head, start, end, narrow=narrow)
         for places in bands([wide + len(_GAP) for wide in whole.widths], room):
             part = Head(head.header, head.columns[places[0] : places[-1] + 1])
-            blocks.append(_block(table, part, start + places[0], start + places[-1] + 1))
+            first, last = start + places[0], start + places[-1] + 1
+            blocks.append(_block(table, part, first, last, narrow=narrow))
         start = end
     return blocks
 
 
-def _block(table: Table, head: Head, start: int, end: int) -> _Block:
+def _block(table: Table, head: Head, start: int, end: int, *, narrow: bool = False) -> _Block:
+    """The columns from `start` to `end`; if narrow, their names have several lines."""
     units = [column.unit for column in head.columns]
     lines = []
     for row in table.rows:
@@ -400,15 +415,24 @@ def _block(table: Table, head: Head, start: int, end: int) -> _Block:
                 [beside(table, cell, unit) for cell, unit in cells],
             )
         )
-    columns = [_line_of(column.header) for column in head.columns]
+    columns = [
+        textwrap.wrap(name, _NARROW, break_long_words=False) if narrow and name else [name]
+        for name in (_line_of(column.header) for column in head.columns)
+    ]
     widths = [
-        max([len(name), 4, *(len(cells[place]) for pair in lines for cells in pair)])
+        max([4, *map(len, name), *(len(cells[place]) for pair in lines for cells in pair)])
         for place, name in enumerate(columns)
     ]
     above = _line_of(header(table, head))
     lack = cell_len(above) - (sum(widths) + len(_GAP) * (len(widths) - 1))
     widths[0] += max(0, lack)
     return _Block(above, columns, lines, widths)
+
+
+def _from_below(name: Sequence[str], nth: int, tall: int) -> str:
+    """The nth of so many lines of a header, of which the last stands above the numbers."""
+    at = nth - (tall - len(name))
+    return name[at] if at >= 0 else ""
 
 
 def _row(

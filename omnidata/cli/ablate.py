@@ -122,7 +122,7 @@ def ablate(
             "the results of the task have no such tag",
             where=f"--by {by}",
             expected=f"one of {', '.join(tags)}" if tags else "no --by: there are no tags",
-            remedy="" if tags else "drop --by",
+            remedy="choose one of these tags" if tags else "drop --by",
         )
     source = benchmark.load(data, strict=strict)
     kinds = {ref.kind for step in source.steps for ref in step.media.values() if ref}
@@ -211,7 +211,7 @@ def _show(found: Ablation, form: Format, *, by_level: bool) -> None:
         for table in shown.tables(found, by_level=by_level):
             terminal.print_table(table.title, table.header, table.rows, beside=shown.CHANGE)
         for line in shown.notes(found, by_level=by_level):
-            terminal.note(line)
+            terminal.note_prose(line)
     else:
         text = shown.as_csv(found) if form == "csv" else shown.markdown(found, by_level=by_level)
         terminal.say(text.removesuffix("\n"))

@@ -604,7 +604,8 @@ def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> s
             "there is no such file or folder",
             where=str(data),
             expected="the dataset's folder or file",
-            remedy=meant(str(data), registry.names()),
+            remedy=meant(str(data), registry.names())
+            or "check the path; `omnidata info` lists the tasks",
         )
     found = recognised(data)
     if len(found) == 1:

@@ -53,8 +53,9 @@ def audit(
     """Test if answers leak: score guesses that see no media.
 
     Scores constant answers, and simple classifiers trained on the form of the prompt: the number
-    and order of its parts, lengths, texts shared by prompts. The best published score is shown for
-    comparison. Exit code 1: the form predicts the answer; docs/audit.md has the rule.
+    and order of its parts, lengths, texts shared by prompts. The best published score by the
+    same rules is shown for comparison. Exit code 1: the form predicts the answer; docs/audit.md has
+    the rule.
 
     Example: omnidata audit omnigui omnidata-demo/data
     """  # fmt: skip

@@ -127,7 +127,11 @@ def _print_side_by_side(results: dict[str, dict[str, Any]], profile: Profile) ->
     ]
     first = next(iter(results.values()))
     terminal.print_table(
-        f"{first['task']} by {first['profile']} (%)", header, rows, legend_of(profile)
+        f"{first['task']} by {first['profile']} (%)",
+        header,
+        rows,
+        legend_of(profile),
+        together=len(columns),
     )
     for model, result in results.items():
         terminal.note(f"{model}: {terminal.outcome_line(result, episode_metrics(profile))}")

@@ -84,9 +84,7 @@ def _print_table(lines: Sequence[Sequence[str]]) -> None:
         table.add_column(name, overflow="fold")
     for line in lines:
         table.add_row(*(Text(terminal.plain(cell).replace("\n", " ")) for cell in line))
-    endless = Console(width=10_000, height=terminal.HEIGHT)
-    room = terminal.columns_of_stdout() or endless.measure(table).maximum
-    Console(width=room, height=terminal.HEIGHT).print(table)
+    Console(width=terminal.columns_of_stdout(), height=terminal.HEIGHT).print(table)
 
 
 def _is_extra(check: Check) -> bool:

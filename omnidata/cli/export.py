@@ -311,6 +311,7 @@ def _one_of(allowed: Sequence[Any], value: Any, flag: str) -> Any:
             "there is no such choice",
             where=f"{flag} {value}",
             expected=f"one of {', '.join(map(str, allowed))}",
+            remedy="choose one of these",
         )
     return value
 

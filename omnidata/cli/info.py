@@ -292,12 +292,19 @@ def _print_task(name: str, as_json: bool) -> None:
         terminal.say(f"  -T {option}={shown}  (default: {values[0] or 'none'})")
     terminal.say(f"options of every task, if the data allow them: {_common_options(task)}")
     terminal.say(f"baselines: {', '.join(f'baseline:{one}' for one in told['baselines'])}")
-    first, *others = told["profiles"]
-    terminal.say(f"profiles: {', '.join([f'{first} (default)', *others])}")
-    for profile, rules in task.profiles.items():
-        terms = getattr(rules, "legend", {})
-        columns = (f"{one} ({terms[one]})" if one in terms else one for one in rules.columns)
-        terminal.say(f"  {profile}: {', '.join(columns)}")
+    recorded = task.score_files.profiles if task.score_files else {}
+    for what, names in (
+        ("profiles for answers of a model" if recorded else "profiles", [*task.profiles]),
+        ("profiles for records of an environment", [*recorded]),
+    ):
+        if names:
+            terminal.say(f"{what}: {', '.join([f'{names[0]} (default)', *names[1:]])}")
+        for name in names:
+            rules = task.profiles.get(name)
+            terms = getattr(rules, "legend", {})
+            columns = rules.columns if rules else recorded[name]
+            words = (f"{one} ({terms[one]})" if one in terms else one for one in columns)
+            terminal.say(f"  {name}: {', '.join(words)}")
     unknown = "depends on the data; see `omnidata info TASK DATA`"
     media = (f"{role} ({kind})" for role, kind in (told["media"] or {}).items())
     for what, found in (

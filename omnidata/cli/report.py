@@ -145,7 +145,7 @@ def report(
     else:
         room = terminal.columns_of_stdout()
         terminal.say(made.text(form, width=room).rstrip())
-        if form == "terminal" and room is not None:
+        if form == "terminal":
             shown = {column.header for table in made.tables for column in table.columns}
             rules = [run.benchmark.profiles.get(run.profile) for run in found]
             legends = [legend_of(profile) for profile in rules if profile]
@@ -248,6 +248,7 @@ def _rank(
             "one run cannot be compared" if len(runs) < 2 else "pages are for two runs",
             where=f"--pages-a, --pages-b {pages}" if pages else str(runs[0]),
             expected="two runs" + ("" if pages else ", or more"),
+            remedy="drop the pages" if pages else "name a second run folder",
         )
     if by:
         raise UsageError(
@@ -268,7 +269,7 @@ def _rank(
         terminal.print_table(table.title, table.header, table.rows)
     else:
         terminal.say(text_markdown(table))
-    terminal.note(ranking.method(found))
+    terminal.note_prose(ranking.method(found))
 
 
 _WIDE = 120
@@ -279,14 +280,14 @@ def _print(found: Comparison, reports: Reports, by: Sequence[str]) -> None:
     from omnidata.analysis import comparison_tables as shown
 
     width = terminal.columns_of_stdout()
-    made = shown.blocks(found, by, wide=width is None or width >= _WIDE)
+    made = shown.blocks(found, by, wide=width >= _WIDE)
     for line in shown.facts(found):
         terminal.note(line)
     for block in made:
         if block.table:
             terminal.print_table(block.table.title, block.table.header, block.table.rows)
         if block.note:
-            terminal.note(block.note)
+            terminal.note_prose(block.note)
     if line := shown.flips_line(found):
         terminal.say(line)
     for direction in shown.DIRECTIONS if found.flipping else ():
@@ -295,4 +296,4 @@ def _print(found: Comparison, reports: Reports, by: Sequence[str]) -> None:
             terminal.say("  ".join(["", name, *links]))
     few = shown.few(block.table for block in made if block.table)
     for line in filter(None, (few, shown.method(found, by), shown.next_steps(found, by))):
-        terminal.note(line)
+        terminal.note_prose(line)

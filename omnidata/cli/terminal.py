@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ _WORDINGS = 3
 """Lines for findings with one code, which may say different things."""
 _VARYING = re.compile(r"""['"`“‘][^'"`”’]*['"`”’]|[-+]?\d[\d.,]*""")
 """What differs in what findings of one kind say: names in quotation marks, and numbers."""
+_RANGE = re.compile(r"^(-?[\d.]+) - (-?[\d.]+)$")
+"""An interval, as `interval` writes it."""
 _LONGEST = 60
 _SHORTEST = 8
 """Letters: a first column that is folded keeps so many."""
@@ -40,6 +43,10 @@ _METHODS: Mapping[Method, str] = {
     "wilson": "Wilson's, because all resamples have one value",
     "none: one group": "none, because all episodes form one group",
 }
+_SHORT = {"episodes": "ep."}
+"""Names of columns where space is short."""
+_WITHOUT_TERMINAL = 120
+"""Columns of an output that is no terminal."""
 HEIGHT = 25
 """Lines: without it `rich` passes over the width that it is given in a dumb terminal."""
 
@@ -73,15 +80,28 @@ def note(text: str) -> None:
     typer.echo(plain(told(text)), err=True)
 
 
+def note_prose(text: str) -> None:
+    """Print sentences on stderr, broken between words at the width of the terminal."""
+    width = columns_of_stdout()
+    note("\n".join(textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)))
+
+
 def print_json(value: Any) -> None:
     """Print the result as JSON on stdout."""
     typer.echo(told(json.dumps(value, indent=1)))
 
 
+def _on_stderr() -> dict[str, Any]:
+    """Return settings of a progress bar; without a terminal it would print empty lines."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return {"console": console, "transient": True, "disable": not console.is_terminal}
+
+
 @contextmanager
 def progress(label: str) -> Iterator[Progress]:
     """Show a progress bar on stderr; yield the function that sets (done, total)."""
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -95,8 +115,7 @@ def progress(label: str) -> Iterator[Progress]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
+        **_on_stderr(),
     ) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
@@ -105,7 +124,6 @@ def progress(label: str) -> Iterator[Progress]:
 @contextmanager
 def bytes_progress(label: str) -> Iterator[Progress]:
     """Show a progress bar for bytes, from the first update on."""
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     bar = Progress(
@@ -113,8 +131,7 @@ def bytes_progress(label: str) -> Iterator[Progress]:
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),
-        console=Console(stderr=True),
-        transient=True,
+        **_on_stderr(),
     )
     task = bar.add_task(label, total=None)
 
@@ -131,15 +148,13 @@ def bytes_progress(label: str) -> Iterator[Progress]:
 @contextmanager
 def counter(label: str) -> Iterator[Callable[[int], None]]:
     """Show a count on stderr, for work of unknown size; yield the function that sets it."""
-    from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.completed} {task.description}"),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
+        **_on_stderr(),
     ) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done: bar.update(task, completed=done)
@@ -167,11 +182,13 @@ def print_table(
     legend: Mapping[str, str] | None = None,
     *,
     beside: str = "",
+    together: int = 1,
 ) -> None:
     """Print a table on stdout, the first column to the left, the others to the right.
 
-    If the table is wider than the terminal, its first column is folded; if that is not enough, the
-    table is printed in parts, each with the first column. Other outputs get the whole table.
+    A table that is wider than the terminal gets narrow gaps and headers of several lines. If that
+    is not enough, its first column is folded, or the table is printed in parts, each with the first
+    column.
 
     Args:
         title: above it.
@@ -179,6 +196,7 @@ def print_table(
         rows: as wide as the header.
         legend: the meaning of the columns' names.
         beside: the name of columns that stay beside the one before them.
+        together: so many columns stay in one part, if they fit.
     """
     from rich import box
     from rich.cells import cell_len
@@ -190,62 +208,82 @@ def print_table(
 
     lines = [[_cell(cell) for cell in row] for row in rows]
     longest: int | None = None
+    compact = False
 
     def drawn(columns: Sequence[int], title: str) -> Table:
-        table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
+        table = Table(
+            title=Text(title),
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            show_edge=not compact,
+            pad_edge=not compact,
+            collapse_padding=compact,
+        )
         table.add_column(
             Text(header[0]), no_wrap=longest is None, overflow="fold", max_width=longest
         )
         for number in columns[1:]:
-            table.add_column(Text(header[number]), justify="right", no_wrap=True)
+            name = header[number]
+            if compact:
+                name = _SHORT.get(name, name).replace(" ", "\n")
+            table.add_column(Text(name), justify="right", no_wrap=True)
         for line in lines:
-            table.add_row(*(Text(line[number]) for number in columns))
+            table.add_row(*(Text(_tight(line[n]) if compact else line[n]) for n in columns))
         return table
 
     def width(columns: Sequence[int]) -> int:
         return Console(width=1000, height=HEIGHT).measure(drawn(columns, "")).maximum
 
+    room = columns_of_stdout()
+    everything = [*range(len(header))]
+    compact = width(everything) > room
     groups: list[list[int]] = []
     for number, name in enumerate(header[1:], 1):
         if name not in ("", beside) or not groups:
             groups.append([])
         groups[-1].append(number)
-    room, left = columns_of_stdout(), width([0])
-    parts = [[*range(len(groups))]]
-    if room is not None:
-        widths = [width([0, *group]) - left for group in groups]
-        if (excess := left + max(widths, default=0) - room) > 0:
-            longest = max(_SHORTEST, max(cell_len(line[0]) for line in [header, *lines]) - excess)
-            left = width([0])
-        first = max(cell_len(line[0]) for line in [header, *lines])
-        over = left + sum(widths) - room
-        if longest is None and 0 < over <= first - _READABLE:
-            longest = first - over
-            left = width([0])
-        parts = bands(widths, room - left)
+    left = width([0])
+    if together > 1:
+        starts = range(0, len(groups), together)
+        wholes = [[n for group in groups[at : at + together] for n in group] for at in starts]
+        if max(width([0, *whole]) for whole in wholes) <= room:
+            groups = wholes
+    widths = [width([0, *group]) - left for group in groups]
+    first = max(cell_len(line[0]) for line in [header, *lines])
+    if (excess := left + max(widths, default=0) - room) > 0:
+        longest = max(_SHORTEST, first - excess)
+    elif 0 < (over := left + sum(widths) - room) <= first - _READABLE:
+        longest = first - over
+    parts = bands(widths, room - width([0]))
     for place, part in enumerate(parts):
         columns = [0, *(number for group in part for number in groups[group])]
         # Wider than the terminal if need be: a cut number is worse than a wrapped line.
-        wanted = max(Console().width, width(columns))
+        wanted = max(room, width(columns))
+        if place and compact:
+            say("")
         Console(width=wanted, height=HEIGHT).print(drawn(columns, "" if place else title))
     if legend:
         note_legend(legend)
 
 
-def columns_of_stdout() -> int | None:
-    """Return the width of the terminal; None if stdout is not a terminal."""
+def columns_of_stdout() -> int:
+    """Return the width of the terminal; without one `COLUMNS`, or 120."""
     # `rich` takes every dumb terminal for one of 80 columns.
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return shutil.get_terminal_size((_WITHOUT_TERMINAL, HEIGHT)).columns
 
 
 def note_legend(legend: Mapping[str, str]) -> None:
     """Print the meaning of column names on stderr."""
-    note(", ".join(f"{name}: {words}" for name, words in legend.items()))
+    note_prose(", ".join(f"{name}: {words}" for name, words in legend.items()))
 
 
 def _cell(text: str) -> str:
     line = plain(text).replace("\n", "\\n")
     return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
+
+
+def _tight(text: str) -> str:
+    return _RANGE.sub("\\1–\\2", text)
 
 
 def percent(value: float | None) -> str:

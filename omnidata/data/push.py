@@ -130,7 +130,8 @@ def check_licence(folder: Path, *, i_may: bool) -> str:
             "the repository names no licence",
             where=str(folder / README),
             expected="`license:` at its top, by the Hub's name of it, e.g. cc-by-4.0",
-            remedy="write it there: the README's section Licence and citation says what is known",
+            remedy="add `license: NAME` to the block at the top of the README; its section "
+            "Licence and citation has the known facts",
         )
     # Also where nobody asks for the licences: what cannot be read is not published.
     source = get_task(read_manifest(folder).task).load(folder, check_media=False)

@@ -108,9 +108,9 @@ def objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """
     if not path.is_file() or path.stat().st_size > MAX_BYTES:
         raise DataError(
-            "the file is missing, too large or not a regular file",
+            "the file is too large" if path.is_file() else "there is no such file",
             where=str(path),
-            expected=f"a file of JSON lines, at most {MAX_BYTES} bytes",
+            expected=f"a file of JSON lines, at most {MAX_BYTES >> 20} MiB",
             remedy="name the action log; docs/segment.md shows an example",
         )
     with path.open("rb") as file:

@@ -52,7 +52,10 @@ def check_name(name: str) -> None:
     """
     if not hub.is_name(name):
         raise UsageError(
-            "this is not a name of a dataset on the Hub", where=name, expected="ORG/NAME"
+            "this is not a name of a dataset on the Hub",
+            where=name,
+            expected="ORG/NAME",
+            remedy="put your account or organisation before the name, e.g. me/demo",
         )
 
 

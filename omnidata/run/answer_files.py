@@ -156,7 +156,10 @@ def answer_rows(path: Path, expected: str) -> Iterator[Line]:
         ) from None
     except OSError as error:
         raise PredictionError(
-            f"the file cannot be opened ({error.strerror})", where=str(path), expected=expected
+            f"the file cannot be opened ({error.strerror})",
+            where=str(path),
+            expected=expected,
+            remedy="check the path of the file",
         ) from None
 
 

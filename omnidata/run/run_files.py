@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -742,8 +743,17 @@ class Run:
 
 
 def model_name(info: Mapping[str, Any]) -> str:
-    """What `run.json` calls the model, as `Run.name` has it; empty where there is none."""
+    """Return the display name of a run's model, with its marks; empty without a model.
+
+    Of a replayed file the folder is left out: it says nothing about the answers, and it is long.
+
+    Examples:
+        >>> model_name({"model": "replay:/home/me/answers.jsonl@a1b2c3d4e5f6"})
+        'replay:answers.jsonl@a1b2c3d4e5f6'
+    """
     name, chosen = str(info.get("model", "")), info.get("selection") or {}
+    if name.startswith("replay:"):
+        name = "replay:" + re.split(r"[/\\]", name.removeprefix("replay:"))[-1]
     of = f"{chosen.get('by')} of {chosen.get('samples')}" if chosen else ""
     marks = [mark for mark in (_control(info), of) if mark]
     return f"{name} [{', '.join(marks)}]" if marks else name

@@ -49,6 +49,7 @@ def select(
                 f'no step has {tag} "{value}"',
                 where=f"--where {tag}={value}",
                 expected=f"one of {', '.join(sorted(values))}" if values else f"a tag of {tags}",
+                remedy="choose one of these" if values or tags else "drop --where",
             )
     if limit is not None and limit < 1:
         raise UsageError("nothing is kept", where=f"--limit {limit}", expected="1 or more")

@@ -94,6 +94,7 @@ def resolve(
                 f'unknown option "{name}"',
                 where=f"{flag} {name}={value}",
                 expected=f"one of {', '.join([*allowed, *COMMON])}",
+                remedy="choose one of these, or drop the option",
             )
         values = allowed[name]
         if values != ("",) and value not in values:
@@ -101,6 +102,7 @@ def resolve(
                 f'"{name}" has no value "{value}"',
                 where=f"{flag} {name}={value}",
                 expected=f"one of {', '.join(values)}",
+                remedy="choose one of these, or drop the option",
             )
     return {name: given.get(name, values[0]) for name, values in allowed.items()}
 
@@ -116,9 +118,12 @@ def parse(pairs: Sequence[str], flag: str) -> dict[str, str]:
         key, equals, value = pair.partition("=")
         if not equals or not key or key in options:
             raise UsageError(
-                "an option is given twice" if key in options else "an option has no value",
+                "the option is given twice" if key in options else "the option has no value",
                 where=f"{flag} {pair}",
                 expected=f"{flag} key=value, with each key once",
+                remedy="drop one of them"
+                if key in options
+                else f"write {flag} {key or 'key'}=VALUE",
             )
         options[key] = value
     return options
@@ -617,6 +622,7 @@ class Benchmark:
                 "there is no such file or folder",
                 where=str(data),
                 expected=self._expected,
+                remedy="check the path",
             )
         findings: list[Finding] = []
         places = array("q")  # of each row the number of its step, -1 for none
@@ -847,6 +853,7 @@ class Benchmark:
                 f'{self.name} has no baseline "{name}"',
                 where=f"--model baseline:{name}",
                 expected=f"one of {', '.join(f'baseline:{each}' for each in self.baselines)}",
+                remedy="choose one of these",
             )
         for option, value in options.items():
             raise UsageError(

@@ -122,7 +122,7 @@ class Started:
 
 
 def omnidata(
-    *arguments: str | Path, code: int = 0, anew: bool = False
+    *arguments: str | Path, code: int = 0, anew: bool = False, columns: int = 500
 ) -> subprocess.CompletedProcess[str]:
     """Run a command and expect its exit code, and no traceback.
 
@@ -130,9 +130,10 @@ def omnidata(
         arguments: after `omnidata`.
         code: what it ends with.
         anew: start an interpreter; for tests of what depends on how one starts, as PYTHONPATH.
+        columns: the width of the output.
     """
     argv = [str(argument) for argument in arguments]
-    env = {**os.environ, "COLUMNS": "60"}
+    env = {**os.environ, "COLUMNS": str(columns)}
     if anew:
         done = subprocess.run(
             [*OMNIDATA, *argv], env=env, capture_output=True, text=True, timeout=TIMEOUT_S

@@ -270,3 +270,10 @@ def test_info_counts_the_published_rows(task: Any, steps: int) -> None:
     published = {"groundui": (400, 300, 300), "criticbench": (200, 50, 100)}[task]
     assert tuple(platforms[name]["steps"] for name in ("web", "desktop", "mobile")) == published
     assert found["differences"] == []
+
+
+def test_profiles_for_answers_and_for_records_have_a_default_each() -> None:
+    text = omnidata("info", "omnibench").stdout
+    assert "profiles for answers of a model: omnibench-step (default)\n" in text
+    records = "profiles for records of an environment: omnibench-paper (default), omnibench-release"
+    assert f"{records}\n  omnibench-paper: CR, LC\n" in text

@@ -144,7 +144,12 @@ def find(data: Path) -> Files:
     if data.is_file():
         return Files(data.parent, [], data, _side(data.parent))
     if not data.is_dir():
-        raise DataError("there is no such file or folder", where=str(data), expected=_WANTED)
+        raise DataError(
+            "there is no such file or folder",
+            where=str(data),
+            expected=_WANTED,
+            remedy="check the path; `omnidata demo` makes a sample",
+        )
     for folder in (data, data / "data"):
         if (folder / RELEASED).exists():
             return Files(data, [], folder / RELEASED, _side(data, folder))

@@ -564,6 +564,7 @@ def policy(
             f'there is no baseline "{name}"',
             where=f"--model baseline:{name}",
             expected=f"one of {', '.join(NAMES)}",
+            remedy="choose one of these",
         )
     allowed = {"seed"} if name == "random" else set()
     for option in sorted(options.keys() - allowed):
