@@ -358,7 +358,7 @@ def translated(address: HubAddress) -> Iterator[None]:
             "no token found",
             where=str(address),
             expected="HF_TOKEN in the environment, or the token that `hf auth login` stores",
-            remedy="log in with `hf auth login`; public data need no --token",
+            remedy="log in with `hf auth login`, or set HF_TOKEN; public data need no token",
         ) from None
     except errors.OfflineModeIsEnabled:
         raise DataError(

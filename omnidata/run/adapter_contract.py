@@ -16,6 +16,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import UNSET
 
+from omnidata import media
 from omnidata.adapters.base import Model, untaken
 from omnidata.errors import (
     AdapterError,
@@ -225,10 +226,15 @@ def check_taken(task: Task, adapter: Adapter, steps: Sequence[Step]) -> None:
                 expected="a model that takes all of the prompt",
                 remedy=_remedy(conversation),
             )
-        if untaken(conversation, adapter.accepts):
+        if reason := untaken(conversation, adapter.accepts):
+            request = Request(step.sample_id, conversation)
             try:
-                rendered(task, adapter, Request(step.sample_id, conversation))
-            except (MediaError, StoreError, CallError):
+                rendered(task, adapter, request)
+            except MediaError as error:
+                # `prepare` may have opened a clip as a picture: the file is fine, the model is not
+                if _can_be_opened(conversation):
+                    raise _refusal(task, adapter, request, reason) from error
+            except (StoreError, CallError):
                 continue  # the run tries again, and says what is wrong with which step
 
 
@@ -415,17 +421,32 @@ def _check_dropped(
         for part in message.parts
         if part.media and part.media.kind not in accepts
     )
-    if not shown - gone:
-        return
-    fewer = fewer_modalities(task, accepts) if task else ""
+    if shown - gone:
+        raise _refusal(task, adapter, request, reason)
+
+
+def _refusal(task: Task | None, adapter: Adapter, request: Request, reason: str) -> UsageError:
+    fewer = fewer_modalities(task, adapter.accepts or ()) if task else ""
     remedy = f"choose fewer with {fewer}; or let the adapter" if fewer else "let the adapter"
-    raise UsageError(
+    return UsageError(
         f"{adapter.name} cannot take the step as it is: {reason}",
         where=request.sample_id,
         expected="a prompt with no other media than those in the adapter's `accepts`",
         remedy=f"{remedy} say in `accepts` what it takes (None: it looks at no prompt), or "
         "drop them in `prepare` and say so in the receipt",
     )
+
+
+def _can_be_opened(conversation: Conversation) -> bool:
+    """Whether every medium of a prompt can be opened as the kind that it is."""
+    try:
+        for message in conversation:
+            for part in message.parts:
+                if part.media:
+                    media.check(part.media)
+    except (MediaError, StoreError):
+        return False
+    return True
 
 
 def _refuses(adapter: Adapter, conversation: Conversation) -> str:

@@ -192,3 +192,24 @@ def test_the_documents_class_asks_a_server(
     assert all(line["usage"] == {"prompt_tokens": 90, "completion_tokens": 3} for line in lines)
     assert all(int(line["output"].split()[0]) == len(line["receipt"]["parts"]) for line in lines)
     assert "Goal" in json.dumps(_Site.asked)
+
+
+@pytest.mark.skipif(not DOCUMENT.is_file(), reason="needs a checkout: the sdist has no docs")
+def test_the_documents_class_refuses_clips_before_any_request(
+    site: Path,
+    sample: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    block = DOCUMENT.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    write(site / "documented.py", block)
+    monkeypatch.delitem(sys.modules, "documented", raising=False)
+    plugs.install(site, "documented", "omnidata.adapters", "server = documented:Server")
+    ask = ["evaluate", "omnigui", str(sample), "--model", "server:mine", "-M", "url=http://[::1]:9"]
+    with pytest.raises(SystemExit, match="2"):
+        main([*ask, "--out", str(tmp_path / "run")])
+    told = capsys.readouterr().err
+    assert "and the model accepts image" in told
+    assert "-T modalities=I" in told
+    assert not (tmp_path / "run").exists()

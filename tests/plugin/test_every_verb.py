@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -197,6 +198,21 @@ def test_it_opens_as_a_dataset_in_both_ways(world: World, streaming: bool) -> No
     assert len(list(ours)) == STEPS
     assert {row["category"] for row in theirs} == {"Travel"}
     assert size_of(next(iter(ours))) == SIZE
+
+
+def test_the_pages_own_data_and_project_work(
+    world: World, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = DOCS.read_text("utf-8")
+    [script] = re.findall(r"```py\n(.*?)```", text, re.S)
+    [project] = re.findall(r"```toml\n(.*?)```", text, re.S)
+    monkeypatch.chdir(tmp_path)
+    exec(script, {})
+    for name in ("oracle", "center"):
+        said("evaluate", "odyssey", "DATA", "--model", f"baseline:{name}", "--out", name)
+    assert overall(Path("oracle")) == {"AMS": 1.0, "SR": 1.0}
+    assert overall(Path("center"))["AMS"] < 1
+    assert tomllib.loads(project)["tool"]["setuptools"]["py-modules"] == ["odyssey_like"]
 
 
 def test_the_table_of_actions_has_every_kind_and_every_label() -> None:
