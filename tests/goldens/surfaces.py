@@ -356,7 +356,7 @@ def _reports(folder: Path, _: Sequence[Record]) -> Iterator[Record]:
             yield _print(folder, "report", *runs, "mixed", "--published", "--format", form)
             yield _print(folder, "report", *pair, "--errors", "--format", form)
             by = ("--by", "dimension", "--by", "element-size", "--format", form)
-            yield _print(folder, "report", *pair, *by)
+            yield _print(folder, "report", "center", "majority", *by)
         for form in ("terminal", "md", "csv", "json"):
             yield _print(folder, "compare", *pair, "--by", "dimension", "--format", form)
             yield _print(folder, "compare", "oracle", *pair, "--format", form)
