@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,31 +16,26 @@ from omnidata.tasks.dialect_option import STRICT
 from omnidata.types import Step
 from tests.full import FULL
 from tests.goldens import worlds
-from tests.loaders import neighbours, published_forms
 
-WORLDS = [name for name in worlds.WORLDS if name not in ("omnigui-few", "groundui")]
-NEIGHBOURS: dict[str, Callable[[Path], Path]] = {
-    "gui-odyssey": published_forms.odyssey,
-    "mind2web": neighbours.mind2web,
-    "osworld-g": neighbours.osworld_g,
-    "cagui-grounding": lambda folder: published_forms.grounding(
-        folder, [published_forms.function()], [published_forms.label()]
-    ),
-}
+WORLDS = [
+    name
+    for name, (task, _) in worlds.WORLDS.items()
+    if name not in ("omnigui-few", "groundui") and not get_task(task).asks_about
+]
 
 
 def test_every_benchmark_that_has_dialects_is_here() -> None:
     asked = {name for name in registry.benchmarks() if cast("Any", get_task(name)).asked}
-    assert asked <= {task for task, _ in worlds.WORLDS.values()} | {*NEIGHBOURS}
+    assert asked <= {task for task, _ in worlds.WORLDS.values()}
 
 
-@pytest.mark.parametrize("world", [*WORLDS, *NEIGHBOURS])
+@pytest.mark.parametrize("world", WORLDS)
 def test_what_a_dialect_can_say_is_judged_as_in_the_tasks_own_words(
     world: str, tmp_path: Path
 ) -> None:
-    task = world if world in NEIGHBOURS else worlds.WORLDS[world][0]
+    task = worlds.WORLDS[world][0]
     own: Any = get_task(task)
-    data = (NEIGHBOURS.get(world) or partial(worlds.build, world))(tmp_path)
+    data = worlds.build(world, tmp_path)
     source = own.load(data, check_media=False)
     steps = source.steps if FULL else [*source.steps[:40], *source.steps[-8:]]
     right = own.baseline("oracle", source.steps, {})

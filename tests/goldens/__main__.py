@@ -1,78 +1,61 @@
 """Freeze what stands, or compare with what was frozen.
 
     python -m tests.goldens compare
+    python -m tests.goldens compare --only aitz
     python -m tests.goldens freeze omnigui aitz
+    python -m tests.goldens freeze texts
 
+`texts` stands for all worlds of printed texts. Worlds are done side by side, one on each core.
 Exit code 1 where something differs; each difference is printed, the old line above the new one.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import lzma
+import multiprocessing
 import os
 import sys
-import tempfile
-from pathlib import Path
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from tests.goldens.record import WRITTEN, Record, differences, encode, make_runs, old_runs, records
-from tests.goldens.worlds import WORLDS, build
+from tests.goldens.store import ALL, file_of, run
+from tests.goldens.surfaces import TEXTS
 
-FROZEN = Path(__file__).with_name("frozen")
 SHOWN = 20
 
 
-def frozen(world: str) -> list[Record]:
-    """The records of a world as they were frozen."""
-    with lzma.open(FROZEN / f"{world}.jsonl.xz", "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
-def compare(world: str, folder: Path) -> list[str]:
-    """What differs from what was frozen of a world."""
-    old = frozen(world)
-    answers = next((record["texts"] for record in old if record["kind"] == "answers"), None)
-    data = build(world, folder)
-    return differences(old, [*records(world, data, answers), *_of_old_runs(world, data)])
-
-
-def freeze(world: str, folder: Path) -> int:
-    """Write the records of a world; gives their number."""
-    data = build(world, folder)
-    made = list(records(world, data))
-    if world in WRITTEN and not (FROZEN / "run_folders" / world).exists():
-        make_runs(WORLDS[world][0], data, FROZEN / "run_folders" / world)
-    made += _of_old_runs(world, data)
-    with lzma.open(FROZEN / f"{world}.jsonl.xz", "wt", encoding="utf-8", preset=9) as file:
-        file.writelines(encode(record) + "\n" for record in made)
-    return len(made)
-
-
-def _of_old_runs(world: str, data: Path) -> list[Record]:
-    """What is made of the run folders that were frozen; they are never made again."""
-    runs = sorted(path for path in (FROZEN / "run_folders" / world).glob("*") if path.is_dir())
-    return list(old_runs(WORLDS[world][0], data, runs, data.parent)) if runs else []
+def _ordered(worlds: Sequence[str]) -> list[str]:
+    """The largest first, so that no core ends with one alone."""
+    sizes = {world: file_of(world).stat().st_size for world in worlds if file_of(world).exists()}
+    return sorted(worlds, key=lambda world: -sizes.get(world, 0))
 
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.goldens", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.goldens",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("verb", choices=("freeze", "compare"))
-    parser.add_argument("worlds", nargs="*", help=f"of {', '.join(WORLDS)}; all unless named")
-    arguments = parser.parse_args()
-    os.environ["HF_HUB_OFFLINE"] = "1"
+    known = (*ALL, "texts")
+    parser.add_argument("worlds", nargs="*", help=f"of {', '.join(known)}; all unless named")
+    parser.add_argument("--only", action="append", default=[], metavar="WORLD", help="the same")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
+    arguments = parser.parse_intermixed_args()
+    named = [*arguments.worlds, *arguments.only] or list(ALL)
+    if unknown := [world for world in named if world not in known]:
+        parser.error(f"no such world: {', '.join(unknown)}")
+    worlds = {one: None for world in named for one in (TEXTS if world == "texts" else [world])}
     failed = 0
-    with tempfile.TemporaryDirectory() as name:
-        for world in arguments.worlds or WORLDS:
-            if arguments.verb == "freeze":
-                print(f"{world}: {freeze(world, Path(name))} records")
-                continue
-            found = compare(world, Path(name))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(arguments.workers, len(worlds)), mp_context=context) as pool:
+        for done in as_completed(
+            [pool.submit(run, arguments.verb, world) for world in _ordered(list(worlds))]
+        ):
+            found, line = done.result()
             failed += bool(found)
-            print(f"{world}: {len(found)} differences")
-            for difference in found[:SHOWN]:
-                print(difference)
+            print(line, *found[:SHOWN], sep="\n", flush=True)
     return 1 if failed else 0
 
 

@@ -38,7 +38,14 @@ JUDGED = 40
 """Steps of a world that answers are spread over."""
 
 FORMATS = ("trl", "llamafactory", "swift", "qwen-vl")
-WRITTEN = frozenset(WORLDS) - {"omnigui"}
+FEW_ANSWERS = 240
+"""The same of worlds whose readers and rules other worlds already try at length."""
+
+FEW = frozenset(
+    ("gui-odyssey", "mind2web", "online-mind2web", "androidworld", "osworld-g", "cagui-grounding")
+) | {"omnigui-idm", "omnigui-critic", "step-critic", "trajectory-critic"}
+
+WRITTEN = frozenset(WORLDS) - {"omnigui", "omnigui-idm", "omnigui-critic"}
 """Worlds small enough to be converted, exported and run."""
 
 Record = dict[str, Any]
@@ -46,7 +53,7 @@ _BEFORE, _AFTER = 60, 160
 _VOLATILE = frozenset(
     ("created", "finished", "started", "timings", "latency_s", "versions", "platform", "data")
 )
-_FIXED = (
+FIXED = (
     '{"action_type": "TAP", "coordinate": [500, 500]}', '{"action_type": 7, "text": "hello"}',
     '```json\n{"action_type": "SWIPE_UP", "start_coordinate": [5, 9], "end_coordinate": [5, 1]}```',
     '<tool_call>\n{"name": "mobile_use", "arguments": {"action": "click", "coordinate": [50, 80]}}'
@@ -85,7 +92,7 @@ def records(world: str, data: Path, answers: Sequence[str] | None = None) -> Ite
         except OmnidataError as error:
             yield {"kind": "refused", "options": options, "error": type(error).__name__}
         else:
-            yield from _prompts(asked, read, options)
+            yield from prompts(asked, read, options)
     yield from _right(name, task, source)
     given = list(answers) if answers is not None else _answers(world, task, source)
     yield {"kind": "answers", "texts": given}
@@ -149,7 +156,7 @@ def _choices(task: Task) -> Iterator[dict[str, str]]:
         yield from ({option: value} for value in values[1:])
 
 
-def _prompts(task: Task, source: LoadedDataset, options: Mapping[str, str]) -> Iterator[Record]:
+def prompts(task: Task, source: LoadedDataset, options: Mapping[str, str]) -> Iterator[Record]:
     said: list[Any] = []
     found: dict[str, str] = {}
     for number, step in enumerate(source.steps):
@@ -207,8 +214,11 @@ def _right(name: str, task: Task, source: LoadedDataset) -> Iterator[Record]:
 def _answers(world: str, task: Task, source: LoadedDataset) -> list[str]:
     """The right answers of the steps, answers in many dialects, and both bent out of shape."""
     right = {t.text for step in source.steps for t in [task.target(step)] if t}
-    known = sorted([*right, *_FIXED])
-    return [*known[:200], *mutants(known, ANSWERS, seed=len(world))]
+    known = sorted([*right, *FIXED])
+    return [
+        *known[:200],
+        *mutants(known, FEW_ANSWERS if world in FEW else ANSWERS, seed=len(world)),
+    ]
 
 
 def _verdicts(
@@ -265,7 +275,7 @@ def _files(name: str, data: Path) -> Iterator[Record]:
         rows = [_unbyted(row) for row in table.to_pylist()]
         yield {
             "kind": "parquet",
-            "file": _unnamed(path.relative_to(home / "repository").as_posix()),
+            "file": drop_hashes(path.relative_to(home / "repository").as_posix()),
             "schema": table.schema.remove_metadata().to_string(),
             "rows": _hash(rows),
         }
@@ -275,7 +285,7 @@ def _files(name: str, data: Path) -> Iterator[Record]:
         out = home / f"export-{form}"
         printed = call("export", name, data, out, "--format", form, "--split", "train=1")
         lines = {
-            path.name: [_unnamed(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            path.name: [drop_hashes(line) for line in path.read_text(encoding="utf-8").splitlines()]
             for path in sorted(out.glob("*.jsonl"))
         }
         yield {
@@ -287,9 +297,9 @@ def _files(name: str, data: Path) -> Iterator[Record]:
     run = home / "run"
     call("evaluate", name, data, "--model", "baseline:oracle", "--out", run)
     yield {"kind": "run", "files": sorted(path.name for path in run.iterdir() if path.is_file())}
-    yield {"kind": "run.json", "is": _steady(json.loads((run / "run.json").read_text()))}
+    yield {"kind": "run.json", "is": drop_volatile(json.loads((run / "run.json").read_text()))}
     for file in ("predictions.jsonl", "scores.jsonl"):
-        found = [_steady(json.loads(line)) for line in (run / file).read_text().splitlines()]
+        found = [drop_volatile(json.loads(line)) for line in (run / file).read_text().splitlines()]
         yield {"kind": file, "is": sorted(found, key=lambda line: str(line["sample_id"]))}
     yield {"kind": "results.json", "is": json.loads((run / "results.json").read_text())}
 
@@ -338,7 +348,7 @@ def _printed(text: str) -> Any:
     """What was printed, without places that change."""
     text = re.sub(r"/[^\s\"]*/", "", text)
     try:
-        return _steady(json.loads(text))
+        return drop_volatile(json.loads(text))
     except ValueError:
         return text
 
@@ -351,16 +361,16 @@ def _unbyted(value: Any) -> Any:
     return [_unbyted(item) for item in value] if isinstance(value, list) else value
 
 
-def _unnamed(line: str) -> str:
+def drop_hashes(line: str) -> str:
     """A training row without the hashes in its media's names."""
     return re.sub(r"[0-9a-f]{16,64}", "HASH", line)
 
 
-def _steady(value: Any) -> Any:
+def drop_volatile(value: Any) -> Any:
     """A JSON value without what changes from run to run."""
     if isinstance(value, dict):
-        return {key: _steady(item) for key, item in value.items() if key not in _VOLATILE}
-    return [_steady(item) for item in value] if isinstance(value, list) else value
+        return {key: drop_volatile(item) for key, item in value.items() if key not in _VOLATILE}
+    return [drop_volatile(item) for item in value] if isinstance(value, list) else value
 
 
 def _hash(value: Any) -> str:

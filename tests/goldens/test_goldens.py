@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.goldens.__main__ import compare
-from tests.goldens.worlds import WORLDS
+from tests.goldens.store import ALL, compare
 
 QUICK = ("idm-multiple", "screenspot-pro")
 
@@ -16,7 +15,7 @@ QUICK = ("idm-multiple", "screenspot-pro")
     "world",
     [
         pytest.param(world, marks=[] if world in QUICK else pytest.mark.full("seconds of verbs"))
-        for world in WORLDS
+        for world in ALL
     ],
 )
 def test_nothing_that_users_hold_has_changed(world: str, tmp_path: Path) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import json
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from omnidata.synth.sample import make_sample
 from tests.data.converting import small
-from tests.loaders import agentstudio, desk, omnibench, osworld, phones
+from tests.loaders import agentstudio, desk, every, neighbours, omnibench, osworld, phones
+from tests.loaders import published_forms as forms
 
 World = Callable[[Path], Path]
 """Writes a dataset into a folder that is not there yet, and gives what a user would name."""
@@ -50,14 +55,30 @@ _CONTROL: tuple[Mapping[str, Any], ...] = (
 )
 
 
+@functools.cache
+def _sample() -> Path:
+    """The sample, drawn once in a process."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return make_sample(folder / "whole")
+
+
 def _omnigui(folder: Path) -> Path:
-    return make_sample(folder)
+    return Path(shutil.copytree(_sample(), folder))
 
 
 def _omnigui_few(folder: Path) -> Path:
     """Two episodes of the sample: for what writes media."""
-    make_sample(folder.with_name("whole"))
-    return small(folder, folder.with_name("whole"), "C001", "C002")
+    return small(folder, _sample(), "C001", "C002")
+
+
+def _omnigui_judged(folder: Path) -> Path:
+    """The same two, one of which succeeds."""
+    for path in sorted(_omnigui_few(folder).rglob("*.jsonl")):
+        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        judged = [{**row, "is_success": "C001" in json.dumps(row)} for row in rows]
+        path.write_text("".join(json.dumps(row) + "\n" for row in judged), encoding="utf-8")
+    return folder
 
 
 def _studio(task: str) -> World:
@@ -180,6 +201,42 @@ def _screenspot_pro(folder: Path) -> Path:
     return desk.screenspot(folder, *rows, name="photoshop_windows.json")
 
 
+def _odyssey(folder: Path) -> Path:
+    return forms.odyssey(forms.odyssey(folder), forms.TAP, forms.ACTS[-1], own="E2")
+
+
+def _mind2web(folder: Path) -> Path:
+    return neighbours.mind2web(folder, *neighbours.three_steps(), *neighbours.three_steps("t2"))
+
+
+def _osworld_g(folder: Path) -> Path:
+    return neighbours.osworld_g(folder)
+
+
+def _androidworld(folder: Path) -> Path:
+    rows = [neighbours.episode(), neighbours.episode("CameraTakePhoto", 0.0)]
+    failed = neighbours.episode("CameraTakePhoto", None, exception_info="timeout")
+    return neighbours.androidworld(folder, {"m3a": rows, "t3a": [rows[0], failed]})
+
+
+def _online_mind2web(folder: Path) -> Path:
+    return neighbours.online_mind2web(folder)
+
+
+def _cagui_grounding(folder: Path) -> Path:
+    functions = [forms.function(), forms.function(1, text="返回上一页。")]
+    return forms.grounding(folder, functions, [forms.label()])
+
+
+def _critic(task: str) -> World:
+    def write(folder: Path) -> Path:
+        folder.mkdir()
+        agentstudio.pictures(folder / "media", ["a.png"], size=(72, 160))
+        return every.rows_of(task, folder)
+
+    return write
+
+
 WORLDS: Mapping[str, tuple[str, World]] = {
     "omnigui": ("omnigui", _omnigui),
     "omnigui-few": ("omnigui", _omnigui_few),
@@ -194,6 +251,16 @@ WORLDS: Mapping[str, tuple[str, World]] = {
     "agentnetbench": ("agentnet", _agentnetbench),
     "screenspot": ("screenspot", _screenspot),
     "screenspot-pro": ("screenspot", _screenspot_pro),
+    "gui-odyssey": ("gui-odyssey", _odyssey),
+    "mind2web": ("mind2web", _mind2web),
+    "online-mind2web": ("online-mind2web", _online_mind2web),
+    "androidworld": ("androidworld", _androidworld),
+    "osworld-g": ("osworld-g", _osworld_g),
+    "cagui-grounding": ("cagui-grounding", _cagui_grounding),
+    "omnigui-idm": ("omnigui-idm", _omnigui_few),
+    "omnigui-critic": ("omnigui-critic", _omnigui_judged),
+    "step-critic": ("step-critic", _critic("step-critic")),
+    "trajectory-critic": ("trajectory-critic", _critic("trajectory-critic")),
 }
 """Name -> the task, and what writes its data."""
 
