@@ -435,7 +435,7 @@ def test_no_folder_is_too_deep_in_silence(tmp_path: Path) -> None:
     phones.zoo_episode(data.joinpath(*"abcdefgh"), phones.zoo())
     assert len(get_task("aitw").load(data).steps) == 1
     data.joinpath(*["d"] * 40).mkdir(parents=True)
-    with pytest.raises(DataError, match=r"too deep in one another(.|\n)*at most 32 folders"):
+    with pytest.raises(DataError, match=r"nested too deeply(.|\n)*at most 32 levels"):
         get_task("aitw").load(data)
 
 
@@ -453,7 +453,7 @@ def test_a_line_without_an_end_is_refused(tmp_path: Path, command: Command, verb
         code, told = command("score", "omnibench", data, lines)
     assert code == 2
     assert f"{lines}:1" in told
-    assert ("zero bytes" if verb == "log" else "it is no JSON") in told
+    assert ("zero bytes" if verb == "log" else "it is not JSON") in told
 
 
 def test_a_shard_that_was_not_downloaded_is_to_be_fetched(tmp_path: Path, command: Command) -> None:

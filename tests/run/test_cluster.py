@@ -284,7 +284,7 @@ def test_this_machine_alone_is_not_waited_for(tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, Callable[[], Cluster]] = {
-    "no address": lambda: Cluster("nowhere"),
+    "not an address": lambda: Cluster("nowhere"),
     "nothing answers": lambda: Cluster("127.0.0.1:9"),
 }
 

@@ -167,7 +167,7 @@ def test_an_episode_that_nobody_can_judge_is_neither_kept_nor_rejected(tmp_path:
     }
     why = {entry["episode"]: entry["why"] for entry in told["undecided"]}
     assert why["App/E0"] == "step 1 has no action"
-    assert why["App/E2"] == "there is no action"
+    assert why["App/E2"] == "the episode has no action"
     assert "image is missing" in why["App/E3"]
     assert {step.episode_id for step in load(tmp_path / "out").steps} == {"E1"}
 

@@ -236,10 +236,10 @@ def test_a_medium_that_does_not_decode_is_named_before_training(
 def test_texts_that_stand_for_media_are_refused(once: Once, task: Task, steps: list[Step]) -> None:
     collate = collator(checkpoint(once, "qwen2.5-omni"), task)
     forged = replace(steps[0], instruction="Open <|IMAGE|>", source={})
-    with pytest.raises(MediaError, match="stands for a medium"):
+    with pytest.raises(MediaError, match="a placeholder for media"):
         collate([forged])
     typed = Action("type", text="<|AUDIO|>")
-    with pytest.raises(DataError, match="stands for a medium"):
+    with pytest.raises(DataError, match="a placeholder for media"):
         collate([replace(steps[0], action=typed)])
 
 

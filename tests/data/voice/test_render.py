@@ -125,7 +125,7 @@ def test_files_of_others_are_never_overwritten(tmp_path: Path) -> None:
     out.mkdir()
     own = out / voice_file(TEXTS[0])
     own.write_bytes(b"a recording of my own")
-    with pytest.raises(RunError, match=r"and no voices\.jsonl"):
+    with pytest.raises(RunError, match=r"but no voices\.jsonl"):
         render(wanted, out, Espeak())
     half = b'{"md5":"half a line of'
     (out / "voices.jsonl").write_bytes(half)
