@@ -150,15 +150,17 @@ class OmniCollator:
 
         Special tokens are such text, too, unless answers are made of them.
         """
-        refused = dict.fromkeys(self._pipeline.inputs.placeholders.values(), "stands for a medium")
+        refused = dict.fromkeys(
+            self._pipeline.inputs.placeholders.values(), "a placeholder for media"
+        )
         if example.special_tokens:
-            refused |= dict.fromkeys(self._pipeline.family.controls, "the model obeys")
+            refused |= dict.fromkeys(self._pipeline.family.controls, "a control token of the model")
         if forged := next((name for name in refused if name in example.answer), ""):
             raise DataError(
-                f"the answer holds {forged}, which {refused[forged]}",
+                f"the answer holds {forged}, {refused[forged]}",
                 where=example.sample_id,
                 expected="texts without such tokens of the model",
-                remedy="leave the step out",
+                remedy="leave the step out with --exclude",
             )
         said = self._encoded(example.answer, special=example.special_tokens)
         return torch.tensor([*said, *self._closing])
