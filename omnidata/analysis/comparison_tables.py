@@ -174,7 +174,7 @@ def _overall(found: Comparison, *, wide: bool) -> Block:
         name = f"{metric} (%)" if unit == "share" else metric
         sizes = _counts(found, value, found.overall) if wide else ()
         rows.append((value, (name, *_cells(value, unit), probability(value.p), *sizes)))
-    header = ("overall", *_COMPARED, "p", *(_sized(found) if wide else ()))
+    header = ("overall", *_COMPARED, "p", *(_size_headers(found) if wide else ()))
     return _without_zeros(f"{found.pair.a.task}, {_all(found)}", header, rows)
 
 
@@ -219,7 +219,7 @@ def _by_axis(found: Comparison, axis: str, metric: str, unit: Unit, *, wide: boo
             row += tested or ("-",) * 4
         rows.append((value, (*row, *(_counts(found, value, each) if wide else ()))))
     title = f"{metric} by {axis}" + (" (%)" if unit == "share" else "")
-    return _without_zeros(title, (*header, *(_sized(found) if wide else ())), rows)
+    return _without_zeros(title, (*header, *(_size_headers(found) if wide else ())), rows)
 
 
 def _causes(found: Comparison, *, wide: bool) -> Block:
@@ -260,7 +260,7 @@ _NAMED = 4
 """So many rows that are left out are named."""
 
 
-def _sized(found: Comparison) -> tuple[str, ...]:
+def _size_headers(found: Comparison) -> tuple[str, ...]:
     if not found.pair.steps:
         return ("tasks",)
     episodes, groups = _sizes(found.pair)
@@ -268,7 +268,7 @@ def _sized(found: Comparison) -> tuple[str, ...]:
 
 
 def _counts(found: Comparison, value: Estimate, each: Slice) -> tuple[str, ...]:
-    return (str(value.episodes), str(each.steps))[: len(_sized(found))]
+    return (str(value.episodes), str(each.steps))[: len(_size_headers(found))]
 
 
 def _cells(value: Estimate, unit: Unit) -> tuple[str, ...]:

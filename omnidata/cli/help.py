@@ -93,7 +93,7 @@ class Verb(TyperCommand):
         if arguments:
             with formatter.section("Arguments"):
                 formatter.write_dl(arguments)
-        for group, records in _grouped(options).items():
+        for group, records in _by_group(options).items():
             with formatter.section(group):
                 formatter.write_dl(records)
 
@@ -159,7 +159,7 @@ def _option(name: str, text: str) -> tuple[str, str]:
     return name, text
 
 
-def _grouped(options: Mapping[str, tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
+def _by_group(options: Mapping[str, tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
     """The options by group; a group of one is none."""
     if len(options) <= _FEW:
         return {"Options": [*options.values()]}

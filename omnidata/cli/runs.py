@@ -104,11 +104,11 @@ def print_results(
         profile = task.profiles[results["profile"]]
         named = legend_of(profile), episode_metrics(profile)
         terminal.print_results(results, profile.columns, *named, lacks=headline(results))
-        if line := _resampled(results, steps):
+        if line := _format_resampling(results, steps):
             terminal.note(line)
 
 
-def _resampled(results: Mapping[str, Any], steps: Sequence[Step]) -> str:
+def _format_resampling(results: Mapping[str, Any], steps: Sequence[Step]) -> str:
     """Say what the bootstrap resamples, if that is not the episodes of the table."""
     episodes = {step.episode for step in steps}
     groups = {step.group for step in steps}

@@ -342,7 +342,8 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
         skipped=counted(manifest.skipped, "row"),
         tables="\n\n".join(map(text_markdown, tables)).replace("### ", "#### "),
         held="Yes: the media are in the rows." if manifest.embed else "No: the media are linked.",
-        published="\n".join(map(_published, publications(source))) or "* No place is known.",
+        published="\n".join(map(_format_publication, publications(source)))
+        or "* No place is known.",
         command=markdown_code(
             f"omnidata evaluate {source.task} {_shell_word(name)} --model SPEC --out RUN"
         ),
@@ -375,7 +376,7 @@ def _tags(source: LoadedDataset) -> list[Table]:
     return [Table("Steps by tag", ("", "value", "steps"), rows)] if rows else []
 
 
-def _published(one: Publication) -> str:
+def _format_publication(one: Publication) -> str:
     licence = f"`{one.licence}`, as its publisher says" if one.licence else "no licence is stated"
     paper = f"; cite [arXiv:{one.paper}](https://arxiv.org/abs/{one.paper})" if one.paper else ""
     return f"* [{one.name}]({one.url}): {licence}{paper}"
