@@ -340,7 +340,7 @@ def text(table: Table, *, width: int | None) -> str:
         lines.append("")
         if any(block.header for block in band):
             lines.append(" " * left + "".join(_centred(block) for block in band))
-        tall = max(len(name) for block in band for name in block.columns)
+        tall = max((len(name) for block in band for name in block.columns), default=1)
         for nth in range(tall):
             names = table.labels if nth == tall - 1 else [""] * len(widths)
             heads = [

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import pickletools
 import re
+import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -84,7 +85,9 @@ def read_pickle(path: Path, *, records: Collection[str] = ()) -> Any:
         ValueError: it is broken, larger than `MOST_BYTES`, or names anything else; says the name.
         OSError: the file cannot be read.
     """
-    with _open_unpacked(path) as file:
+    with _open_unpacked(path) as file, warnings.catch_warnings():
+        # A text of protocol 0 with an unknown escape is read as it is, with a warning of Python's.
+        warnings.simplefilter("ignore", DeprecationWarning)
         try:
             return _Machine(records).run(pickletools.genops(_Bounded(file)))  # type: ignore[arg-type]
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -348,12 +348,7 @@ def comparison(rows: Sequence[tuple[Task, LoadedDataset, Statistics]]) -> Table:
         "", "data", "platform", "tasks", "steps", "steps/task", "words", "apps", "languages",
         "image", "video", "audio", "answer",
     )  # fmt: skip
-    return Table(
-        "Datasets, as in Table 1 of OmniGUI's paper",
-        header,
-        [_compared(*row) for row in rows],
-        legend,
-    )
+    return Table("Datasets side by side", header, [_compared(*row) for row in rows], legend)
 
 
 def _compared(task: Task, source: LoadedDataset, found: Statistics) -> list[str]:
