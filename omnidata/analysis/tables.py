@@ -430,7 +430,7 @@ def _block(table: Table, head: Head, start: int, end: int, *, narrow: bool = Fal
 
 
 def _from_below(name: Sequence[str], nth: int, tall: int) -> str:
-    """The nth of so many lines of a header, of which the last stands above the numbers."""
+    """Return line `nth` of a header that ends in line `tall` - 1, above the numbers."""
     at = nth - (tall - len(name))
     return name[at] if at >= 0 else ""
 

@@ -146,7 +146,7 @@ def _find_without_scan() -> None:
     get_module = factory.get_module
 
     @wraps(get_module)
-    def found(self: Any) -> Any:
+    def get_module_without_scan(self: Any) -> Any:
         module, digest = datasets.load._PACKAGED_DATASETS_MODULES[self.name]
         if not module.startswith(f"{BUILDERS}."):
             return get_module(self)
@@ -161,7 +161,7 @@ def _find_without_scan() -> None:
         kwargs = {"data_files": DataFilesDict(), "dataset_name": self.name}
         return datasets.load.DatasetModule(module, digest, kwargs)
 
-    factory.get_module = found
+    factory.get_module = get_module_without_scan
 
 
 @cache

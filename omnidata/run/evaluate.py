@@ -181,8 +181,8 @@ def evaluate(
         cluster: the machines that ask; None for this one. Either resumes what the other began.
         count: called with how many steps this call has asked the model about, and how many answers
             it has used that were there before: in the folder, or in the cache.
-        must_judge: refuse to ask about steps none of which can be judged; False where the answers
-            are wanted for themselves, as labels are.
+        must_judge: raise if no step can be judged. Set it to False to collect answers, such as
+            labels.
 
     Returns:
         The content of `results.json`; `stopped` in it says why a run ended before its end.
