@@ -9,7 +9,7 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, Json, TaskName, finds, on_engine, reading_data
-from omnidata.errors import counted
+from omnidata.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
@@ -58,7 +58,15 @@ def convert(
     from omnidata.data.convert import convert as run
     from omnidata.tasks import get_task
 
-    source = get_task(task).load(data, check_media=False, strict=strict)
+    benchmark = get_task(task)
+    if benchmark.asks_about:
+        raise UsageError(
+            f"{task} has no data of its own: it asks about the data of {benchmark.asks_about}",
+            where="TASK",
+            expected=benchmark.asks_about,
+            remedy=f"convert {benchmark.asks_about}; {task} reads that repository too",
+        )
+    source = benchmark.load(data, check_media=False, strict=strict)
     with terminal.resumable(), terminal.progress("converting") as progress:
         done = run(
             source,

@@ -267,6 +267,17 @@ def test_annotations_alone_convert_with_one_warning(tmp_path: Path) -> None:
     ]
 
 
+def test_a_task_without_data_of_its_own_is_not_converted_and_reads_the_others_repository(
+    few: Path, repository: Path, tmp_path: Path
+) -> None:
+    refused = run("convert", "omnigui-idm", few, tmp_path / "out", code=2)
+    assert "Fix: convert omnigui; omnigui-idm reads that repository too" in refused.stderr
+    assert not (tmp_path / "out").exists()
+    idm = omnidata.get_task("omnigui-idm")
+    ids = [[step.sample_id for step in idm.load(data).steps] for data in (few, repository)]
+    assert ids[0] == ids[1] and ids[0]
+
+
 def test_audio_that_a_row_holds_becomes_a_file(tmp_path: Path) -> None:
     tone = np.sin(np.arange(4000) / 9).astype(np.float32)
     held = {"array": tone.tolist(), "sampling_rate": 8000}

@@ -45,8 +45,8 @@ FEW = frozenset(
     ("gui-odyssey", "mind2web", "online-mind2web", "androidworld", "osworld-g", "cagui-grounding")
 ) | {"omnigui-idm", "omnigui-critic", "step-critic", "trajectory-critic"}
 
-WRITTEN = frozenset(WORLDS) - {"omnigui", "omnigui-idm", "omnigui-critic"}
-"""Worlds small enough to be converted, exported and run."""
+WRITTEN = frozenset(WORLDS) - {"omnigui"}
+"""Worlds small enough to be converted (if the data are their own), exported and run."""
 
 Record = dict[str, Any]
 _BEFORE, _AFTER = 60, 160
@@ -100,7 +100,10 @@ def records(world: str, data: Path, answers: Sequence[str] | None = None) -> Ite
     yield from _tables(name, data, source, given)
     yield from _offline(name, data)
     if world in WRITTEN:
-        yield from _files(name, data)
+        if not task.asks_about:
+            yield from _repository(name, data)
+        yield from _training_rows(name, data)
+        yield from _run(name, data)
 
 
 def call(*argv: str | Path) -> str:
@@ -267,7 +270,7 @@ def _tables(
         }
 
 
-def _files(name: str, data: Path) -> Iterator[Record]:
+def _repository(name: str, data: Path) -> Iterator[Record]:
     home = data.parent
     call("convert", name, data, home / "repository", "--embed")
     for path in sorted((home / "repository").rglob("*.parquet")):
@@ -281,8 +284,11 @@ def _files(name: str, data: Path) -> Iterator[Record]:
         }
     again = omnidata.get_task(name).load(home / "repository")
     yield {"kind": "reloaded", "ids": [step.sample_id for step in again.steps]}
+
+
+def _training_rows(name: str, data: Path) -> Iterator[Record]:
     for form in FORMATS:
-        out = home / f"export-{form}"
+        out = data.parent / f"export-{form}"
         printed = call("export", name, data, out, "--format", form, "--split", "train=1")
         lines = {
             path.name: [drop_hashes(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -294,7 +300,10 @@ def _files(name: str, data: Path) -> Iterator[Record]:
             "failed": printed.startswith("exit"),
             "rows": lines,
         }
-    run = home / "run"
+
+
+def _run(name: str, data: Path) -> Iterator[Record]:
+    run = data.parent / "run"
     call("evaluate", name, data, "--model", "baseline:oracle", "--out", run)
     yield {"kind": "run", "files": sorted(path.name for path in run.iterdir() if path.is_file())}
     yield {"kind": "run.json", "is": drop_volatile(json.loads((run / "run.json").read_text()))}
@@ -335,7 +344,10 @@ def old_runs(name: str, data: Path, runs: Sequence[Path], folder: Path) -> Itera
     copies = [Path(shutil.copytree(run, folder / "old" / run.name)) for run in runs]
     yield {"kind": "old report", "is": _printed(call("report", *copies, "--json"))}
     if len(copies) == 2:
-        yield {"kind": "old compare", "is": _printed(call("compare", *copies, "--json"))}
+        yield {
+            "kind": "old compare",
+            "is": _printed(call("compare", *copies, "--data", data, "--json")),
+        }
     for copy in copies:
         again = call("score", name, data, copy, "--out", folder / "again", "--json")
         yield {"kind": "old score", "run": copy.name, "is": _printed(again)}

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir
 from importlib.metadata import version
@@ -25,7 +26,9 @@ from typer.testing import CliRunner
 import omnidata
 from omnidata.cli import app
 from omnidata.errors import UsageError
-from tests.goldens.record import FIXED, call, drop_hashes, drop_volatile, prompts
+from tests import plugs
+from tests.ablate import senses
+from tests.goldens.record import FIXED, call, drop_hashes, prompts
 from tests.goldens.worlds import WORLDS, build
 from tests.metrics.mutations import mutants
 
@@ -39,6 +42,7 @@ RUNS = Path(__file__).with_name("frozen") / "run_folders"
 _ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "TZ": "UTC"}
 _LONG = re.compile(r"-?\d+\.\d{9,}(?:e-?\d+)?")
 _HASH = re.compile(r"\b(?=[0-9a-f]*[a-f])[0-9a-f]{12,64}\b")
+_NESTED = re.compile(r'("(?:versions|timings)": )\{[^}]*\}')
 _MASKED = re.compile(
     r'("(?:created|finished|started|latency_s|platform|data|duration_s|elapsed_s)": ?)'
     r'("(?:[^"\\]|\\.)*"|[-\d.e]+|null)'
@@ -241,12 +245,9 @@ def _read_folder(folder: Path, world: str, made: Path) -> Iterator[Record]:
         if path.suffix not in (".json", ".jsonl") or not path.is_file():
             continue
         text = path.read_text(encoding="utf-8")
-        lines: list[str]
         if path.name == "run.json":
-            told = drop_volatile(json.loads(text))
-            lines = json.dumps(told, indent=1).splitlines()
-        else:
-            lines = [_mask(line) for line in text.splitlines()]
+            text = _NESTED.sub(r"\1MASKED", text)
+        lines = [_mask(line) for line in text.splitlines()]
         if path.suffix == ".jsonl":
             lines = sorted(re.sub(r'("timings": ?)\{[^}]*\}', r"\1MASKED", line) for line in lines)
         yield {
@@ -387,9 +388,33 @@ def _of_frozen_runs(folder: Path) -> Iterator[Record]:
         yield _print(folder, "report", *copies, "--format", "md")
 
 
+@contextlib.contextmanager
+def _hearing_model(data: Path) -> Iterator[tuple[str, ...]]:
+    """A model that knows the answer to the sounds of every other step, as options of a verb."""
+    site = Path("site").resolve()
+    site.mkdir()
+    (site / "senses_plugin.py").write_text(senses.PLUGIN, encoding="utf-8")
+    plugs.install(site, "senses", "omnidata.adapters", "senses = senses_plugin:Senses")
+    sys.path.insert(0, str(site))
+    known = senses.learn(omnidata.get_task("omnigui").load(data), "audio", Path("known.json"))
+    answers = json.loads(known.read_text("utf-8"))
+    known.write_text(json.dumps(dict(list(answers.items())[::2])), encoding="utf-8")
+    try:
+        yield "--model", "senses:audio", "-M", f"known={known}"
+    finally:
+        sys.path.remove(str(site))
+
+
 def _ablations(folder: Path, _: Sequence[Record]) -> Iterator[Record]:
     with _inside(folder):
         data = _data("omnigui", folder)
+        with _hearing_model(data) as model:
+            command = ("ablate", "omnigui", data, *model)
+            for form in ("terminal", "md", "csv", "json"):
+                grid = ("--controls", "silence,other-sound", "--out", "heard")
+                yield _print(folder, *command, *grid, "--format", form)
+                varied = ("--vary", "history=gold,none", "--vary", "media_until=1.0,0.5")
+                yield _print(folder, *command, *varied, "--out", "varied-heard", "--format", form)
         command = ("ablate", "omnigui", data, "--model", "baseline:majority", "--limit", "16")
         vary = ("--vary", "history=gold,none")
         for form in ("terminal", "md", "csv", "json"):
