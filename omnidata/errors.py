@@ -177,10 +177,6 @@ class UnansweredWarning(UserWarning):
     """Some steps got no answer; they count as wrong."""
 
 
-class MisspeltWarning(UserWarning):
-    """A class has an unused attribute whose name is close to one that is used: a typing error."""
-
-
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the singular or plural.
 

@@ -1,24 +1,21 @@
-"""Plug-ins of other distributions: callables behind entry points, made and checked."""
+"""Plug-ins of other distributions: callables behind entry points, and errors of their code."""
 
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from pathlib import Path
 from traceback import walk_tb
+from types import FrameType
 from typing import Any, Final, Literal
 
-from omnidata.errors import (
-    MisspeltWarning,
-    OmnidataError,
-    PluginError,
-    UnusableRowError,
-    UsageError,
-)
+from omnidata.errors import OmnidataError, PluginError, UsageError
+
+_US: Final = __name__.partition(".")[0]
 
 
 @cache
@@ -90,36 +87,6 @@ class Kind:
         return made
 
 
-_ALIKE: Final = 0.75
-"""The ratio of `difflib` from which a name may be meant for another: "raed" for "read" has it."""
-
-
-def warn_of_misspelt(kind: type, contract: type, *, stacklevel: int) -> None:
-    """Warn of each public attribute of a class that may be a misspelt member of its contract.
-
-    Otherwise the member's default would be used in silence. A name is skipped if it begins with
-    another letter, or if the class has the member as well.
-
-    Args:
-        kind: a class that has just been defined.
-        contract: its base class with the members.
-        stacklevel: number of calls between the definition of the class and this function.
-    """
-    inherited = set().union(*(vars(base) for base in kind.__mro__[1:]))
-    members = {name for name in dir(contract) if not name.startswith("_")}
-    members |= contract.__annotations__.keys()
-    for name in sorted(vars(kind).keys() - members - inherited):
-        like = [member for member in members - vars(kind).keys() if member[0] == name[0]]
-        for meant in get_close_matches(name, like, 1, _ALIKE):
-            warnings.warn(
-                f"{kind.__qualname__} has `{name}`, which is never called: if `{meant}` of "
-                f"{contract.__name__} is meant, spell it so; if not, start its name with "
-                "an underscore",
-                MisspeltWarning,
-                stacklevel + 1,
-            )
-
-
 def origin_of(group: str, name: str) -> str:
     """Return the distribution of a name, with its version and the callable."""
     return ", ".join(sorted(map(_origin, _installed(group, tuple(sys.path)).select(name=name))))
@@ -141,108 +108,74 @@ def distributions_of(group: str, package: str) -> dict[str, str]:
     return {home.name: home.version for home in homes if home and home.version}
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The expected result of a function of a plug-in.
+@contextmanager
+def blaming(origin: str = "") -> Iterator[None]:
+    """Raise an exception of a plug-in's code as a `PluginError` with the distribution and the step.
 
-    Attributes:
-        fits: returns whether something is such a result.
-        expected: such a result in words, for messages.
+    The step, or the data, is the one that a function on the way to the error had as its `step` or
+    its `data`. Errors of omnidata's own and exceptions of other code stay as they are.
+
+    Args:
+        origin: the distribution whose results are used in the block, as `origin_of` returns it: an
+            exception of any code is its own then. Empty if none is known.
+
+    Raises:
+        PluginError: the code of a plug-in fails.
     """
-
-    fits: Callable[[Any], bool]
-    expected: str
-
-    def of(self, found: Any, function: str, where: str) -> Any:
-        """Return the result if it fits.
-
-        Args:
-            found: the result of the function.
-            function: its name and its owner, for the message.
-            where: the data or the step of the call.
-
-        Raises:
-            PluginError: the result does not fit.
-        """
-        if self.fits(found):
-            return found
-        raise PluginError(
-            f"{function} returns {found!r:.300}",
-            where=where,
-            expected=self.expected,
-            remedy="fix the function, or report it to the authors of the plug-in",
-        )
-
-
-_US: Final = __name__.partition(".")[0]
-_LONGEST = 300  # letters of what a failing function held
-
-
-@dataclass(frozen=True, slots=True)
-class Blame:
-    """Calls the code of a distribution; whatever it raises is said to be its own, with the line.
-
-    Attributes:
-        origin: the distribution (see `origin_of`).
-    """
-
-    origin: str
-
-    def call(
-        self, function: Callable[..., Any], where: str, *arguments: Any, **options: Any
-    ) -> Any:
-        """What a function of the distribution gives.
-
-        Args:
-            function: is called.
-            where: the data or the step that it is called for.
-            *arguments: of the function.
-            **options: of the function.
-
-        Raises:
-            PluginError: it fails.
-            OmnidataError, UnusableRowError: whatever it says itself.
-        """
-        try:
-            return function(*arguments, **options)
-        except (OmnidataError, UnusableRowError):
-            raise
-        except Exception as error:
-            raise self._failed(function, where, error) from error
-
-    def _failed(self, function: Callable[..., Any], where: str, error: Exception) -> PluginError:
-        owner = getattr(function, "__self__", None)
-        home = (type(owner) if owner else function).__module__.partition(".")[0]
-        frames = [(frame, line) for frame, line in walk_tb(error.__traceback__)][1:]
-        roots = [frame.f_globals.get("__name__", "").partition(".")[0] for frame, _ in frames]
-        homes = {home} - {_US} or set(roots) - {_US} - sys.stdlib_module_names  # ours calls theirs
-        own = [place for place, root in zip(frames, roots, strict=True) if root in homes]
-        what = f"{self.origin} fails: {type(error).__name__}: {error}"
-        for frame, line in (own or frames)[-1:]:
-            code = frame.f_code
-            what += f" ({code.co_filename}:{line}, in {code.co_name}{_held(frame.f_locals)})"
-        return PluginError(
-            what,
-            where=where,
-            expected="code that handles this input, or an OmnidataError that says what is wrong",
-            remedy="fix the method, or report it to the authors of the plug-in",
-        )
-
-
-def _held(names: Mapping[str, Any]) -> str:
-    """The plain values that a function held: mostly the row that it was at, and its number."""
-    plain = {
-        name: value
-        for name, value in names.items()
-        if isinstance(value, int | float | str | dict) and not name.startswith("_")
-    }
     try:
-        said = ", ".join(f"{name} = {value!r}" for name, value in plain.items())
-    except Exception:  # what a dict holds may be anything, and so may fail to say what it is
-        return ""
-    if len(said) > _LONGEST:
-        said = said[:_LONGEST] + "..."
-    return f", where {said}" if said else ""
+        yield
+    except OmnidataError:
+        raise
+    except Exception as error:
+        origins = _origins()
+        frames = [*walk_tb(error.__traceback__)]
+        own = [place for place in frames if _package(place[0]) in origins]
+        if not own and not origin:
+            raise
+        frame, line = (own or frames)[-1]
+        raise PluginError(
+            f"{origin or origins[_package(frame)]} fails: {type(error).__name__}: {error} "
+            f"({_line(frame, line)})",
+            where=_place([frame.f_locals for frame, _ in reversed(frames)]),
+            expected="code that handles this input, or an OmnidataError that says what is wrong",
+            remedy="fix the code, or report it to the authors of the plug-in",
+        ) from error
+
+
+def last_line(error: Exception, module: str) -> str:
+    """Return the last line of a module's top-level package on the way to an error.
+
+    Returns:
+        File, line and function; empty if none of its functions was called.
+    """
+    home = module.partition(".")[0]
+    own = [place for place in walk_tb(error.__traceback__) if _package(place[0]) == home]
+    return _line(*own[-1]) if own else ""
+
+
+def _line(frame: FrameType, line: int) -> str:
+    return f"{frame.f_code.co_filename}:{line}, in {frame.f_code.co_name}"
+
+
+def _origins() -> dict[str, str]:
+    """The distributions of all plug-ins by their top-level packages."""
+    points = entry_points()
+    groups = [group for group in points.groups if group.startswith(f"{_US}.")]
+    found = (point for group in groups for point in points.select(group=group))
+    origins = {point.module.partition(".")[0]: _origin(point) for point in found}
+    return {package: origin for package, origin in origins.items() if package != _US}
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _place(locals_of_frames: Sequence[Mapping[str, Any]]) -> str:
+    for names in locals_of_frames:
+        if isinstance(found := getattr(names.get("step"), "sample_id", None), str):
+            return found
+    paths = (names.get("data") for names in locals_of_frames)
+    return next((str(path) for path in paths if isinstance(path, Path)), "")
 
 
 def _origin(point: EntryPoint) -> str:

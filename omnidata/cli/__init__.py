@@ -41,7 +41,8 @@ from omnidata.cli import (
     voice,
 )
 from omnidata.cli.help import Verb, write_verbs
-from omnidata.errors import OmnidataError, UnansweredWarning
+from omnidata.errors import OmnidataError, PluginError, UnansweredWarning
+from omnidata.plugins import blaming
 
 _DEBUG: Final = "OMNIDATA_DEBUG"
 
@@ -131,8 +132,8 @@ def _commit() -> str:
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; every failure is a message, never a traceback.
 
-    Any other exception is a bug in omnidata or in a plug-in. It is reported in one line; with
-    OMNIDATA_DEBUG=1 in the environment the traceback is printed before it.
+    Any other exception is a bug in omnidata, and is reported in one line. With OMNIDATA_DEBUG=1 in
+    the environment, the traceback of a bug, and of an error in a plug-in, is printed before it.
 
     Args:
         argv: the arguments after `omnidata`; those of this process if None.
@@ -143,9 +144,12 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     warnings.simplefilter("ignore", UnansweredWarning)  # the verbs say it themselves
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
-        app(arguments)
+        with blaming():
+            app(arguments)
         sys.exit(0)
     except OmnidataError as error:
+        if isinstance(error, PluginError) and os.environ.get(_DEBUG):
+            traceback.print_exc()
         terminal.note(f"{type(error).__name__}: {error}")
         sys.exit(error.exit_code)
     except Exception as error:

@@ -319,10 +319,7 @@ def _print_task(name: str, as_json: bool) -> None:
 
 def _held(task: Task) -> str:
     """What its data hold and what is asked, or what the documentation of its class says first."""
-    from omnidata import registry
-
-    own = task.task if isinstance(task, registry.PluginTask) else task
-    doc = (type(own).__doc__ or "").strip().partition("\n")[0]
+    doc = (type(task).__doc__ or "").strip().partition("\n")[0]
     return task.holds or doc or "a task of another distribution"
 
 

@@ -42,7 +42,7 @@ from omnidata.adapters import get_adapter, is_light
 from omnidata.adapters.render import RenderedMessage, RenderedPart
 from omnidata.errors import CallError, MediaError, OmnidataError, UsageError
 from omnidata.media import InMemoryMedia
-from omnidata.run.adapter_contract import awaited, check_adapter, checked_answers, rendered, slip
+from omnidata.run.adapter_contract import check_adapter, check_answers, render_request, slip
 from omnidata.run.cost import Tokens
 from omnidata.run.inspect_log import KEY
 from omnidata.types import (
@@ -312,7 +312,7 @@ class OmnidataModel(ModelAPI):
         )
         request = Request(str(told.get("sample_id", "")), conversation_of(input))
         try:
-            prepared = await to_thread.run_sync(rendered, None, self._adapter, request)
+            prepared = await to_thread.run_sync(render_request, None, self._adapter, request)
         except MediaError as error:
             return self._output("", "unknown", {"delivery": "media_error", "error": str(error)})
         completion = await self._answered(_Waiting(prepared, params))
@@ -389,8 +389,8 @@ class OmnidataModel(ModelAPI):
         prepared = [one.prepared for one in batch]
         try:
             with fail_after(adapter.timeout_s):
-                found = await awaited(adapter.generate(prepared, batch[0].params))
-            return checked_answers(found, len(batch))
+                found = await adapter.generate(prepared, batch[0].params)
+            return check_answers(found, len(batch))
         except TimeoutError:
             raise CallError(f"no answer within {adapter.timeout_s} s") from None
         except OmnidataError:

@@ -237,8 +237,7 @@ def _code(task: Task) -> Iterator[Path]:
     yield from sorted(own.glob("*.py"))
     yield from _code_below(own / "loaders")
     yield from _code_below(own / "tasks")
-    brought = task.task if isinstance(task, registry.PluginTask) else task
-    for name in dict.fromkeys(base.__module__ for base in type(brought).__mro__):
+    for name in dict.fromkeys(base.__module__ for base in type(task).__mro__):
         top = name.partition(".")[0]
         if top != "omnidata" and top not in sys.stdlib_module_names:
             yield from _code_around(name)

@@ -14,7 +14,6 @@ from omnidata.errors import (
     DataError,
     Finding,
     MediaError,
-    OmnidataError,
     StoreError,
     UnusableRowError,
     counted,
@@ -263,7 +262,7 @@ def _recognises(data: Path, task: str) -> bool:
         return bool(registry.get_task(task).detect(data))
     except StoreError:
         raise
-    except (OmnidataError, OSError):  # a broken plug-in has no say about data of others
+    except Exception:  # a broken plug-in has no say about data of others
         return False
 
 

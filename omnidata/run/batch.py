@@ -26,7 +26,7 @@ from omnidata.adapters.render import RenderedPart
 from omnidata.errors import CallError, RunError, UsageError, counted
 from omnidata.jsontext import hash_of
 from omnidata.mirror_cache import shown
-from omnidata.run.adapter_contract import accepted
+from omnidata.run.adapter_contract import describe_model
 from omnidata.run.batch_folder import Asked, BatchFolder, Manifest, RequestFile, Round
 from omnidata.run.cluster import Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
@@ -140,7 +140,7 @@ def write(
     _check_url(adapter)
     _check_no_secrets(adapter)
     _check_media(form, media, model)
-    about = accepted(task, adapter, None, steps, None)
+    about = describe_model(task, adapter, None, steps, None)
     settings = run_settings(
         task,
         source,

@@ -26,8 +26,10 @@ import numpy as np
 from omnidata import adapters
 from omnidata.errors import AdapterError, RunError, UsageError
 from omnidata.loaders.stored_steps import Positions, episodes_of, ids_of, taken
+from omnidata.plugins import blaming
 from omnidata.predictions import Prediction, decode
-from omnidata.run.adapter_contract import About, accepted, one_of_each_kind
+from omnidata.registry import plugin_origin
+from omnidata.run.adapter_contract import About, describe_model, one_of_each_kind
 from omnidata.run.cost import Budget, Limits
 from omnidata.run.engine import Engine
 from omnidata.run.engines.ray import (
@@ -167,7 +169,9 @@ class AskingWorker:
         check_seen([job.data, *job.media])
         self._task = job.unnamed or get_task(job.task, job.options)
         self._adapter = job.model.make(self._task, _AllSteps(self._task, job))
-        about = accepted(self._task, self._adapter, job.params, samples, job.limits.concurrency)
+        about = describe_model(
+            self._task, self._adapter, job.params, samples, job.limits.concurrency
+        )
         self._params = about.params
         if code and about.code != code:
             raise RunError(
@@ -211,7 +215,8 @@ class AskingWorker:
                 meter=meter,
                 breaker=self._breaker,
             )
-            await engine.ask(steps, None)
+            with blaming(plugin_origin(self._task.name)):
+                await engine.ask(steps, None)
         finally:
             self._engine = None
             lines.close()

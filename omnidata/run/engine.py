@@ -12,10 +12,18 @@ from typing import Any, Protocol
 import msgspec
 
 from omnidata.actions import Action
-from omnidata.errors import AdapterError, CallError, MediaError, PluginError, StoreError
+from omnidata.adapters.base import Baseline
+from omnidata.errors import (
+    AdapterError,
+    CallError,
+    MediaError,
+    OmnidataError,
+    PluginError,
+    StoreError,
+)
 from omnidata.loaders.stored_steps import ids_of, taken
 from omnidata.run.adapter_code import code_of, is_ours
-from omnidata.run.adapter_contract import awaited, checked_answers, rendered, slip
+from omnidata.run.adapter_contract import check_answers, render_request, slip
 from omnidata.run.cache import ResponseCache, key
 from omnidata.run.cost import Limits
 from omnidata.run.folder import TRANSIENT
@@ -308,8 +316,8 @@ class Engine:
     async def _call(self, batch: Sequence[Prepared]) -> Sequence[Completion]:
         try:
             async with asyncio.timeout(self._timeout_s) as limit:
-                completions = await awaited(self._adapter.generate(batch, self._params))
-            return checked_answers(completions, len(batch))
+                completions = await self._adapter.generate(batch, self._params)
+            return check_answers(completions, len(batch))
         except (CallError, PluginError):
             raise
         except TimeoutError as error:
@@ -322,6 +330,8 @@ class Engine:
                 raise
             raise CallError("the adapter cancelled itself", where=self._adapter.name) from error
         except Exception as error:
+            if isinstance(self._adapter, Baseline) and not isinstance(error, OmnidataError):
+                raise  # its rule is the task's code
             raise slip(self._adapter, error, "generate") from error
 
     def stop(self, reason: str) -> None:
@@ -404,7 +414,7 @@ def made_ready(
         if "image" in takes and step.media.get("screenshot", ...) is None:
             raise MediaError("the row names no screenshot", fault="missing")
         asked = Request(step.sample_id, task.prompt(step, list(past)))
-        made = rendered(task, adapter, asked)
+        made = render_request(task, adapter, asked)
         return made, stamps(made.request.conversation, takes) if takes else {}
     except (MediaError, StoreError) as error:
         why = f"{step.sample_id}: {error}"

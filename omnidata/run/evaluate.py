@@ -30,14 +30,15 @@ from omnidata.errors import (
 )
 from omnidata.loaders.stored_steps import ids_of
 from omnidata.mirror_cache import shown
-from omnidata.registry import names, plugin_versions
+from omnidata.plugins import blaming
+from omnidata.registry import names, plugin_origin, plugin_versions
 from omnidata.run.adapter_contract import (
     About,
-    accepted,
     check_adapter,
     check_taken,
     decoding,
-    rendered,
+    describe_model,
+    render_request,
     slip,
 )
 from omnidata.run.batch_folder import spend_answers
@@ -203,12 +204,13 @@ def evaluate(
     made = Recipe(model, model_options) if isinstance(model, str) else model
     if must_judge and not (isinstance(made, Recipe) and asks_nobody(made.spec)):
         check_judgeable(judge, steps, source, out)
-    asker: _Asker = (
-        _on_cluster(task, source, made, params, limits, out, cluster)
-        if cluster
-        else _Here(task, source, made, params, limits)
-    )
     with ExitStack() as stack:
+        stack.enter_context(blaming(plugin_origin(task.name)))
+        asker: _Asker = (
+            _on_cluster(task, source, made, params, limits, out, cluster)
+            if cluster
+            else _Here(task, source, made, params, limits)
+        )
         about = asker.begin(stack, steps)
         settings = run_settings(
             task,
@@ -455,7 +457,9 @@ class _Here:
         self._adapter = model.make(task, source.steps) if isinstance(model, Recipe) else model
 
     def begin(self, stack: ExitStack, steps: Sequence[Step]) -> About:
-        about = accepted(self._task, self._adapter, self._params, steps, self._limits.concurrency)
+        about = describe_model(
+            self._task, self._adapter, self._params, steps, self._limits.concurrency
+        )
         self._params = about.params
         cache = self._limits.cache
         self._cache = stack.enter_context(ResponseCache(cache)) if cache else None
@@ -712,7 +716,9 @@ def _ready(task: Task, adapter: Adapter, steps: Sequence[Step]) -> tuple[list[Pr
     problems: list[str] = []
     for step in steps:
         try:
-            ready.append(rendered(task, adapter, Request(step.sample_id, task.prompt(step, []))))
+            ready.append(
+                render_request(task, adapter, Request(step.sample_id, task.prompt(step, [])))
+            )
         except MediaError as error:
             problems.append(f"{step.sample_id}: {error}")
             if len(problems) == len(steps):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.dialects import dialects
-from omnidata.errors import Finding, OmnidataError, PluginError, counted
+from omnidata.errors import Finding, OmnidataError, counted
 from omnidata.metrics.intervals import wilson
 from omnidata.predictions import Prediction
 from omnidata.tasks import get_task
@@ -239,11 +239,8 @@ def _cause(task: Task, profile: Profile, heard: Heard) -> Cause | None:
     values = dict(zip(profile.values, verdict.values, strict=True))
     if mark_of(verdict.outcome, values) in ("right", "unjudged"):
         return None
-    try:
-        told = task.explain(heard.step, verdict, profile=profile.name, receipt=heard.receipt)
-        return told.diagnosis.cause if told.diagnosis else None
-    except PluginError:  # scoring warns of it
-        return None
+    told = task.explain(heard.step, verdict, profile=profile.name, receipt=heard.receipt)
+    return told.diagnosis.cause if told.diagnosis else None
 
 
 def _is_right(task: Task, profile: Profile, heard: Heard) -> bool:

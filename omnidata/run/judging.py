@@ -7,6 +7,7 @@ is what one process would have made.
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.errors import OmnidataError, PluginError
+from omnidata.errors import OmnidataError
 from omnidata.jsontext import encode
 from omnidata.loaders.stored_steps import PackedSteps, packed_steps
+from omnidata.plugins import blaming
 from omnidata.predictions import Prediction, lacked
+from omnidata.registry import plugin_origin
 from omnidata.tasks import get_task
 from omnidata.tasks.explaining import mark_of
 from omnidata.types import Cause, Diagnosis, Outcome, Profile, Step, Task, Verdict
@@ -31,6 +34,8 @@ Kind = tuple[Outcome, Values]
 """What a verdict is, but for what was read."""
 CHUNK = 1000
 """Answers that are judged together elsewhere: a tenth of a second, and a megabyte with receipts."""
+_SLACK = 1e-9  # the mean of shares may exceed 1 by this
+_LARGEST = sys.float_info.max
 
 
 class Judge:
@@ -51,7 +56,6 @@ class Judge:
         targets: the same by what was right, (label, cause).
         readings: how often a place is right in another reading, (cause, reading).
         degraded: answers for which the model did not get all media.
-        unexplained: why the first cause is not known that could not be told; or empty.
     """
 
     def __init__(self, task: Task | None, profile: Profile) -> None:
@@ -61,7 +65,6 @@ class Judge:
         self.targets: Counter[tuple[str, Cause]] = Counter()
         self.readings: Counter[tuple[Cause, str]] = Counter()
         self.degraded = 0
-        self.unexplained = ""
 
     def judge(self, step: Step, answer: Prediction | None) -> tuple[int, bytes]:
         """The number of the verdict, and the line; without an answer the step is `missing`."""
@@ -87,12 +90,8 @@ class Judge:
     def _cause(self, step: Step, verdict: Verdict, receipt: Mapping[str, Any] | None) -> bytes:
         """Why the answer is wrong, as a line has it."""
         assert self.task
-        found, target = Diagnosis("rule"), ""
-        try:
-            told = self.task.explain(step, verdict, profile=self.profile.name, receipt=receipt)
-            found, target = told.diagnosis or found, told.target_label
-        except PluginError as error:  # it says nothing about the verdict, which stands
-            self.unexplained = self.unexplained or str(error)
+        told = self.task.explain(step, verdict, profile=self.profile.name, receipt=receipt)
+        found, target = told.diagnosis or Diagnosis("rule"), told.target_label
         self.causes[None, "", found.cause] += 1
         for axis, group in step.tags.items():
             self.causes[axis, group, found.cause] += 1
@@ -110,6 +109,11 @@ class Judge:
         """What `kinds` has from now on of a verdict that is new."""
         outcome, values = kind
         named = dict(zip(self.profile.values, values, strict=True))
+        shares = getattr(self.profile, "shares", ())
+        for name, value in named.items():
+            low, high = (-_SLACK, 1 + _SLACK) if name in shares else (-_LARGEST, _LARGEST)
+            if value is not None and not low <= value <= high:  # NaN is out of every range
+                raise ValueError(f"the verdict has {value!r:.40} as {name}")
         common = {"outcome": outcome, "profile": self.profile.name, **named}
         wrong = mark_of(outcome, named) not in ("right", "unjudged")
         known = self.kinds[kind] = len(self.kinds), encode(common)[1:-1], wrong
@@ -127,7 +131,6 @@ class Judge:
         self.targets.update(other.targets)
         self.readings.update(other.readings)
         self.degraded += other.degraded
-        self.unexplained = self.unexplained or other.unexplained
         return ours[np.frombuffer(other.verdicts, np.intc)]
 
 
@@ -169,7 +172,7 @@ class Judged:
     """What came of a chunk.
 
     Attributes:
-        kinds, causes, targets, readings, degraded, unexplained: as of `Judge`.
+        kinds, causes, targets, readings, degraded: as of `Judge`.
         verdicts: the number of each answer's verdict, as C's int.
         lines: of `scores.jsonl`.
     """
@@ -181,18 +184,18 @@ class Judged:
     targets: Mapping[tuple[str, Cause], int]
     readings: Mapping[tuple[Cause, str], int]
     degraded: int
-    unexplained: str
 
 
 def judged(job: Job, chunk: Chunk) -> Judged | OmnidataError:
     """Judge a chunk; an error of a plug-in is given back."""
+    verdicts, found = array("i"), list[bytes]()
     try:
-        judge = Judge(*_rules(job))
-        verdicts, found = array("i"), list[bytes]()
-        for step, answer in zip(chunk.steps, chunk.answers, strict=True):
-            number, line = judge.judge(step, answer)
-            verdicts.append(number)
-            found.append(line)
+        with blaming(plugin_origin(job.task)):
+            judge = Judge(*_rules(job))
+            for step, answer in zip(chunk.steps, chunk.answers, strict=True):
+                number, line = judge.judge(step, answer)
+                verdicts.append(number)
+                found.append(line)
     except OmnidataError as error:
         return error
     return Judged(
@@ -203,7 +206,6 @@ def judged(job: Job, chunk: Chunk) -> Judged | OmnidataError:
         judge.targets,
         judge.readings,
         judge.degraded,
-        judge.unexplained,
     )
 
 

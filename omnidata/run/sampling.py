@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 
 from omnidata.actions import Action, Point, Region, Screen, centre, convert
-from omnidata.errors import PluginError, PredictionError, UsageError, counted
+from omnidata.errors import PredictionError, UsageError, counted
 from omnidata.jsontext import decode, encode, hash_of, write_lines
 from omnidata.metrics.calibration import calibration
 from omnidata.metrics.rollouts import choices, pass_all, pass_at
@@ -494,8 +494,7 @@ class _Samples:
         action: Action | str | None = None
         if verdict.outcome == "ok":
             receipt = of_screen(completion.receipt, step.screen)
-            with suppress(PluginError):  # it says nothing about the verdict, which stands
-                action = self._task.read(completion.text, receipt)
+            action = self._task.read(completion.text, receipt)
             if action is None and verdict.parsed is not None:
                 action = encode(verdict.parsed).decode()
         return _Answer(number, completion, None if told == "unjudged" else told == "right", action)

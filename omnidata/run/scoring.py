@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from array import array
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +27,9 @@ from omnidata.errors import (
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import write_lines
 from omnidata.loaders.stored_steps import Positions, can_be_sent, ids_of, taken
+from omnidata.plugins import blaming
 from omnidata.predictions import Prediction
+from omnidata.registry import plugin_origin
 from omnidata.run import engines
 from omnidata.run.answer_files import BadLines, repeated_answer
 from omnidata.run.engines import Cluster, Lost
@@ -174,7 +175,7 @@ def score(
         job = Job(task.name, tuple(task.options.items()), profile.name, causes)
         found = columns.lines_of_others(answers, ignored, job, workers, cluster)
     else:
-        found = columns.lines(answers, ignored)
+        found = columns.lines(answers, ignored, plugin_origin(task.name))
     if out is None:
         for _ in found:
             pass
@@ -228,13 +229,15 @@ class _Columns:
         self.bad = bad or BadLines(origin or Path(judge.profile.name))
         self.verdicts = array("i", [_NONE]) * len(steps)
 
-    def lines(self, answers: Iterable[Prediction], ignored: Container[str]) -> Iterator[bytes]:
+    def lines(
+        self, answers: Iterable[Prediction], ignored: Container[str], plugin: str
+    ) -> Iterator[bytes]:
         """Judge every answer, then every step without one; yields the lines of `scores.jsonl`."""
         judge, verdicts = self.judge.judge, self.verdicts
-        for number, answer in self._asked(answers, ignored):
-            verdicts[number], line = judge(self.steps[number], answer)
-            yield line
-        self._warn()
+        with blaming(plugin):
+            for number, answer in self._asked(answers, ignored):
+                verdicts[number], line = judge(self.steps[number], answer)
+                yield line
 
     def lines_of_others(
         self,
@@ -260,11 +263,6 @@ class _Columns:
                     )
                 self.column[chunks.pop(number)] = self.judge.add(found)
                 yield found.lines
-        self._warn()
-
-    def _warn(self) -> None:
-        if why := self.judge.unexplained:
-            warnings.warn(f"some causes are not known: {why}", RuntimeWarning, stacklevel=3)
 
     @property
     def column(self) -> npt.NDArray[np.intc]:

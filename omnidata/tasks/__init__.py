@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,8 +11,6 @@ from omnidata import registry
 from omnidata.adapters import presets
 from omnidata.dialects import get_dialect
 from omnidata.errors import UsageError
-from omnidata.loaders.load import reading
-from omnidata.registry import PluginTask
 from omnidata.tasks.common_options import IN_DIALECT, OPTIONS, WithCommonOptions, split
 from omnidata.tasks.coordinates import of_screen
 from omnidata.tasks.dialect_option import in_dialect, unit_for
@@ -47,13 +46,13 @@ def get_task(
     if spoken:
         given = _in_units(name, given, spoken)
     found = registry.get_task(name, given)
+    benchmark: Any = found
     if window := common.get("history_window"):
-        benchmark: Any = found.task if isinstance(found, PluginTask) else found
         benchmark.history_window = int(window)
-    if isinstance(found, PluginTask):  # loaders of ours look for other tasks by themselves
-        from omnidata.tasks.plugin_tasks import PluginBenchmark
+    if not registry.is_ours(name):
+        from omnidata.tasks.plugin_tasks import load_plugin
 
-        found = cast("Task", PluginBenchmark(found.task, found.blame, reading))
+        benchmark.load = partial(load_plugin, found)
     if "patches" in common and not found.needs_predictions:
         raise UsageError(
             "patches correct the model's own history, and this history is not its own",

@@ -6,11 +6,10 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, wraps
 from pathlib import Path
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import msgspec
@@ -24,13 +23,11 @@ from omnidata.loaders.files import RowFiles
 from omnidata.loaders.load import load_data
 from omnidata.loaders.stored_steps import Positions, collect, numbered, row_ids
 from omnidata.mirror import local
-from omnidata.plugins import warn_of_misspelt
-from omnidata.registry import ANSWER, STEP, STEPS, TARGET
 from omnidata.tasks.common_options import OPTIONS as COMMON
 from omnidata.tasks.coordinates import answer_space, centred, in_pixels
 from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.diagnosis import REACH
-from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
+from omnidata.tasks.explaining import Rule, acted, by_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
 from omnidata.tasks.longest import read_beginning
 from omnidata.tasks.observation import (
@@ -268,9 +265,8 @@ class Benchmark:
     logs_by_number: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Warn of misspelt members; data may be URLs, and of an answer a beginning is read."""
+        """Let data be URLs, and limit what `read` reads of an answer."""
         super().__init_subclass__(**options)
-        warn_of_misspelt(cls, Benchmark, stacklevel=2)
         for name in _TAKING_DATA & vars(cls).keys():
             setattr(cls, name, _of_urls_too(getattr(cls, name)))
         if "read" in vars(cls):
@@ -626,7 +622,7 @@ class Benchmark:
             )
         findings: list[Finding] = []
         places = array("q")  # of each row the number of its step, -1 for none
-        rows = numbered(self._rows(data, findings), places)
+        rows = numbered(self.steps(data, findings.append), places)
         steps = collect(self.named(step) or step for step in rows)
         if not steps:
             raise self._nothing(data, findings)
@@ -653,32 +649,6 @@ class Benchmark:
             else self.tags,
             roles,
         )
-
-    def _rows(self, data: Path, findings: list[Finding]) -> Iterator[Step | None]:
-        """Collect what `steps` yields; its findings are added to the others.
-
-        Raises:
-            PluginError: it gives something else; the message has the line of a generator.
-            TypeError: `note` is told something else, at whose line this is raised.
-        """
-
-        def note(found: Finding) -> None:
-            if not isinstance(found, Finding):
-                raise TypeError(
-                    f"`note` received {found!r:.300}: expected Finding(code, severity, "
-                    "where, what, "
-                    "expected, remedy, sample_ids) of omnidata.errors"
-                )
-            findings.append(found)
-
-        given = self.steps(data, note)
-        function = f"`steps` of {self.name}"
-        for step in STEPS.of(given, function, str(data)):
-            if not (step is None or isinstance(step, Step)):
-                frame = given.gi_frame if isinstance(given, GeneratorType) else None
-                line = f"{frame.f_code.co_filename}:{frame.f_lineno}: " if frame else ""
-                STEP.of(step, line + function, str(data))
-            yield step
 
     @property
     def _expected(self) -> str:
@@ -770,15 +740,8 @@ class Benchmark:
 
     def answer(self, step: Step) -> str | None:
         """Return the right answer in the form that the question asks for; None if there is none."""
-        found = self._right(step)
+        found = self.target(step)
         return found.text if found else None
-
-    def _right(self, step: Step) -> Target | None:
-        """Return the checked result of `target`."""
-        found: Target | None = TARGET.of(
-            self.target(step), f"`target` of {self.name}", step.sample_id
-        )
-        return found
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """Return the conversation for one step."""
@@ -832,7 +795,7 @@ class Benchmark:
         Returns:
             None where the source has none that can be used.
         """
-        text = ANSWER.of(self.answer(step), f"`answer` of {self.name}", step.sample_id)
+        text = self.answer(step)
         return None if text is None else Target(text, text)
 
     def baseline(
@@ -871,8 +834,8 @@ class Benchmark:
             steps: those it may look at.
         """
         if name == "oracle":
-            return lambda step: found.text if (found := self._right(step)) else ""
-        targets = [found for step in steps if (found := self._right(step))]
+            return lambda step: found.text if (found := self.target(step)) else ""
+        targets = [found for step in steps if (found := self.target(step))]
         if name == "center":
             targets = [target for target in targets if len(target.points) == 1]
         if not targets:
@@ -904,37 +867,18 @@ class Benchmark:
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
         """Explain a verdict from the step's action, `read` and the values."""
-        return explain(self, self.profiles[profile], step, verdict, receipt=receipt)
-
-
-def explain(
-    reader: Reader,
-    profile: Profile,
-    step: Step,
-    verdict: Verdict | None,
-    *,
-    receipt: Mapping[str, Any] | None,
-) -> Explanation:
-    """Return the explanation for a benchmark without its own.
-
-    Args:
-        reader: reads what the profile read in an answer, as JSON or code, as an action.
-        profile: whose verdict it is.
-        step: the step.
-        verdict: on an answer to it; None tells of the step alone.
-        receipt: of the answer.
-    """
-    reach = getattr(profile, "reach", REACH)  # one that has the contract's members alone has none
-    rule = Rule(borderline="", reach=reach)
-    return by_action(
-        step,
-        verdict,
-        profile,
-        lambda: read_again(reader, verdict),
-        receipt=receipt,
-        sentence=lambda wanted, said, places, right: acted(
-            step, wanted, said, places, right=right, rule=rule
-        ),
-        reach=reach,
-        rules_known=False,
-    )
+        rules = self.profiles[profile]
+        reach = getattr(rules, "reach", REACH)
+        rule = Rule(borderline="", reach=reach)
+        return by_action(
+            step,
+            verdict,
+            rules,
+            lambda: read_again(self, verdict),
+            receipt=receipt,
+            sentence=lambda wanted, said, places, right: acted(
+                step, wanted, said, places, right=right, rule=rule
+            ),
+            reach=reach,
+            rules_known=False,
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
@@ -145,11 +145,6 @@ class _Lazy(Explanation):
         value = made[name]()
         object.__setattr__(self, name, value)
         return value
-
-
-def settled(told: Explanation) -> Explanation:
-    """The explanation with all of its members made, by a caller that handles what that raises."""
-    return Explanation(**{field.name: getattr(told, field.name) for field in fields(Explanation)})
 
 
 class _Once(Generic[_T]):

@@ -23,7 +23,6 @@ from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known
 from omnidata.metrics.paired import means as paired_means
 from omnidata.metrics.row_tables import by_group, means
 from omnidata.name_index import NameIndex
-from omnidata.plugins import warn_of_misspelt
 from omnidata.tasks.diagnosis import REACH
 from omnidata.tasks.longest import judge_beginning
 from omnidata.types import OUTCOMES, Outcome, Step, Verdict, VerdictColumns
@@ -150,9 +149,8 @@ class EpisodeProfile(ABC):
     of_nothing: float | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Warn of attributes that may be misspelt members, and limit what `judge` reads."""
+        """Limit what `judge` reads of an answer."""
         super().__init_subclass__(**options)
-        warn_of_misspelt(cls, EpisodeProfile, stacklevel=3)
         if "judge" in vars(cls):
             cls.judge = judge_beginning(cls.judge)  # type: ignore[method-assign]
 
@@ -371,9 +369,8 @@ class RowProfile(ABC):
     by: Mapping[str, Sequence[str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Warn of attributes that may be misspelt members, and limit what `judge` reads."""
+        """Limit what `judge` reads of an answer."""
         super().__init_subclass__(**options)
-        warn_of_misspelt(cls, RowProfile, stacklevel=3)
         if "judge" in vars(cls):
             cls.judge = judge_beginning(cls.judge)  # type: ignore[method-assign]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from omnidata import predictions
-from omnidata.errors import DataError, Finding, PluginError, RunError, UsageError, counted
+from omnidata.errors import DataError, Finding, RunError, UsageError, counted
 from omnidata.run.folder import Answers
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.run_files import (
@@ -349,12 +349,9 @@ def judged(profile: Profile, step: Step, answer: Completion) -> tuple[Verdict, S
 def diagnosis(
     task: Task, profile: Profile, step: Step, verdict: Verdict, answer: Completion
 ) -> Diagnosis:
-    """What is wrong with an answer; `rule` where the benchmark's own explanation fails."""
-    try:
-        told = task.explain(step, verdict, profile=profile.name, receipt=answer.receipt)
-        return told.diagnosis or Diagnosis("rule")
-    except PluginError:  # it says nothing about the verdict, which stands
-        return Diagnosis("rule")
+    """What is wrong with an answer; `rule` where the benchmark does not say it."""
+    told = task.explain(step, verdict, profile=profile.name, receipt=answer.receipt)
+    return told.diagnosis or Diagnosis("rule")
 
 
 @dataclass(frozen=True, slots=True)

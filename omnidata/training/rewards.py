@@ -185,10 +185,10 @@ class Reward:
             else self.profile.failed(step, delivery)
         )
         parts = self._parts(verdict)
-        explanation = self._explanation(step, verdict, told)
+        explanation = self.task.explain(step, verdict, profile=self.profile.name, receipt=told)
         mark = mark_of(verdict.outcome, dict(zip(self.profile.values, verdict.values, strict=True)))
         wrong = mark not in ("right", "unjudged")
-        diagnosis = (explanation.diagnosis if explanation else None) or Diagnosis("rule")
+        diagnosis = explanation.diagnosis or Diagnosis("rule")
         return {
             "reward": self._reward(step, text, told, verdict, parts, explanation),
             "type_match": parts.type_match,
@@ -214,17 +214,6 @@ class Reward:
             values.get("type_match"), exact, values.get("format_ok", verdict.outcome == "ok")
         )
 
-    def _explanation(
-        self, step: Step, verdict: Verdict, receipt: Mapping[str, Any]
-    ) -> Explanation | None:
-        """As scoring asks for it; None where a plug-in fails to give one."""
-        try:
-            told = self.task.explain(step, verdict, profile=self.profile.name, receipt=receipt)
-            _ = told.diagnosis
-        except PluginError:  # it says nothing about the verdict, which stands
-            return None
-        return told
-
     def _reward(
         self,
         step: Step,
@@ -232,7 +221,7 @@ class Reward:
         receipt: Mapping[str, Any],
         verdict: Verdict,
         parts: _Parts,
-        explanation: Explanation | None,
+        explanation: Explanation,
     ) -> float | None:
         if parts.exact_match is None:
             return None

@@ -14,14 +14,13 @@ from typing import Any, NoReturn, cast
 
 import pytest
 
-from omnidata.errors import AdapterError, CallError, UnansweredError, UsageError
+from omnidata.errors import CallError, UnansweredError, UsageError
 from omnidata.predictions import read
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import (
     Completion,
-    Conversation,
     GenerationParams,
     LoadedDataset,
     Modality,
@@ -59,25 +58,25 @@ def _raise(error: BaseException) -> NoReturn:
 SLIPS: dict[str, tuple[str, Callable[[], Any], str]] = {
     "an error in prepare": ("prepare", lambda: _raise(KeyError("frames")), "KeyError"),
     "prepare without return": ("prepare", lambda: None, "NoneType"),
-    "generate without return": ("generate", lambda: None, "NoneType, not a list with a Completion"),
-    "one completion": ("generate", lambda: RIGHT, "Completion, not a list"),
-    "a payload alone": ("prepare", lambda: Prepared(cast(Any, "x")), "`request` is 'x', not the"),
+    "generate without return": ("generate", lambda: None, "NoneType"),
+    "one completion": ("generate", lambda: RIGHT, "Completion"),
+    "a payload alone": ("prepare", lambda: Prepared(cast(Any, "x")), "sample_id"),
     "a text for a receipt": (
         "prepare",
         lambda: Prepared(Request("ted/A/3", ()), receipt=cast(Any, "rec")),
-        "`receipt` is 'rec', not a mapping",
+        "ValueError",
     ),
     "counts in words": (
         "generate",
         lambda: [Completion(usage={"promptTokenCount": "many", "tier": "default"})],
-        "numbers: {'prompt_token_count': 'many'}",
+        "'prompt_token_count': 'many'",
     ),
-    "a text": ("generate", lambda: ["tap"], "str, not Completion"),
+    "a text": ("generate", lambda: ["tap"], "TypeError"),
     "an unknown delivery": ("generate", lambda: [Completion(delivery=cast(Any, "fine"))], "fine"),
     "a number for a text": ("generate", lambda: [Completion(text=cast(Any, 3))], "Expected `str`"),
     "bytes for a text": ("generate", lambda: [Completion(text=cast(Any, b"x"))], "bytes"),
     "a set in a receipt": ("generate", lambda: [Completion(receipt={"at": {1}})], "set"),
-    "no time": ("generate", lambda: [Completion(latency_s=float("nan"))], "`latency_s` of nan"),
+    "no time": ("generate", lambda: [Completion(latency_s=float("nan"))], "latency_s"),
     "another step": ("prepare", lambda: Prepared(Request("ted/A/0", ())), "step ted/A/0"),
     "no JSON": ("generate", lambda: [Completion(receipt={"at": object()})], "object"),
     "a cancellation": ("generate", lambda: _raise(asyncio.CancelledError()), "cancelled itself"),
@@ -99,15 +98,6 @@ def test_no_slip_of_an_adapter_ends_or_stalls_the_run(
     assert said in line.error
 
 
-def test_a_generate_that_is_no_coroutine_is_told_to_be_one(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
-    model = Scripted(lambda *_: RIGHT)
-    model.generate = lambda batch, params: [RIGHT]  # type: ignore[assignment,method-assign,return-value]
-    with pytest.raises(AdapterError, match="returned list at once, not a coroutine: write"):
-        evaluate(TASK, source, model, tmp_path, limit=1)
-
-
 def test_an_adapter_that_cannot_close_has_answered_all_the_same(
     source: LoadedDataset, tmp_path: Path
 ) -> None:
@@ -117,19 +107,6 @@ def test_an_adapter_that_cannot_close_has_answered_all_the_same(
 
     results = evaluate(TASK, source, Stuck(lambda *_: RIGHT), tmp_path, limit=3)
     assert json.loads((tmp_path / "results.json").read_text()) == results
-
-
-def test_an_adapter_that_cannot_say_what_it_takes_is_named(
-    source: LoadedDataset, tmp_path: Path
-) -> None:
-    class Mute(Scripted):
-        def unsupported_reason(self, conversation: Conversation) -> str:
-            raise AttributeError("capabilities")
-
-    with pytest.raises(
-        UsageError, match=r"test_engine_stops.py:\d+, in unsupported_reason: the adapter fai"
-    ):
-        evaluate(TASK, source, Mute(lambda *_: RIGHT), tmp_path / "run")
 
 
 @pytest.mark.parametrize("seconds", [1e6, float("inf"), float("nan")])

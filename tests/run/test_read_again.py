@@ -125,7 +125,7 @@ def test_a_line_that_could_not_be_read_again_is_the_slip_of_its_adapter(
     source: LoadedDataset, tmp_path: Path, name: str
 ) -> None:
     odd = Completion(**{"text": "x", **UNWRITABLE[name]})
-    with pytest.raises(AdapterError, match="in generate: the adapter failed"):
+    with pytest.raises(AdapterError, match="generate: the adapter failed"):
         evaluate(TASK, source, Scripted(lambda *_: odd), tmp_path / "run", limit=1)
     good = Scripted(lambda *_: RIGHT)
     evaluate(TASK, source, good, tmp_path / "run", limit=1)

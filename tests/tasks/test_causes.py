@@ -30,7 +30,6 @@ from omnidata.tasks.statistics import statistics
 from omnidata.types import (
     Cause,
     Diagnosis,
-    Explanation,
     Outcome,
     Profile,
     Step,
@@ -283,43 +282,12 @@ def test_a_plug_in_has_causes_for_free(tmp_path: Path, monkeypatch: pytest.Monke
     check_scores(task, data, case, tmp_path / "scored")
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        None,
-        Explanation("wrong", "no", diagnosis="wrong_type"),  # type: ignore[arg-type]
-        Explanation("wrong", "no", diagnosis=Diagnosis("oops")),  # type: ignore[arg-type]
-        Explanation("wrong", "no", diagnosis=Diagnosis("near_miss", distance=math.nan)),
-        KeyError("nope"),
-    ],
-)
-def test_an_explanation_that_is_none_costs_a_plug_in_its_causes_and_no_scores(
-    given: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    odyssey.install(tmp_path / "site", monkeypatch)
-    task = get_task("odyssey")
-    steps = task.load(odyssey.write(tmp_path / "data", episodes=2)).steps
-
-    def explain(self: object, *arguments: object, **options: object) -> object:
-        if isinstance(given, Exception):
-            raise given
-        return given
-
-    monkeypatch.setattr(type(task.task), "explain", explain, raising=False)  # type: ignore[attr-defined]
-    whole = np.ones(len(steps), dtype=np.bool_)
-    said = [Prediction(sample_id=steps[0].sample_id, output="?")]
-    with pytest.warns(RuntimeWarning, match="explain") as told:
-        results = score(task, task.profiles["odyssey-ams"], steps, said, whole=whole)
-    assert len(told) == 1
-    assert results["causes"]["overall"] == {"rule": results["counts"]["steps"]}
-
-
 def test_a_value_may_not_be_called_as_what_a_line_of_scores_has_already(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     odyssey.install(tmp_path / "site", monkeypatch)
     task = get_task("odyssey")
-    ours = type(task.task.profiles["odyssey-ams"])  # type: ignore[attr-defined]
+    ours = type(task.profiles["odyssey-ams"])
     monkeypatch.setattr(ours, "values", ("exact_match", "cause_distance"))
     with pytest.raises(PluginError, match="cause_distance"):
         get_profile(task, None)
@@ -370,31 +338,6 @@ def check_scores(task: Task, data: Path, case: Case, out: Path) -> None:
     cells = shares.rows[0].cells
     assert cells[0].value == len(wrong)
     assert sum(cell.value or 0 for cell in cells[1:]) == pytest.approx(1)
-
-
-@pytest.mark.parametrize("given", ["SCROLL", {}, KeyError("nope")])
-def test_a_read_that_fails_costs_a_plug_in_its_causes_and_is_told_of_once(
-    given: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    odyssey.install(tmp_path / "site", monkeypatch)
-    task = get_task("odyssey")
-    steps = task.load(odyssey.write(tmp_path / "data", episodes=2)).steps
-
-    def read(self: object, text: str, receipt: object = None) -> object:
-        if isinstance(given, Exception):
-            raise given
-        return given
-
-    monkeypatch.setattr(type(task.task), "read", read)  # type: ignore[attr-defined]
-    said = [
-        Prediction(sample_id=s.sample_id, output='{"action": "COMPLETE", "info": ""}')
-        for s in steps
-    ]
-    whole = np.ones(len(steps), dtype=np.bool_)
-    with pytest.warns(RuntimeWarning, match="odyssey-like .*fails: ") as told:
-        results = score(task, task.profiles["odyssey-ams"], steps, said, whole=whole)
-    assert len(told) == 1
-    assert results["causes"]["overall"].keys() == {"rule"}
 
 
 class Near(RowProfile):

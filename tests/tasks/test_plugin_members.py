@@ -11,13 +11,12 @@ import omnidata
 from omnidata.analysis.comparison import compare
 from omnidata.analysis.report import report
 from omnidata.data.voice import utterances
-from omnidata.errors import PluginError
 from omnidata.predictions import Prediction
 from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
 from omnidata.types import Task
 from tests.plugin import data as odyssey
-from tests.tasks.words import MEMBERS, PLUGIN, install, told
+from tests.tasks.words import install, told
 
 
 def test_its_overview_and_its_scorer_serve_info_and_score(
@@ -137,15 +136,3 @@ def test_what_is_spoken_is_its_own_say(site: Path, rows: Path) -> None:
         text for step in steps for text in (step.instruction, step.tags["language"])
     )
     assert [utterance.text for utterance in found] == list(wanted)
-
-
-def test_a_failure_of_its_overview_names_the_distribution(site: Path, rows: Path) -> None:
-    install(site, points="words = words_plugin:Told")
-    (site / "words_plugin.py").write_text(
-        PLUGIN + MEMBERS + "\n\nTold.overview = BrokenView\n", encoding="utf-8"
-    )
-    task = get_task("words")
-    view = task.overview(task.overview.read(task, rows, strict=False))
-    assert view.episodes == 3
-    with pytest.raises(PluginError, match=r"omnidata-words 1\.2 .*KeyError: .*in tables"):
-        view.tables()

@@ -74,57 +74,6 @@ class Ruleless(Words):
     profiles = {}
 
 
-class Broken(Words):
-    """Fails where it is told to."""
-
-    allowed = {"at": ("",)}
-
-    def load(self, data, **options):
-        if self.options["at"] == "load":
-            for number, line in enumerate(data.read_text("utf-8").splitlines()):
-                row = json.loads(line)
-                if number == 1:
-                    row["wordz"]
-        return super().load(data, **options)
-
-    def prompt(self, step, predicted=None):
-        return {}[step.sample_id] if self.options["at"] == "prompt" else super().prompt(step)
-
-    def answer(self, step):
-        return {}[step.sample_id] if self.options["at"] == "answer" else super().answer(step)
-
-    def explain(self, step, verdict, **given):
-        if self.options["at"] == "explain":
-            return {}[step.sample_id]
-        return super().explain(step, verdict, **given)
-
-    @property
-    def profiles(self):
-        return {"words-exact": BrokenProfile(self.options["at"])}
-
-
-class BrokenProfile(Exact):
-    def __init__(self, at):
-        self.at = at
-
-    def judge(self, step, text, receipt=None):
-        given = {
-            "bool": True,
-            "few": Verdict("ok", ()),
-            "list": Verdict("ok", [True]),
-            "outcome": Verdict("fine", (True,)),
-        }
-        if self.at in given:
-            return given[self.at]
-        return {}[step.sample_id] if self.at == "judge" else super().judge(step, text)
-
-    def failed(self, step, outcome):
-        return Verdict(outcome, ()) if self.at == "failed" else super().failed(step, outcome)
-
-    def total(self, steps, rows):
-        return {}["total"] if self.at == "total" else super().total(steps, rows)
-
-
 class Walked(Exact):
     by = {"app": ()}
 
@@ -199,18 +148,6 @@ class Explaining(Words):
         said = (verdict and verdict.parsed or {}).get("word", "")
         sentence = f"{said} is shorter" if verdict else ""
         return Explanation("wrong" if verdict else None, sentence, "word", said, noun="word")
-
-
-class Bare:
-    """Has all that a task must have, and no more."""
-
-    def __init__(self, name, options):
-        self._words = Words(name, options)
-
-    def __getattr__(self, name):
-        if name.startswith("__") or name in ("_words", "explain"):
-            raise AttributeError(name)
-        return getattr(self._words, name)
 
 
 class Known(Words):
@@ -297,11 +234,6 @@ class Letters(View):
     def differences(self, table):
         found = len(self.source.steps)
         return [] if found == 4 else [f"there are {found} questions, published 4"]
-
-
-class BrokenView(Letters):
-    def tables(self):
-        return {}["tables"]
 
 
 class Votes(OfflineScorer):
