@@ -80,7 +80,7 @@ def voice(
             out,
             engine,
             texts=task.spoken,
-            # Nobody knows how much of the machine a program takes for itself.
+            # The program may use many cores itself.
             workers=1 if workers is None and command is not None else workers,
             cluster=cluster,
             progress=progress,
@@ -111,13 +111,10 @@ def voice(
 
 
 def _task(data: Path) -> Task:
-    """The task that the data are of and whose prompt has a spoken form.
+    """Return the one task with a spoken form that recognises the data.
 
-    Of data that no task knows, or more than one, it is the reader of the tree that omnidata writes,
-    which says what is wrong with them.
-
-    Raises:
-        UsageError: no task that the data are of has a spoken form.
+    Where none or several do, return the reader of the tree that omnidata writes: it reports the
+    problem.
     """
     from omnidata import registry
     from omnidata.loaders.load import either, recognised

@@ -1,4 +1,4 @@
-"""Every instruction of some steps as a WAV file: 16 kHz, mono, 16 bits."""
+"""Instructions as speech: a folder of WAV files (16 kHz, mono, 16 bits) and the list of them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import hashlib
 import shutil
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
 
 import msgspec
 import numpy as np
@@ -26,10 +25,18 @@ from omnidata.run.engines import Cluster, Lost, each
 from omnidata.storage import atomic_write, open_own, take_lock, wrap_os_error
 from omnidata.types import Progress, Step
 
-# Which texts of a dataset are spoken, and how they are read.
-
 MAX_LETTERS = 2000
 """The longest text that is spoken, about two minutes; an instruction has a few sentences."""
+
+_LIST = "voices.jsonl"
+_BUDGET = Budget(max_bytes=MAX_BYTES, max_seconds=600)
+_IN_A_ROW = 3
+"""After so many failures in a row the engine is tried with an easy text."""
+
+_EASY: Mapping[Language, str] = {"en": "One, two, three.", "zh": "一，二，三。"}
+
+Texts = Callable[[Step], Iterable[str]]
+"""The texts of a step to be spoken, as `Benchmark.spoken` returns them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +45,10 @@ class Utterance:
 
     Attributes:
         text: the instruction as the data has it.
-        spoken: what is read aloud of it.
-        language: of the text, see `language_of`.
+        spoken: the text in one line, without control characters.
+        language: Chinese if there is a Chinese character in the text, else English. By the text and
+            not by the app, because two apps with the same text share its file. A Chinese voice
+            reads English words; an English voice does not read Chinese.
         where: the first step that has it.
     """
 
@@ -48,95 +57,26 @@ class Utterance:
     language: Language
     where: str
 
-    @property
-    def file(self) -> str:
-        """The file's name, as the prompt looks for it."""
-        return voice_file(self.text)
 
-
-def language_of(text: str) -> Language:
-    """Chinese if there is a Chinese character in the text, else English.
-
-    By the text and not by the app, because two apps with the same text share its file. A Chinese
-    voice reads English words; an English voice does not read Chinese.
-
-    Examples:
-        >>> language_of("打开 TED"), language_of("Open TED")
-        ('zh', 'en')
-    """
-    return "zh" if has_chinese(text) else "en"
-
-
-def readable(text: str) -> str:
-    r"""The text in one line, a blank for whatever is no character to be read.
-
-    Control characters are commands to some engines (Ctrl-A to espeak-ng), a NUL ends the text, and
-    lone surrogates have no encoding.
-
-    Examples:
-        >>> readable("Tap\x00 \x01200s\n<b>Share</b>")
-        'Tap 200s <b>Share</b>'
-    """
-    letters = (" " if unicodedata.category(letter)[0] == "C" else letter for letter in text)
-    return " ".join("".join(letters).split())
-
-
-Texts = Callable[[Step], Iterable[str]]
-"""The texts of a step that are to be spoken, as `Benchmark.spoken` says it."""
-
-
-def instruction(step: Step) -> Iterable[str]:
-    """The instruction alone."""
-    return (step.instruction,)
-
-
-def utterances(steps: Iterable[Step], texts: Texts) -> tuple[list[Utterance], list[Finding]]:
-    """Every text once, in the order of the steps, and a finding for each that cannot be spoken."""
-    found: dict[str, Utterance] = {}
-    findings: dict[str, Finding] = {}
-    for step in steps:
-        for text in texts(step):
-            if text in found or text in findings:
-                continue
-            read = readable(text)
-            if read and len(read) <= MAX_LETTERS:
-                found[text] = Utterance(text, read, language_of(read), step.sample_id)
-            else:
-                findings[text] = _unspeakable(step, read)
-    return list(found.values()), list(findings.values())
-
-
-def _unspeakable(step: Step, read: str) -> Finding:
-    return Finding(
-        "voice-long" if read else "voice-empty",
-        "error",
-        step.sample_id,
-        f"the instruction has {len(read)} characters" if read else "the instruction is empty",
-        f"1 to {MAX_LETTERS} characters that can be read",
-        "correct the instruction; until then it has no spoken form",
-    )
-
-
-# A folder of spoken instructions: the WAV files and the list of what they say.
-#
-# `voices.jsonl` has a line per file. The line is written before the file appears, so every file
-# that omnidata made is listed, and one that is not listed is somebody else's and is never
-# overwritten.
-
-LIST = "voices.jsonl"
-
-
-class Spoken(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the list.
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """The result of `render`.
 
     Attributes:
-        md5: of the text; the file is `<md5>.wav`.
-        text: the instruction.
-        language: in which it is read.
-        engine: name and version.
-        voice: the engine's voice, or the command.
-        sha256: of the file.
+        texts: different texts of the steps.
+        rendered: files made now.
+        kept: files that were there and are right.
+        findings: texts without a file, and the reasons.
     """
+
+    texts: int
+    rendered: int
+    kept: int
+    findings: tuple[Finding, ...]
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the list: a text, its file `<md5>.wav`, and how it was made."""
 
     md5: str
     text: str
@@ -146,132 +86,151 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
 
 
-class VoiceFolder:
-    """One folder, one voice per language, one writer.
+def utterances(steps: Iterable[Step], texts: Texts) -> tuple[list[Utterance], list[Finding]]:
+    """Return every text once, in the order of the steps, and a finding per unspeakable text."""
+    found: dict[str, Utterance] = {}
+    findings: dict[str, Finding] = {}
+    for step in steps:
+        for text in texts(step):
+            if text in found or text in findings:
+                continue
+            # Ctrl-A is a command to espeak-ng, a NUL ends the text, a surrogate has no encoding.
+            letters = (" " if unicodedata.category(sign)[0] == "C" else sign for sign in text)
+            line = " ".join("".join(letters).split())
+            if line and len(line) <= MAX_LETTERS:
+                language: Language = "zh" if has_chinese(line) else "en"
+                found[text] = Utterance(text, line, language, step.sample_id)
+                continue
+            many = f"the instruction has {len(line)} characters"
+            findings[text] = Finding(
+                "voice-long" if line else "voice-empty",
+                "error",
+                step.sample_id,
+                many if line else "the instruction is empty",
+                f"1 to {MAX_LETTERS} characters that can be read",
+                "correct the instruction; until then it has no spoken form",
+            )
+    return list(found.values()), list(findings.values())
+
+
+def _instruction(step: Step) -> Iterable[str]:
+    return (step.instruction,)
+
+
+def render(
+    steps: Sequence[Step],
+    out: Path,
+    engine: Voice,
+    *,
+    texts: Texts = _instruction,
+    workers: int | None = 1,
+    cluster: Cluster | None = None,
+    progress: Progress | None = None,
+) -> Rendering:
+    """Render the files that are missing or changed; everything else stays as it is.
+
+    A process speaks one text after the other, because engines are rarely safe to use from threads.
 
     Args:
-        path: the folder; made if missing.
-        engine: what is going to speak.
-        wanted: what it shall hold.
-
-    Attributes:
-        missing: those that are wanted and have no file, or another one than is listed.
+        steps: with the texts.
+        out: the folder, for `-T voice=`; it has one writer and holds one engine's speech.
+        engine: speaks.
+        texts: of a step.
+        workers: processes, one per core if None; 1 = this one. The bytes are the same.
+        cluster: speaks in place of this machine.
+        progress: called with the number of texts done and of all to be done.
 
     Raises:
-        RunError: the folder holds other things, speech of another engine, or has another writer.
-            No file in it was changed then.
+        RunError: the folder holds other files or speech of another engine, has another writer, or
+            the disk is full. No file was changed in the first two cases.
+        OmnidataError: as `run.engines.each`.
     """
+    wanted, findings = utterances(steps, texts)
+    count, rendered, failures = len(wanted) + len(findings), 0, 0
+    report = progress or (lambda done, total: None)
+    with wrap_os_error(out), ExitStack() as stack:
+        out.mkdir(parents=True, exist_ok=True)
+        others = sorted(entry.name for entry in out.iterdir() if entry.name[0] != ".")
+        if others and not (out / _LIST).is_file():
+            raise _refusal(out, f"the folder holds {', '.join(others[:3])} but no {_LIST}")
+        busy = _refusal(out, "another process is writing into the folder")
+        stack.callback(take_lock(out / ".lock", busy=busy).release)
+        listed = _read_list(out, engine)
+        missing = [text for text in wanted if not _is_rendered(out, text, listed)]
+        stack.callback(_write_list, out, listed)
+        _write_list(out, listed)  # half a line at its end would spoil the next
+        scratch = out.absolute() / ".scratch"
+        stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+        scratch.mkdir(exist_ok=True)
+        report(0, len(missing))
+        speak = partial(_speak, engine, scratch)
+        calls = each(speak, missing, workers=workers, cluster=cluster, sees=[out])
+        stack.enter_context(closing(calls))
+        for number, (utterance, wav) in enumerate(zip(missing, calls, strict=True), 1):
+            if isinstance(wav, bytes):
+                _write(out, utterance, wav, engine, listed)
+                rendered, failures = rendered + 1, 0
+            elif isinstance(wav, OSError):
+                raise wav
+            else:
+                (out / voice_file(utterance.text)).unlink(missing_ok=True)
+                findings.append(_failure(utterance, wav))
+                failures += 1
+                if failures % _IN_A_ROW == 0:
+                    easy = replace(utterance, spoken=_EASY[utterance.language])
+                    if not isinstance(speak(easy), bytes):
+                        findings += map(_untried, missing[number:])
+                        break
+            report(number, len(missing))
+    return Rendering(count, rendered, len(wanted) - len(missing), tuple(findings))
 
-    def __init__(self, path: Path, engine: Voice, wanted: Iterable[Utterance]) -> None:
-        self.path = path
-        self._engine = engine
-        self._list = path / LIST
+
+def _read_list(folder: Path, engine: Voice) -> dict[str, _Line]:
+    """Return the lines that have a file, by MD5; the last one counts, broken ones do not.
+
+    Raises:
+        RunError: another voice has spoken.
+    """
+    listed: dict[str, _Line] = {}
+    path = folder / _LIST
+    for line in read_file(path).splitlines() if path.exists() else []:
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            others = [entry.name for entry in path.iterdir() if entry.name[0] != "."]
-            if others and not self._list.is_file():
-                held = ", ".join(sorted(others)[:3])
-                raise _refused(path, f"the folder holds {held} but no {LIST}")
-            busy = _refused(path, "another process is writing into the folder")
-            self._lock = take_lock(path / ".lock", busy=busy)
-        except OSError as error:
-            what = f"the folder cannot be made or written ({error.strerror})"
-            raise _refused(path, what) from None
-        try:
-            self._listed = self._read()
-            self._check_voice()
-            self.missing = [utterance for utterance in wanted if not self._has(utterance)]
-            self._save()
-        except BaseException:
-            self._lock.release()
-            raise
-
-    def _read(self) -> dict[str, Spoken]:
-        """The lines by MD5, the last one counts; what cannot be read is as if it were not there.
-
-        Lines without a file do not count: nothing of that voice is left to be mixed with.
-        """
-        listed: dict[str, Spoken] = {}
-        lines = read_file(self._list).splitlines() if self._list.exists() else []
-        for line in lines:
-            try:
-                entry = msgspec.convert(decode(line.decode("utf-8", "replace")), Spoken)
-            except (msgspec.ValidationError, RecursionError):
-                continue
+            entry = msgspec.convert(decode(line.decode("utf-8", "replace")), _Line)
+        except (msgspec.ValidationError, RecursionError):
+            continue
+        if (folder / f"{entry.md5}.wav").exists():
             listed[entry.md5] = entry
-        return {md5: entry for md5, entry in listed.items() if self._file(md5).exists()}
-
-    def _file(self, md5: str) -> Path:
-        return self.path / f"{md5}.wav"
-
-    def _check_voice(self) -> None:
-        for entry in self._listed.values():
-            there = (entry.engine, entry.voice)
-            now = (self._engine.name, self._engine.voice(entry.language))
-            if there != now:
-                raise _refused(
-                    self.path,
-                    f'the folder holds speech of "{there[0]}", voice "{there[1]}"; '
-                    f'asked for is "{now[0]}", voice "{now[1]}"',
-                )
-
-    def _has(self, utterance: Utterance) -> bool:
-        path = self.path / utterance.file
-        entry = self._listed.get(path.stem)
-        if not path.exists():
-            return False
-        if entry is None or not path.is_file():
-            what = "a file" if path.is_file() else "something that is no file"
-            raise _refused(path, f"there is {what} that {LIST} does not list")
-        same = (entry.text, entry.language) == (utterance.text, utterance.language)
-        return same and hashlib.sha256(path.read_bytes()).hexdigest() == entry.sha256
-
-    def put(self, utterance: Utterance, wav: bytes) -> None:
-        """List a file, then write it in one move."""
-        entry = Spoken(
-            md5=Path(utterance.file).stem,
-            text=utterance.text,
-            language=utterance.language,
-            engine=self._engine.name,
-            voice=self._engine.voice(utterance.language),
-            sha256=hashlib.sha256(wav).hexdigest(),
-        )
-        self._listed[entry.md5] = entry
-        with open_own(self._list, "ab") as file:
-            file.write(encode(entry) + b"\n")
-        with atomic_write(self.path / utterance.file) as file:
-            file.write(wav)
-
-    def drop(self, utterance: Utterance) -> None:
-        """Remove a file that is not what it should be and could not be made again."""
-        (self.path / utterance.file).unlink(missing_ok=True)
-
-    @property
-    def scratch(self) -> Path:
-        """A folder inside this one for what engines write on the way; gone with the block."""
-        path = self.path.absolute() / ".scratch"
-        path.mkdir(exist_ok=True)
-        return path
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            shutil.rmtree(self.path / ".scratch", ignore_errors=True)
-            self._save()
-        finally:
-            self._lock.release()
-
-    def _save(self) -> None:
-        """Write the list anew: sorted, without half lines and files that are not there."""
-        with atomic_write(self._list) as file:
-            for md5, entry in sorted(self._listed.items()):
-                if self._file(md5).exists():
-                    file.write(encode(entry) + b"\n")
+    for entry in listed.values():
+        voice = engine.voice(entry.language)
+        if (entry.engine, entry.voice) != (engine.name, voice):
+            raise _refusal(
+                folder,
+                f'the folder holds speech of "{entry.engine}", voice "{entry.voice}"; '
+                f'asked for is "{engine.name}", voice "{voice}"',
+            )
+    return listed
 
 
-def _refused(path: Path, what: str) -> RunError:
+def _write_list(folder: Path, listed: Mapping[str, _Line]) -> None:
+    with atomic_write(folder / _LIST) as file:
+        for md5, line in sorted(listed.items()):
+            if (folder / f"{md5}.wav").exists():
+                file.write(encode(line) + b"\n")
+
+
+def _is_rendered(folder: Path, utterance: Utterance, listed: Mapping[str, _Line]) -> bool:
+    path = folder / voice_file(utterance.text)
+    if not path.exists():
+        return False
+    line = listed.get(path.stem)
+    if line is None or not path.is_file():
+        what = "a file" if path.is_file() else "something that is no file"
+        raise _refusal(folder, f"there is {what} that {_LIST} does not list")
+    same = (line.text, line.language) == (utterance.text, utterance.language)
+    return same and hashlib.sha256(path.read_bytes()).hexdigest() == line.sha256
+
+
+def _refusal(path: Path, what: str) -> RunError:
     return RunError(
         what,
         where=str(path),
@@ -280,122 +239,46 @@ def _refused(path: Path, what: str) -> RunError:
     )
 
 
-_BUDGET = Budget(max_bytes=MAX_BYTES, max_seconds=600)
-_IN_A_ROW = 3
-"""After so many failures without a success between them the engine is tried with an easy text."""
-
-_EASY: Mapping[Language, str] = {"en": "One, two, three.", "zh": "一，二，三。"}
-
-
-@dataclass(frozen=True, slots=True)
-class Rendering:
-    """What was done.
-
-    Attributes:
-        texts: different texts of the steps.
-        rendered: files made now.
-        kept: files that were there and are what they should be.
-        findings: texts that have no file, and why.
-    """
-
-    texts: int
-    rendered: int
-    kept: int
-    findings: tuple[Finding, ...]
+def _write(
+    folder: Path, utterance: Utterance, wav: bytes, engine: Voice, listed: dict[str, _Line]
+) -> None:
+    """List a file before it appears: a file that is not listed is never overwritten."""
+    path = folder / voice_file(utterance.text)
+    listed[path.stem] = line = _Line(
+        md5=path.stem,
+        text=utterance.text,
+        language=utterance.language,
+        engine=engine.name,
+        voice=engine.voice(utterance.language),
+        sha256=hashlib.sha256(wav).hexdigest(),
+    )
+    with open_own(folder / _LIST, "ab") as file:
+        file.write(encode(line) + b"\n")
+    with atomic_write(path) as file:
+        file.write(wav)
 
 
-def render(
-    steps: Sequence[Step],
-    out: Path,
-    engine: Voice,
-    *,
-    texts: Texts = instruction,
-    workers: int | None = 1,
-    cluster: Cluster | None = None,
-    progress: Progress | None = None,
-) -> Rendering:
-    """Render what is missing or not what it should be; everything else stays as it is.
-
-    A process says one text after the other, because engines are rarely safe to use from threads.
-
-    Args:
-        steps: whose texts are wanted.
-        out: the folder, for `-T voice=`.
-        engine: what speaks; the folder holds one engine's speech only.
-        texts: of a step.
-        workers: processes, one per core if None; 1 = this one. What is said is the same.
-        cluster: whose workers speak; None for this machine.
-        progress: called with the number of texts done and of all to be done.
-
-    Raises:
-        RunError: as `VoiceFolder`, or the disk takes no more.
-        OmnidataError: as `run.engines.each`.
-    """
-    wanted, findings = utterances(steps, texts)
-    count = len(wanted) + len(findings)
-    with wrap_os_error(out), VoiceFolder(out, engine, wanted) as folder:
-        missing = folder.missing
-        report = progress or (lambda done, total: None)
-        report(0, len(missing))
-        rendered = failures = 0
-        say = partial(_said, engine, folder.scratch)
-        calls = each(say, missing, workers=workers, cluster=cluster, sees=[folder.path])
-        with closing(calls) as answers:
-            for number, (utterance, said) in enumerate(zip(missing, answers, strict=True), 1):
-                if isinstance(said, bytes):
-                    folder.put(utterance, said)
-                    rendered += 1
-                    failures = 0
-                elif isinstance(said, OSError):
-                    raise said
-                else:
-                    folder.drop(utterance)
-                    findings.append(_failed(utterance, said))
-                    failures += 1
-                    if failures % _IN_A_ROW == 0 and not _works(engine, utterance, folder):
-                        findings += [_untried(other) for other in missing[number:]]
-                        break
-                report(number, len(missing))
-    return Rendering(count, rendered, len(wanted) - len(missing), tuple(findings))
-
-
-def _works(engine: Voice, failed: Utterance, folder: VoiceFolder) -> bool:
-    """Whether it was the texts that the engine failed at, and not the engine."""
-    easy = replace(failed, spoken=_EASY[failed.language])
-    return isinstance(_said(engine, folder.scratch, easy), bytes)
-
-
-def _said(
+def _speak(
     engine: Voice, scratch: Path, utterance: Utterance
 ) -> bytes | VoiceError | MediaError | OSError:
-    """The file's content, made in any process; what goes wrong is told to whoever asked."""
-    try:  # in a folder under a name that no other text had before
+    """Return the file's content or the error, in any process."""
+    try:  # in a folder of a new name, which no late program of another text writes into
         with TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as folder:
-            return _wav(utterance.spoken, utterance.language, engine, Path(folder))
+            ref = engine.speak(utterance.spoken, utterance.language, Path(folder))
+            wave = samples(ref, rate=AUDIO_RATE, budget=_BUDGET)
+        if not np.isfinite(wave).all():
+            raise VoiceError("some samples are not numbers")
+        if np.abs(wave).max() < SILENCE:
+            raise VoiceError("nothing can be heard")
+        wav = encode_wav(wave.astype(np.float64))
+        if len(wav) <= MIN_BYTES:
+            raise VoiceError(f"the file has {len(wav)} bytes; the release passes it over")
+        return wav
     except (VoiceError, MediaError, OSError) as error:
         return error
 
 
-def _wav(text: str, language: Language, engine: Voice, scratch: Path) -> bytes:
-    """The file's content.
-
-    Raises:
-        VoiceError: nothing was said.
-        MediaError: what came is no sound.
-    """
-    ref = engine.speak(text, language, scratch)
-    wave = samples(ref, rate=AUDIO_RATE, budget=_BUDGET)
-    if not np.isfinite(wave).all():
-        raise VoiceError("some samples are not numbers")
-    if np.abs(wave).max() < SILENCE:
-        raise VoiceError("nothing can be heard")
-    wav = encode_wav(wave.astype(np.float64))
-    if len(wav) <= MIN_BYTES:
-        raise VoiceError(f"the file has {len(wav)} bytes; the release passes it over")
-    return wav
-
-
-def _failed(utterance: Utterance, error: VoiceError | MediaError | Lost) -> Finding:
+def _failure(utterance: Utterance, error: VoiceError | MediaError | Lost) -> Finding:
     why = error.why if isinstance(error, Lost) else error.what
     return Finding(
         "voice-failed",

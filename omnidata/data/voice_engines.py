@@ -1,4 +1,4 @@
-"""What speaks: the contract of the engines."""
+"""Text-to-speech engines: espeak-ng, and any program that writes a WAV file."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +26,15 @@ from omnidata.loaders.instructions import Language
 from omnidata.types import MediaRef
 
 MAX_BYTES: Final = 256 * 1024**2
-"""Of what an engine writes for one text; an hour at 24 kHz takes less."""
+"""The largest file that an engine may write for one text; an hour at 24 kHz takes less."""
+
+SECONDS: Final = 120.0
+"""The time limit of a program per text."""
+
+_PLACE = re.compile(r"\{(text|out|language)\}")
+_TAIL = 2000  # bytes of the program's output that are kept
+_VOICES: Mapping[Language, str] = {"en": "en-us", "zh": "cmn"}
+_ESPEAK_SECONDS = 60.0
 
 
 class VoiceError(OmnidataError):
@@ -37,10 +46,10 @@ class Voice(Protocol):
 
     @property
     def name(self) -> str:
-        """The engine and its version; another one makes other sound."""
+        """The engine and its version; another version makes other sound."""
 
     def voice(self, language: Language) -> str:
-        """What the engine calls the voice of a language."""
+        """The engine's name for the voice of a language."""
 
     def speak(self, text: str, language: Language, scratch: Path) -> MediaRef:
         """Speak one text.
@@ -51,31 +60,22 @@ class Voice(Protocol):
             scratch: an empty folder for files on the way.
 
         Returns:
-            The sound, at any rate; whoever called decodes and checks it.
+            The sound, at any rate, neither decoded nor checked.
 
         Raises:
             VoiceError: it cannot be spoken.
         """
 
 
-# Any other engine: a command that the user gives.
-
-SECONDS = 120.0
-_PLACE = re.compile(r"\{(text|out|language)\}")
-_TAIL = 2000  # bytes of what the program says
-_LOOK_S = 0.2  # between looks at the size of what it writes
-_PATIENCE_S = 1.0
-
-
 class Command:
     """A program that writes one WAV file per call.
 
     The command is split once, as a shell would split it, and each placeholder is then filled within
-    its argument; no shell is ever run, so a text is never more than a text.
+    its argument. No shell runs, so a text is never more than a text.
 
     Args:
-        command: with the placeholders {text} and {out}, and {language} (en, zh) if it is wanted.
-        seconds: how long one text may take.
+        command: with the placeholders {text} and {out}, and optionally {language} (en, zh).
+        seconds: time limit per text.
 
     Raises:
         UsageError: the command cannot be split, lacks a placeholder, or is not installed.
@@ -90,7 +90,7 @@ class Command:
             self._arguments = shlex.split(command)
         except ValueError as error:
             raise _unusable(command, f"it cannot be split into arguments ({error})") from None
-        places = set(_PLACE.findall(" ".join(self._arguments[1:])))
+        places = _PLACE.findall(" ".join(self._arguments[1:]))
         for place in ("text", "out"):
             if place not in places:
                 raise _unusable(command, f"none of its arguments has {{{place}}}")
@@ -98,18 +98,17 @@ class Command:
             raise _unusable(command, f"there is no program {self._arguments[0]}")
 
     def voice(self, language: Language) -> str:
-        """The command as given, for every language."""
+        """Return the command, for every language."""
         return self._command
 
     def speak(self, text: str, language: Language, scratch: Path) -> MediaRef:
-        """As `Voice.speak`; what the program wrote, unread."""
+        """Run the program to its end, and end all processes that it has started."""
         out = scratch.absolute() / "spoken.wav"  # the program may work in another folder
         values = {"text": text, "out": str(out), "language": language}
-        self._run([_filled(argument, values) for argument in self._arguments], out)
-        return MediaRef("audio", scratch, out.name)
-
-    def _run(self, arguments: list[str], out: Path) -> None:
-        """Run the program to its end, and end whatever it has started and left running."""
+        arguments = [_PLACE.sub(lambda place: values[place[1]], each) for each in self._arguments]
+        for number, argument in enumerate(self._arguments):
+            if argument == "{text}" and text.startswith("-"):  # no option; a blank is not heard
+                arguments[number] = f" {text}"
         try:
             process = subprocess.Popen(
                 arguments,
@@ -120,26 +119,39 @@ class Command:
             )
         except OSError as error:  # no interpreter, no executable, too long a text
             raise VoiceError(f"the command cannot be started ({error.strerror})") from None
-        said = bytearray()
-        listener = threading.Thread(target=_listen, args=(process, said), daemon=True)
-        listener.start()
+        tail: deque[int] = deque(maxlen=_TAIL)
+        reader = threading.Thread(target=_read, args=(process, tail), daemon=True)
+        reader.start()
         try:
-            code = self._wait(process, out)
+            self._wait(process, out)
         finally:
-            _kill(process)
-        listener.join(_PATIENCE_S)  # a process that left the group may hold the pipe for ever
+            with suppress(ProcessLookupError, PermissionError):  # no process is left
+                os.killpg(process.pid, signal.SIGKILL)
+            code = process.wait()
+        reader.join(1)  # a process that left the group may hold the pipe forever
         if code:
-            raise VoiceError(f"the command ended with {code}: {_last_words(said)}")
+            lines = bytes(tail).decode("utf-8", "replace").strip().splitlines()
+            last = lines[-1] if lines else "it said nothing"
+            raise VoiceError(f"the command ended with {code}: {last}")
+        return MediaRef("audio", scratch, out.name)
 
-    def _wait(self, process: subprocess.Popen[bytes], out: Path) -> int:
-        """The program's exit code."""
+    def _wait(self, process: subprocess.Popen[bytes], out: Path) -> None:
         deadline = time.monotonic() + self._seconds
         while (left := deadline - time.monotonic()) > 0:
             with suppress(subprocess.TimeoutExpired):
-                return process.wait(min(left, _LOOK_S))
-            if _size(out) > MAX_BYTES:
-                raise VoiceError(f"the command wrote more than {MAX_BYTES} bytes")
+                process.wait(min(left, 0.2))
+                return
+            with suppress(OSError):  # not yet written
+                if out.lstat().st_size > MAX_BYTES:
+                    raise VoiceError(f"the command wrote more than {MAX_BYTES} bytes")
         raise VoiceError(f"the command ran for more than {self._seconds:g} s")
+
+
+def _read(process: subprocess.Popen[bytes], tail: deque[int]) -> None:
+    assert process.stdout is not None
+    with process.stdout as pipe:
+        while block := os.read(pipe.fileno(), 1 << 16):
+            tail.extend(block[-_TAIL:])
 
 
 def _unusable(command: str, what: str) -> UsageError:
@@ -151,51 +163,8 @@ def _unusable(command: str, what: str) -> UsageError:
     )
 
 
-def _filled(argument: str, values: dict[str, str]) -> str:
-    filled = _PLACE.sub(lambda place: values[place[1]], argument)
-    # A text that is a whole argument must not be taken for an option; a blank is not heard.
-    return f" {filled}" if argument == "{text}" and filled.startswith("-") else filled
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the program's group, also where the program itself has ended and left it behind."""
-    if os.name == "posix":
-        with suppress(ProcessLookupError, PermissionError):  # nobody is left
-            os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.wait()
-
-
-def _listen(process: subprocess.Popen[bytes], said: bytearray) -> None:
-    """Keep the end of what the program says; the rest goes nowhere."""
-    assert process.stdout is not None
-    with process.stdout as pipe:
-        while block := os.read(pipe.fileno(), 1 << 16):
-            said += block
-            del said[:-_TAIL]
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0
-
-
-def _last_words(said: bytearray) -> str:
-    lines = said.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
-
-
-# The offline engine: espeak-ng, as `espeakng-loader` ships it.
-
-VOICES: Mapping[Language, str] = {"en": "en-us", "zh": "cmn"}
-_SECONDS = 60.0
-
-
 class Espeak:
-    """espeak-ng; the same text gives the same samples, in every order and on every run.
+    """espeak-ng, as `espeakng-loader` ships it; equal texts give equal samples.
 
     Raises:
         PlatformError: the extra `voice` is not installed, or its library does not work here.
@@ -212,45 +181,44 @@ class Espeak:
             ) from None
         self._library = Path(espeakng_loader.get_library_path())
         try:
-            (version,) = {self._say("a", language)[0] for language in VOICES}
+            self.name = f"espeak-ng {self._run('a', 'en')[0]}"
         except VoiceError as error:
             raise PlatformError(
                 f"espeak-ng does not work here: {error.what}",
                 where=str(self._library),
-                expected="a library with English and Chinese voices",
+                expected="a library with its voices",
                 remedy="pip install --force-reinstall espeakng-loader, or use --command",
             ) from None
-        self.name = f"espeak-ng {version}"
 
     def voice(self, language: Language) -> str:
-        """American English and Mandarin."""
-        return VOICES[language]
+        """Return the name of the American English or Mandarin voice."""
+        return _VOICES[language]
 
     def speak(self, text: str, language: Language, scratch: Path) -> MediaRef:
-        """As `Voice.speak`; the sound comes inline, at espeak-ng's own rate (22,050 Hz)."""
-        _, rate, wave = self._say(text, language)
+        """Speak one text; the sound is inline, at espeak-ng's own rate (22,050 Hz)."""
+        _, rate, wave = self._run(text, language)
         return MediaRef("audio", scratch, "", inline={"array": wave, "sampling_rate": rate})
 
-    def _say(self, text: str, language: Language) -> tuple[str, int, npt.NDArray[np.float32]]:
+    def _run(self, text: str, language: Language) -> tuple[str, int, npt.NDArray[np.float32]]:
+        """Return version, rate in Hz, and samples."""
         script = Path(__file__).with_name("voice_speaker.py")
-        command = [sys.executable, "-I", "-S", str(script), str(self._library), VOICES[language]]
         try:
             done = subprocess.run(
-                command,
+                [sys.executable, "-I", "-S", script, self._library, _VOICES[language]],
                 input=text.encode(),
                 capture_output=True,
                 cwd=self._library.parent,
-                timeout=_SECONDS,
+                timeout=_ESPEAK_SECONDS,
                 check=True,
             )
         except subprocess.TimeoutExpired:
-            raise VoiceError(f"espeak-ng was still speaking after {_SECONDS:.0f} s") from None
+            raise VoiceError(f"espeak-ng ran for more than {_ESPEAK_SECONDS:.0f} s") from None
         except subprocess.CalledProcessError as error:
-            told = error.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise VoiceError(told[-1] if told else f"exit code {error.returncode}") from None
+            lines = error.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise VoiceError(lines[-1] if lines else f"exit code {error.returncode}") from None
         header, _, samples = done.stdout.partition(b"\n")
-        told = json.loads(header)
         if not samples:
             raise VoiceError("espeak-ng finds no text to speak")
+        about = json.loads(header)
         wave = np.frombuffer(samples, np.int16).astype(np.float32)
-        return told["version"], told["rate"], wave / np.float32(32768)
+        return about["version"], about["rate"], wave / np.float32(32768)

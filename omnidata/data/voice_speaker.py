@@ -1,11 +1,13 @@
 """Speaks one text with espeak-ng; run as a script, in a process of its own for each text.
 
-Standard input has the text in UTF-8. Standard output gets one line of JSON, the library's version
-and the rate in Hz, and then the samples: 16 bits, mono, in the machine's byte order.
+    python voice_speaker.py LIBRARY VOICE < TEXT
 
-A process per text for three reasons: the library keeps everything in globals and is not safe to
-use from threads; its sound depends on what it said before, even after it was initialised again; and
-it is C that reads texts of strangers, which must not take the caller down with it.
+The current folder is the library's, where its data lie: a path of 160 bytes or more does not fit
+its buffer. Standard output gets one line of JSON, version and rate in Hz, and then the samples: 16
+bits, mono, in the machine's byte order.
+
+The library keeps its state in globals, its sound depends on earlier texts, and it is C that reads
+texts of strangers, so it must not share a process.
 """
 
 from __future__ import annotations
@@ -24,15 +26,7 @@ _Callback = ctypes.CFUNCTYPE(
 )
 
 
-def speak(library: str, voice: str, text: bytes) -> tuple[str, int, bytes]:
-    """The library's version, the rate in Hz, and the samples.
-
-    Args:
-        library: path of the shared library; its data lie in the current folder, because a path of
-            160 bytes or more does not fit its buffer.
-        voice: a voice's name, e.g. "en-us".
-        text: UTF-8 without NUL.
-    """
+def _main(library: str, voice: str) -> None:
     espeak = ctypes.CDLL(library)
     espeak.espeak_Info.restype = ctypes.c_char_p
     rate = espeak.espeak_Initialize(_SYNCHRONOUS, 0, b".", _DO_NOT_EXIT)
@@ -40,22 +34,22 @@ def speak(library: str, voice: str, text: bytes) -> tuple[str, int, bytes]:
         raise RuntimeError("espeak-ng does not find its data")
     parts: list[bytes] = []
 
-    def heard(samples: ctypes._Pointer[ctypes.c_short], number: int, _: int | None) -> int:
+    def receive(samples: ctypes._Pointer[ctypes.c_short], number: int, _: int | None) -> int:
         if samples and number > 0:
             parts.append(ctypes.string_at(samples, 2 * number))
         return 0
 
-    callback = _Callback(heard)
+    callback = _Callback(receive)
     espeak.espeak_SetSynthCallback(callback)
     if espeak.espeak_SetVoiceByName(voice.encode()):
         raise RuntimeError(f"espeak-ng has no voice {voice}")
+    text = sys.stdin.buffer.read()
     size = ctypes.c_size_t(len(text) + 1)
     if espeak.espeak_Synth(text, size, 0, _CHARACTERS, 0, _UTF8, None, None):
         raise RuntimeError("espeak-ng refuses the text")
-    return espeak.espeak_Info(None).decode(), rate, b"".join(parts)
+    header = {"version": espeak.espeak_Info(None).decode().split()[0], "rate": rate}
+    sys.stdout.buffer.write(json.dumps(header).encode() + b"\n" + b"".join(parts))
 
 
 if __name__ == "__main__":
-    version, hertz, sound = speak(sys.argv[1], sys.argv[2], sys.stdin.buffer.read())
-    header = json.dumps({"version": version.split()[0], "rate": hertz})
-    sys.stdout.buffer.write(header.encode() + b"\n" + sound)
+    _main(*sys.argv[1:])

@@ -56,8 +56,6 @@ def test_a_failing_command_is_located(tmp_path: Path) -> None:
     assert "voice-failed" in done.stderr
     assert "TED/A/0" in done.stderr
     assert "no voice today" in done.stderr
-    omnidata("voice", data, tmp_path / "out", "--command", "tool {text}", code=2)
-    omnidata("voice", data, tmp_path / "out", "--command", "", code=2)
     omnidata("voice", data, tmp_path / "out", "--time-limit", "3", code=2)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.metadata
 import os
 import shutil
@@ -14,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.data.doctor import PACKAGES, Check, examine
+from tests.cli.running import as_json, omnidata
+
+Check = dict[str, str]
 
 MODULES = {
     "datasets": "datasets",
@@ -29,6 +30,7 @@ MODULES = {
     "peft": "peft",
     "trl": "trl",
     "openai": "openai",
+    "anthropic": "anthropic",
     "google-genai": "google",
     "matplotlib": "matplotlib",
     "espeakng-loader": "espeakng_loader",
@@ -118,10 +120,10 @@ def information(folder: Path, name: str, *, version: str | None = None, requires
 
 
 def out_of_order(folder: Path, *but: str) -> None:
-    """All packages but these fail at once, so that nobody waits for them."""
+    """All packages but these fail at once, each in its own way, and cost no time."""
     for name in MODULES.keys() - set(but):
         if not (folder / MODULES[name]).exists():
-            install(folder, name, "raise RuntimeError('out of order')")
+            install(folder, name, f"raise RuntimeError('no {name}')")
 
 
 def torchvision_for_cuda(folder: Path) -> Path:
@@ -141,21 +143,26 @@ def first(folder: Path) -> str:
     return os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
 
 
-def doctor(
-    folder: Path, names: Collection[str] = PACKAGES, *, time_limit: float = 60
-) -> dict[str, Check]:
-    """What the examination says of these, by name, where Python searches the folder first."""
+def doctor(folder: Path, *arguments: str, but: Collection[str] = ()) -> dict[str, Check]:
+    """The checks by name, where Python searches the folder first.
+
+    Args:
+        folder: of the packages that `install` wrote.
+        arguments: further ones of the command.
+        but: the packages that are left as installed; all others fail at once.
+    """
+    out_of_order(folder, *but)
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(folder)
         patch.setenv("PYTHONPATH", first(folder))
-        checks = asyncio.run(examine(time_limit=time_limit, names=names))
-    return {check.name: check for check in checks}
+        found = as_json(omnidata("doctor", "--json", *arguments, code=1, anew=True))
+    assert found["broken"] == sum(check["state"] == "broken" for check in found["checks"])
+    return {check["name"]: check for check in found["checks"]}
 
 
 def follow(check: Check) -> None:
     """Type the command, as a person would."""
-    assert check.remedy.startswith(("rm -f ", "truncate "))
-    subprocess.run(check.remedy, shell=True, check=True)
+    assert check["remedy"].startswith(("rm -f ", "truncate "))
+    subprocess.run(check["remedy"], shell=True, check=True)
 
 
 def loads(folder: Path, code: str) -> bool:
