@@ -14,7 +14,6 @@ from omnidata.analysis.comparison import Slice, compare, correct
 from omnidata.analysis.comparison_tables import few, span
 from omnidata.analysis.controls import Altered, altered
 from omnidata.analysis.inference import RESAMPLES
-from omnidata.analysis.tables import csv_text, markdown_text, number, text_markdown
 from omnidata.analysis.varied_options import Variant, Varied, spelt
 from omnidata.errors import Finding, OmnidataError, UsageError, counted
 from omnidata.jsontext import write_lines
@@ -26,7 +25,9 @@ from omnidata.run.folder import file_name
 from omnidata.run.selection import read_exclude, select
 from omnidata.run.suite import ModelRow, Outcome, SuiteRun, TaskRow, recipe_of, run_suite
 from omnidata.storage import atomic_write, wrap_os_error, write_json
-from omnidata.tasks.overview import Table as TextTable
+from omnidata.table import TextTable, number
+from omnidata.table_formats import csv_text, markdown_text
+from omnidata.table_formats import markdown as table_markdown
 from omnidata.types import LoadedDataset, Modality, Progress, Task
 
 # The runs of an ablation: modalities x instruction forms, or values of options; and controls.
@@ -569,6 +570,7 @@ def tables(found: Ablation, *, by_level: bool = True) -> list[TextTable]:
             f"{metric} (%)" if unit == "share" else metric,
             tuple(header),
             [_cells(row, levels, metric, unit) for row in found.rows],
+            beside=CHANGE,
         )
         for metric, unit in found.columns.items()
         if metric not in _zero(found)
@@ -622,7 +624,7 @@ def notes(found: Ablation, *, by_level: bool = True) -> list[str]:
 
 def markdown(found: Ablation, *, by_level: bool = True) -> str:
     """Return the ablation as Markdown."""
-    made = map(text_markdown, tables(found, by_level=by_level))
+    made = map(table_markdown, tables(found, by_level=by_level))
     return "\n\n".join([*made, *map(markdown_text, notes(found, by_level=by_level))]) + "\n"
 
 

@@ -10,11 +10,12 @@ from urllib.parse import quote
 
 from omnidata.analysis.comparison import Comparison, Direction, Flip, Pair, Slice
 from omnidata.analysis.inference import MIN_DIFFERING, MIN_EPISODES, Estimate
-from omnidata.analysis.tables import csv_text, markdown_text, number, text_markdown
 from omnidata.errors import UsageError, counted
 from omnidata.metrics.paired import Unit
 from omnidata.run.run_files import brief
-from omnidata.tasks.overview import Table as TextTable
+from omnidata.table import TextTable, number
+from omnidata.table_formats import csv_text, markdown_text
+from omnidata.table_formats import markdown as table_markdown
 from omnidata.types import CAUSES
 
 _FLIPS = 50
@@ -33,12 +34,8 @@ def span(found: Estimate, unit: Unit) -> str:
 
 def few(tables: Iterable[TextTable]) -> str:
     """Explain `too few` below tables that have it; empty for others."""
-    if not any(
-        cell.startswith("too few: ") or "(too few: " in cell
-        for each in tables
-        for row in each.rows
-        for cell in row
-    ):
+    cells = (cell.text for each in tables for row in each.rows for cell in row.cells)
+    if not any(text.startswith("too few: ") or "(too few: " in text for text in cells):
         return ""
     return (
         f"too few: no interval, as fewer than {MIN_EPISODES} groups are compared, or fewer "
@@ -326,7 +323,7 @@ def markdown(found: Comparison, reports: Reports = NO_REPORTS, by: Sequence[str]
     parts = ["\n".join(f"- {markdown_text(line)}" for line in facts(found))]
     made = blocks(found, by)
     for block in made:
-        parts += [text_markdown(block.table)] if block.table else []
+        parts += [table_markdown(block.table)] if block.table else []
         parts += [markdown_text(block.note)] if block.note else []
     parts += [markdown_text(line)] if (line := flips_line(found)) else []
     for direction in DIRECTIONS if found.flipping else ():

@@ -242,7 +242,7 @@ def _table(
         )
     return Table(
         name, title(what, runs), runs[0].task, runs[0].profile, (label,), tuple(heads), tuple(rows),
-        tuple(notes),
+        tuple(notes), intervals=name == f"by-{AXIS}",
     )  # fmt: skip
 
 

@@ -22,7 +22,6 @@ from omnidata.analysis.elements import Clicks
 from omnidata.analysis.rollouts import curves
 from omnidata.analysis.run_tables import cell, counted, main_metric, present, ranked, specs
 from omnidata.analysis.runs import by_profile, labels, unlike
-from omnidata.analysis.tables import number
 from omnidata.analysis.usage_tables import usage_of
 from omnidata.errors import RunError, UsageError
 from omnidata.figures import check_installed, save, spellings
@@ -30,6 +29,7 @@ from omnidata.metrics.calibration import expected_calibration_error, reliability
 from omnidata.predictions import parts
 from omnidata.run.folder import file_name
 from omnidata.run.run_files import SCORES, Run
+from omnidata.table import number
 from omnidata.tasks.published import TableSpec
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ import numpy as np
 from omnidata.analysis.comparison import align, measure_all
 from omnidata.analysis.inference import TIE
 from omnidata.analysis.runs import read_runs, warnings
-from omnidata.analysis.tables import csv_text, number
 from omnidata.errors import RunError, UsageError, counted
 from omnidata.metrics.intervals import Floats
 from omnidata.run.run_files import Run
+from omnidata.table import TextTable, number
+from omnidata.table_formats import csv_text
 from omnidata.tasks.explaining import read_again
-from omnidata.tasks.overview import Table as TextTable
 from omnidata.types import NOTHING, READ, UNREAD, LoadedDataset, Step, Verdict
 
 MIN_RUNS = 3

@@ -21,11 +21,11 @@ from omnidata.analysis.comparison import Aligned, align, measure_all
 from omnidata.analysis.inference import MIN_DIFFERING, MIN_EPISODES, RESAMPLES, TIE, portions
 from omnidata.analysis.run_tables import main_metric
 from omnidata.analysis.runs import labels, read_runs, warnings
-from omnidata.analysis.tables import LOWER_IS_BETTER, csv_text, number
 from omnidata.errors import RunError, counted
 from omnidata.metrics.intervals import Floats, Ints, Mask
 from omnidata.metrics.paired import Rates, Unit
-from omnidata.tasks.overview import Table as TextTable
+from omnidata.table import Column, TextTable, number
+from omnidata.table_formats import csv_text
 from omnidata.types import LoadedDataset
 
 
@@ -187,7 +187,7 @@ def group_sums(found: Aligned) -> GroupSums:
     sums = GroupSums(
         metric,
         pairs[0].columns[metric],
-        -1 if metric in LOWER_IS_BETTER else 1,
+        -1 if Column(metric, metric).lower_is_better else 1,
         judged,
         np.stack([both[0].a, *(each.b for each in both)]),
         both[0].rates,

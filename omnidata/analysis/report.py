@@ -9,17 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from omnidata import table_formats as formats
 from omnidata.analysis import elements, rollouts, run_tables, usage_tables, variations
-from omnidata.analysis import tables as formats
 from omnidata.analysis.decisions import decision_tables
 from omnidata.analysis.elements import Clicks
 from omnidata.analysis.error_tables import error_tables
 from omnidata.analysis.runs import by_profile, warnings
 from omnidata.analysis.sensitivity import sensitivity_tables
-from omnidata.analysis.tables import Table
 from omnidata.errors import UsageError
 from omnidata.run.run_files import Run
 from omnidata.storage import atomic_write, wrap_os_error
+from omnidata.table import Table
 from omnidata.tasks import common_options
 
 Form = Literal["terminal", "md", "latex", "csv"]
@@ -44,10 +44,13 @@ class Report:
         if form == "csv":
             return formats.as_csv(self.tables)
         if form == "terminal":
-            return "\n".join(formats.text(table, width=width) for table in self.tables)
-        printed = formats.markdown if form == "md" else formats.latex
-        remark = formats.markdown_remark if form == "md" else formats.latex_remark
-        return "\n".join([*map(remark, self.warnings), *map(printed, self.tables)])
+            parts = [formats.text(table, width=width) for table in self.tables]
+        elif form == "md":
+            parts = [*map(formats.markdown_remark, self.warnings)]
+            parts += map(formats.markdown, self.tables)
+        else:
+            parts = [*map(formats.latex_remark, self.warnings), *map(formats.latex, self.tables)]
+        return "\n\n".join(parts) + "\n"
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as JSON values: fractions, unrounded."""
@@ -216,7 +219,7 @@ def card_text(runs: Sequence[Run], datasets: Mapping[str, str] = {}) -> str:
         for same in by_profile(runs)
         for table in (run_tables.overall(same), *usage_tables.tables(same))
     ]
-    return "\n".join([f"---\n{metadata}---\n", *map(formats.markdown, shown)])
+    return "\n\n".join([f"---\n{metadata}---", *map(formats.markdown, shown)]) + "\n"
 
 
 def model_index(runs: Sequence[Run], datasets: Mapping[str, str] = {}) -> list[dict[str, Any]]:

@@ -15,11 +15,11 @@ from omnidata.analysis.comparison import Pair, compare
 from omnidata.analysis.inference import TIE, corrected
 from omnidata.analysis.run_tables import title
 from omnidata.analysis.runs import labels, usual
-from omnidata.analysis.tables import Cell, Column, Head, Row, Table, marked_best
 from omnidata.errors import RunError, counted
 from omnidata.metrics.paired import Unit, known
 from omnidata.metrics.rollouts import ENDINGS, REPEATS, choices
 from omnidata.run.run_files import Run
+from omnidata.table import Cell, Column, Head, Row, Table, marked_best
 
 HEADERS: Final[Mapping[str, str]] = {
     "completed": "Completed",
@@ -138,6 +138,7 @@ def ranking(
         (Head("", tuple(shown)),),
         tuple(rows.values()),
         tuple(_unranked(common, {names[key]: tried[key] for key in order})),
+        intervals=True,
     )
 
 
@@ -212,6 +213,7 @@ def pairs(runs: Sequence[Run]) -> Table:
             "test. q: p corrected for all pairs (Benjamini-Hochberg). r: Pearson's correlation of "
             "the scores. `omnidata compare A B` lists the tasks.",
         ),
+        intervals=True,
     )
 
 
@@ -244,7 +246,7 @@ def _table(
 ) -> Table:
     return Table(
         name, title(what, runs), runs[0].task, runs[0].profile, labelled, tuple(heads),
-        tuple(rows), tuple(notes),
+        tuple(rows), tuple(notes), intervals=name in ("attempts", "rollout-endings"),
     )  # fmt: skip
 
 

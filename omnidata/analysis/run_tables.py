@@ -271,6 +271,7 @@ def overall(runs: Sequence[Run]) -> Table:
         (Head("", tuple(columns)),),
         rows,
         _apart(runs),
+        intervals=True,
     )
 
 

@@ -21,11 +21,10 @@ from omnidata.analysis.inference import MIN_EPISODES, TIE
 from omnidata.analysis.items import several
 from omnidata.analysis.ranking import GroupSums, group_sums, told_apart
 from omnidata.analysis.runs import labels, warnings
-from omnidata.analysis.tables import number
 from omnidata.errors import RunError, UsageError, counted
 from omnidata.metrics.intervals import Floats, Mask
 from omnidata.metrics.paired import Unit
-from omnidata.tasks.overview import Table as TextTable
+from omnidata.table import TextTable, number
 from omnidata.tasks.profiles import numbered
 from omnidata.types import LoadedDataset
 

@@ -508,6 +508,7 @@ def _after(runs: Sequence[Run], names: Sequence[str], counts: Sequence[Compoundi
         ),
         tuple(rows),
         ("At step: the mean place of an episode's first error, from 1, where there is one.",),
+        intervals=True,
     )
 
 

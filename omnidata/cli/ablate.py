@@ -209,7 +209,7 @@ def _show(found: Ablation, form: Format, *, by_level: bool) -> None:
         terminal.print_json(found.as_dict())
     elif form == "terminal":
         for table in shown.tables(found, by_level=by_level):
-            terminal.print_table(table.title, table.header, table.rows, beside=shown.CHANGE)
+            terminal.show_table(table)
         for line in shown.notes(found, by_level=by_level):
             terminal.note_prose(line)
     else:

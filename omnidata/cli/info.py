@@ -15,7 +15,8 @@ from omnidata.cli.arguments import data_of, finds, only_task, reading_data
 from omnidata.errors import DataError, UsageError, counted
 
 if TYPE_CHECKING:
-    from omnidata.tasks.overview import Table, View
+    from omnidata.table import Table
+    from omnidata.tasks.overview import View
     from omnidata.tasks.statistics import Statistics
     from omnidata.types import LoadedDataset, Task
     from omnidata.viewer.report_data import Book
@@ -245,13 +246,13 @@ def _print_several(several: Sequence[_Held], form: Format) -> None:
 
 
 def _print_tables(tables: Sequence[Table], form: Format) -> None:
-    from omnidata.analysis.tables import text_latex, text_markdown
+    from omnidata.table_formats import latex, markdown
 
     for table in tables:
         if form == "terminal":
-            terminal.print_table(table.title, table.header, table.rows, table.legend)
+            terminal.show_table(table)
         else:
-            terminal.say((text_markdown if form == "md" else text_latex)(table) + "\n")
+            terminal.say((markdown if form == "md" else latex)(table) + "\n")
 
 
 def _draw(held: _Held, path: Path) -> None:

@@ -76,7 +76,7 @@ def items(
 def _items(runs: Sequence[Path], data: Path | None, form: Format, *, as_json: bool) -> list[str]:
     """Print the items; gives the ids of labels to recheck."""
     from omnidata.analysis import items as analysis
-    from omnidata.analysis.tables import text_markdown
+    from omnidata.table_formats import markdown
 
     with terminal.counter("steps"):
         found = analysis.analyse(runs, data=data)
@@ -89,9 +89,9 @@ def _items(runs: Sequence[Path], data: Path | None, form: Format, *, as_json: bo
             terminal.note(f"warning: {text}")
         for table in analysis.tables(found):
             if form == "md":
-                terminal.say(text_markdown(table))
+                terminal.say(markdown(table))
             else:
-                terminal.print_table(table.title, table.header, table.rows)
+                terminal.show_table(table)
         terminal.note(f"strong runs: {', '.join(found.strong)}")
     return [item.sample_id for item in found.contradicted]
 
@@ -101,7 +101,7 @@ def _subset(
 ) -> list[str]:
     """Print a subset; gives the ids of all other steps."""
     from omnidata.analysis import subsets
-    from omnidata.analysis.tables import text_markdown
+    from omnidata.table_formats import markdown
 
     with terminal.counter("parts"):
         found = subsets.choose(runs, share, data=data, seed=seed)
@@ -112,9 +112,9 @@ def _subset(
         terminal.note(f"warning: {text}")
     table = subsets.table(found)
     if form == "md":
-        terminal.say(text_markdown(table))
+        terminal.say(markdown(table))
     else:
-        terminal.print_table(table.title, table.header, table.rows)
+        terminal.show_table(table)
     for text in subsets.facts(found):
         terminal.say(f"\n{text}" if form == "md" else text)
     return list(found.left_out)

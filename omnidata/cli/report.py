@@ -241,7 +241,7 @@ def _rank(
 ) -> None:
     """Rank three runs or more."""
     from omnidata.analysis import ranking
-    from omnidata.analysis.tables import text_markdown
+    from omnidata.table_formats import markdown
 
     if len(runs) < 2 or pages:
         raise UsageError(
@@ -266,9 +266,9 @@ def _rank(
         terminal.note(f"warning: {text}")
     table = ranking.table(found)
     if form == "terminal":
-        terminal.print_table(table.title, table.header, table.rows)
+        terminal.show_table(table)
     else:
-        terminal.say(text_markdown(table))
+        terminal.say(markdown(table))
     terminal.note_prose(ranking.method(found))
 
 
@@ -285,7 +285,7 @@ def _print(found: Comparison, reports: Reports, by: Sequence[str]) -> None:
         terminal.note(line)
     for block in made:
         if block.table:
-            terminal.print_table(block.table.title, block.table.header, block.table.rows)
+            terminal.show_table(block.table)
         if block.note:
             terminal.note_prose(block.note)
     if line := shown.flips_line(found):

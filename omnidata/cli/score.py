@@ -591,7 +591,7 @@ def _as_json(scored: Sequence[Scored]) -> Mapping[str, Any]:
 def _print_ranking(scorer: OfflineScorer, scored: Sequence[Scored], profile: str) -> None:
     """A row for each agent, the best first."""
     from omnidata.analysis.rollouts import ranking
-    from omnidata.analysis.tables import text
+    from omnidata.table_formats import text
 
     results = {one.agent: one.results for one in scored}
     table = ranking(
@@ -602,4 +602,4 @@ def _print_ranking(scorer: OfflineScorer, scored: Sequence[Scored], profile: str
         head=f"Agents: {scored[0].results['task']} by {profile}",
         tried={one.agent: {line["sample_id"] for line in one.lines} for one in scored},
     )
-    terminal.say(text(table, width=terminal.columns_of_stdout()))
+    terminal.say(text(table, width=terminal.columns_of_stdout()) + "\n")

@@ -18,6 +18,9 @@ import typer
 
 from omnidata.errors import counted
 from omnidata.mirror_cache import told
+from omnidata.table import Table, TextTable, number
+from omnidata.table_formats import lines
+from omnidata.table_formats import plain as plain
 
 if TYPE_CHECKING:
     from omnidata.errors import Finding
@@ -32,42 +35,14 @@ _WORDINGS = 3
 """Lines for findings with one code, which may say different things."""
 _VARYING = re.compile(r"""['"`“‘][^'"`”’]*['"`”’]|[-+]?\d[\d.,]*""")
 """What differs in what findings of one kind say: names in quotation marks, and numbers."""
-_RANGE = re.compile(r"^(-?[\d.]+) - (-?[\d.]+)$")
-"""An interval, as `interval` writes it."""
-_LONGEST = 60
-_SHORTEST = 8
-"""Letters: a first column that is folded keeps so many."""
-_READABLE = 18
-"""Letters: a first column that is folded to keep a table whole keeps so many."""
 _METHODS: Mapping[Method, str] = {
     "wilson": "Wilson's, because all resamples have one value",
     "none: one group": "none, because all episodes form one group",
 }
-_SHORT = {"episodes": "ep."}
-"""Names of columns where space is short."""
 _WITHOUT_TERMINAL = 120
 """Columns of an output that is no terminal."""
 HEIGHT = 25
 """Lines: without it `rich` passes over the width that it is given in a dumb terminal."""
-
-
-def plain(text: str) -> str:
-    r"""The text with control characters and lone surrogates spelled out.
-
-    Names and messages come from data that nobody has vetted; a terminal would obey them.
-
-    Examples:
-        >>> print(plain("TED" + chr(27) + "[2J"))
-        TED\x1b[2J
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        letter
-        if letter.isprintable() or letter == "\n"
-        else letter.encode("unicode_escape", "surrogatepass").decode()
-        for letter in text
-    )
 
 
 def say(text: str) -> None:
@@ -198,72 +173,18 @@ def print_table(
         beside: the name of columns that stay beside the one before them.
         together: so many columns stay in one part, if they fit.
     """
-    from rich import box
-    from rich.cells import cell_len
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    table = TextTable(title, header, rows, legend, beside=beside)
+    show_table(table, together=together)
 
-    from omnidata.analysis.tables import bands
 
-    lines = [[_cell(cell) for cell in row] for row in rows]
-    longest: int | None = None
-    compact = False
-
-    def drawn(columns: Sequence[int], title: str) -> Table:
-        table = Table(
-            title=Text(title),
-            title_justify="left",
-            box=box.SIMPLE_HEAD,
-            show_edge=not compact,
-            pad_edge=not compact,
-            collapse_padding=compact,
-        )
-        table.add_column(
-            Text(header[0]), no_wrap=longest is None, overflow="fold", max_width=longest
-        )
-        for number in columns[1:]:
-            name = header[number]
-            if compact:
-                name = _SHORT.get(name, name).replace(" ", "\n")
-            table.add_column(Text(name), justify="right", no_wrap=True)
-        for line in lines:
-            table.add_row(*(Text(_tight(line[n]) if compact else line[n]) for n in columns))
-        return table
-
-    def width(columns: Sequence[int]) -> int:
-        return Console(width=1000, height=HEIGHT).measure(drawn(columns, "")).maximum
-
-    room = columns_of_stdout()
-    everything = [*range(len(header))]
-    compact = width(everything) > room
-    groups: list[list[int]] = []
-    for number, name in enumerate(header[1:], 1):
-        if name not in ("", beside) or not groups:
-            groups.append([])
-        groups[-1].append(number)
-    left = width([0])
-    if together > 1:
-        starts = range(0, len(groups), together)
-        wholes = [[n for group in groups[at : at + together] for n in group] for at in starts]
-        if max(width([0, *whole]) for whole in wholes) <= room:
-            groups = wholes
-    widths = [width([0, *group]) - left for group in groups]
-    first = max(cell_len(line[0]) for line in [header, *lines])
-    if (excess := left + max(widths, default=0) - room) > 0:
-        longest = max(_SHORTEST, first - excess)
-    elif 0 < (over := left + sum(widths) - room) <= first - _READABLE:
-        longest = first - over
-    parts = bands(widths, room - width([0]))
-    for place, part in enumerate(parts):
-        columns = [0, *(number for group in part for number in groups[group])]
-        # Wider than the terminal if need be: a cut number is worse than a wrapped line.
-        wanted = max(room, width(columns))
-        if place and compact:
-            say("")
-        Console(width=wanted, height=HEIGHT).print(drawn(columns, "" if place else title))
-    if legend:
-        note_legend(legend)
+def show_table(table: Table, *, together: int = 1) -> None:
+    """Print a table of texts on stdout, and its legend on stderr; see `table_formats.lines`."""
+    for text, role in lines(table, columns_of_stdout(), together=together):
+        if role != "row" and sys.stdout.isatty():
+            text = typer.style(text, **{"bold" if role == "header" else "italic": True})
+        typer.echo(text)
+    if table.legend:
+        note_legend(table.legend)
 
 
 def columns_of_stdout() -> int:
@@ -275,15 +196,6 @@ def columns_of_stdout() -> int:
 def note_legend(legend: Mapping[str, str]) -> None:
     """Print the meaning of column names on stderr."""
     note_prose(", ".join(f"{name}: {words}" for name, words in legend.items()))
-
-
-def _cell(text: str) -> str:
-    line = plain(text).replace("\n", "\\n")
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
-
-
-def _tight(text: str) -> str:
-    return _RANGE.sub("\\1–\\2", text)
 
 
 def percent(value: float | None) -> str:
@@ -298,8 +210,6 @@ def percent(value: float | None) -> str:
 
 def cells(values: Mapping[str, Any], columns: Columns) -> list[str]:
     """The values of the columns, as a table prints them."""
-    from omnidata.analysis.tables import number
-
     return [number(values[name], unit) for name, unit in columns.items()]
 
 
@@ -320,8 +230,6 @@ def interval(ends: Sequence[float | None] | None, unit: Literal["share", "number
         >>> interval((0.4, 0.625), "share"), interval(None, "share")
         ('40.0 - 62.5', '-')
     """
-    from omnidata.analysis.tables import number
-
     return " - ".join(number(end, unit) for end in ends or (None,))
 
 

@@ -25,15 +25,9 @@ from omnidata.loaders.columns import (
 )
 from omnidata.loaders.repository import Manifest
 from omnidata.loaders.rows import ALL, OPTIONAL, subsets, tag_column
+from omnidata.table import Table, TextTable
+from omnidata.table_formats import markdown, markdown_code, markdown_text, pipes, spelled_out
 from omnidata.tasks import get_task
-from omnidata.tasks.overview import (
-    Table,
-    markdown_code,
-    markdown_text,
-    pipes,
-    spelled_out,
-    text_markdown,
-)
 from omnidata.tasks.statistics import statistics
 from omnidata.types import LoadedDataset, Publication
 
@@ -333,14 +327,14 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
     tables = [*_tags(source), *found.tables()]
     if codes:
         rows = [[code, str(count)] for code, count in sorted(codes.items())]
-        tables.append(Table("Findings about the source", ("", "findings"), rows))
+        tables.append(TextTable("Findings about the source", ("", "findings"), rows))
     return _SHEET.format(
         title=task.title,
         holds=f"{task.title}: {task.holds}" if task.holds else task.title,
         episodes=counted(found.episodes, "episode"),
         steps=counted(found.steps, "step"),
         skipped=counted(manifest.skipped, "row"),
-        tables="\n\n".join(map(text_markdown, tables)).replace("### ", "#### "),
+        tables="\n\n".join(markdown(table, level=4) for table in tables),
         held="Yes: the media are in the rows." if manifest.embed else "No: the media are linked.",
         published="\n".join(map(_format_publication, publications(source)))
         or "* No place is known.",
@@ -373,7 +367,7 @@ def _tags(source: LoadedDataset) -> list[Table]:
             rows.append([tag, f"{len(counts)} values", ""])
         else:
             rows += [[tag, value, str(count)] for value, count in sorted(counts.items())]
-    return [Table("Steps by tag", ("", "value", "steps"), rows)] if rows else []
+    return [TextTable("Steps by tag", ("", "value", "steps"), rows)] if rows else []
 
 
 def _format_publication(one: Publication) -> str:

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from omnidata.table import TextTable
 from omnidata.types import LoadedDataset, Task
 
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table to print.
-
-    Attributes:
-        title: above it.
-        header: names of the columns; "" for none.
-        rows: as wide as the header.
-        legend: what names of columns stand for.
-    """
-
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    legend: Mapping[str, str] = field(default_factory=dict)
+Table = TextTable
+"""The name by which benchmarks and plug-ins make tables of texts."""
 
 
 class View:
@@ -128,65 +112,3 @@ def _cells(group: Mapping[str, int], total: Mapping[str, int]) -> list[str]:
         for key in ("episodes", "steps")
         for cell in (str(group[key]), share(group[key], total[key]))
     ]
-
-
-# Tables and texts of data as Markdown: what reads it is not to obey.
-
-_MARKDOWN = frozenset("\\`*_{}[]<>|#!~&$")
-_UNSEEN = frozenset({"Cc", "Cf", "Cs"})
-_JOINERS = frozenset("\u200c\u200d")
-
-
-def text_markdown(table: Table) -> str:
-    """A table of texts as Markdown, with its title; the first column is a label."""
-    rule = "|" + "|".join(["---", *["---:"] * (len(table.header) - 1)]) + "|"
-    rows = [pipes([*map(markdown_text, row)]) for row in (table.header, *table.rows)]
-    return "\n".join([f"### {markdown_text(table.title)}", "", rows[0], rule, *rows[1:]])
-
-
-def pipes(cells: Sequence[str]) -> str:
-    """A line of a table."""
-    return f"| {' | '.join(cells)} |"
-
-
-def markdown_text(text: str) -> str:
-    r"""The text on one line, with everything escaped that Markdown or HTML would take for a sign.
-
-    Examples:
-        >>> print(markdown_text("a|b *<c>"))
-        a\|b \*\<c\>
-        >>> print(markdown_text("gnp" + chr(0x202E) + ".exe"))
-        gnp\\u202e.exe
-    """
-    line = spelled_out(" ".join(text.splitlines()))
-    return "".join(f"\\{letter}" if letter in _MARKDOWN else letter for letter in line)
-
-
-def markdown_code(text: str) -> str:
-    """The text as code within a line, whatever backticks are in it (CommonMark, section 6.1).
-
-    Examples:
-        >>> markdown_code("ls"), markdown_code("a`b")
-        ('`ls`', '`` a`b ``')
-    """
-    longest = max(map(len, re.findall("`+", text)), default=0)
-    fence, pad = "`" * (longest + 1), " " if longest else ""
-    return f"{fence}{pad}{text}{pad}{fence}"
-
-
-def spelled_out(text: str) -> str:
-    r"""The text with its escapes in place of what controls the letters around it, and is not seen.
-
-    A mark that turns the direction of reading makes a name look like another. The two joiners stay:
-    several scripts and many emoji are written with them.
-
-    Examples:
-        >>> print(spelled_out("a" + chr(0x202E) + chr(7) + "é"))
-        a\u202e\u0007é
-    """
-    return "".join(
-        (f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}")
-        if unicodedata.category(letter) in _UNSEEN and letter not in _JOINERS
-        else letter
-        for letter in text
-    )

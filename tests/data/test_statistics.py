@@ -158,7 +158,7 @@ def test_datasets_stand_beside_each_other(tmp_path: Path) -> None:
     )
     task = get_task("omnigui")
     table = comparison([(task, one, statistics(task, one))])
-    row = dict(zip(table.header, table.rows[0], strict=True))
+    row = {c.header: cell.text for c, cell in zip(table.columns, table.rows[0].cells, strict=True)}
     assert row.items() >= {
         "platform": "mobile", "tasks": "1", "steps": "2", "steps/task": "2", "apps": "1",
         "image": "✓", "video": "50.0 %", "audio": "✗", "answer": "coordinates",

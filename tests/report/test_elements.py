@@ -11,8 +11,8 @@ import pytest
 
 from omnidata.analysis.elements import AXIS, clicks
 from omnidata.analysis.report import report
-from omnidata.analysis.tables import Table
 from omnidata.run.run_files import read_run
+from omnidata.table import Table
 from tests.cli.running import as_json, omnidata
 from tests.loaders.agentstudio import ground, single, write
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from omnidata.analysis.report import report
 from omnidata.analysis.sensitivity import Worded
-from omnidata.analysis.tables import Table
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import Run, read_run
+from omnidata.table import Table
 from omnidata.tasks import get_task
 from omnidata.types import Completion
 from tests.loaders.omnibench import act, task, trajectory, written

@@ -13,9 +13,9 @@ import pytest
 
 from omnidata.analysis.report import report
 from omnidata.analysis.run_tables import by_axis
-from omnidata.analysis.tables import PUBLISHED, Table, number
 from omnidata.errors import UsageError
 from omnidata.run.run_files import Run, read_run
+from omnidata.table import PUBLISHED, Table, number
 from omnidata.tasks import get_task
 from tests.cli.running import omnidata
 from tests.goldens.worlds import build

@@ -14,10 +14,10 @@ import pytest
 
 from omnidata.analysis.figures import drawings
 from omnidata.analysis.report import card_text, report
-from omnidata.analysis.tables import Table
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import Run, read_run
+from omnidata.table import Table
 from omnidata.types import Completion
 from tests.compare.making import TEXTS, data, loaded
 from tests.report.made import write_run
