@@ -345,7 +345,7 @@ def round_half_up(value: float) -> int:
     return math.floor(value + 0.5)
 
 
-def _bracketed(region: Region, screen: Screen) -> str:
+def _centre_text(region: Region, screen: Screen) -> str:
     point = convert(centre(region), "norm1000", screen)
     return f"[{round_half_up(point.x)}, {round_half_up(point.y)}]"
 
@@ -378,6 +378,6 @@ def history_text(action: Action, screen: Screen) -> str:
     if not action.start:
         return name
     if action.kind in ("swipe", "drag"):
-        text = f"{name} from {_bracketed(action.start[0], screen)}"
-        return f"{text} to {_bracketed(action.end[0], screen)}" if action.end else text
-    return f"{name} at {_bracketed(action.start[0], screen)}"
+        text = f"{name} from {_centre_text(action.start[0], screen)}"
+        return f"{text} to {_centre_text(action.end[0], screen)}" if action.end else text
+    return f"{name} at {_centre_text(action.start[0], screen)}"

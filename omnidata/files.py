@@ -128,7 +128,7 @@ def bounds() -> tuple[str, ...]:
     return _bounds.get()
 
 
-def followed(path: Path) -> bool:
+def is_followed(path: Path) -> bool:
     """Whether a path leads into one of the folders that `following` names."""
     return inside(real(path), followed_folders())
 
@@ -143,7 +143,7 @@ def remember_bounds() -> None:
     _handed_out.update(bounds())
 
 
-def named_folders() -> tuple[str, ...]:
+def allowed_folders() -> tuple[str, ...]:
     """The real paths in which the rows of a table may name files.
 
     They are the folders that `following` names, and those of data that this process has handed out

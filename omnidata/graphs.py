@@ -44,7 +44,7 @@ def index_nodes(nodes: Sequence[str], where: str) -> dict[str, int]:
     for node in nodes:
         if node in index:
             raise DataError(
-                f"node {shown(node)} is repeated",
+                f"node {short_id(node)} is repeated",
                 where=where,
                 expected="each node once",
                 remedy="number the instances of a subtask that occurs twice: C1, C2",
@@ -68,10 +68,10 @@ def check_edges(edges: Sequence[tuple[str, str]], index: Mapping[str, int], wher
     for edge in edges:
         stranger = next((node for node in edge if node not in index), None)
         if stranger is not None:
-            what = f"the edge {_path(edge)} names {shown(stranger)}, which is no node"
+            what = f"the edge {_path(edge)} names {short_id(stranger)}, which is no node"
             remedy = "add it to the nodes, or remove the edge"
         elif edge[0] == edge[1]:
-            what, remedy = f"node {shown(edge[0])} waits for itself", "remove the edge"
+            what, remedy = f"node {short_id(edge[0])} waits for itself", "remove the edge"
         elif edge in seen:
             what, remedy = f"the edge {_path(edge)} is repeated", "keep one of them"
         else:
@@ -95,7 +95,7 @@ def read_edges(value: object, where: str) -> dict[str, list[str]]:
     if not isinstance(value, Mapping):
         raise _form_error(f"the edges are a {type(value).__name__}", where)
     return {
-        _read_id(key, "the edges", where): read_ids(others, f"the edges of {shown(key)}", where)
+        _read_id(key, "the edges", where): read_ids(others, f"the edges of {short_id(key)}", where)
         for key, others in value.items()
     }
 
@@ -175,13 +175,13 @@ def order_error(what: str, where: str) -> DataError:
     )
 
 
-def shown(node: str) -> str:
+def short_id(node: str) -> str:
     """A node's id in a message, cut where it is long."""
     return f"{node!r:.80}"
 
 
 def _path(nodes: Sequence[str]) -> str:
-    names = [shown(node) for node in nodes]
+    names = [short_id(node) for node in nodes]
     if len(names) > _SHOWN:
         names[_SHOWN - 1 : -1] = ["..."]
     return " -> ".join(names)
@@ -336,18 +336,18 @@ class Graph:
         for place, node in enumerate(order, start=1):
             number = self.index.get(node)
             if number is None:
-                raise order_error(f"place {place} is {shown(node)}, which is no node", where)
+                raise order_error(f"place {place} is {short_id(node)}, which is no node", where)
             if done >> number & 1:
-                raise order_error(f"place {place} is {shown(node)} for a second time", where)
+                raise order_error(f"place {place} is {short_id(node)} for a second time", where)
             missing = self.before[number] & ~done
             if missing:
                 other = self.nodes[(missing & -missing).bit_length() - 1]
-                what = f"place {place} is {shown(node)}, but {shown(other)} is not done before it"
+                what = f"place {place} is {short_id(node)}, but {short_id(other)} is not done before it"
                 raise order_error(what, where)
             done |= 1 << number
         if complete and len(order) < len(self.nodes):
             missed = next(node for node in self.nodes if not done >> self.index[node] & 1)
-            raise order_error(f"{shown(missed)} is not in the order", where)
+            raise order_error(f"{short_id(missed)} is not in the order", where)
 
     def orders(self, limit: int | None = None) -> Iterator[tuple[str, ...]]:
         """Topological orders, sorted by the places of their nodes in `nodes`.

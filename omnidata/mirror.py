@@ -51,7 +51,7 @@ from omnidata.mirror_cache import (
     listing_key,
     most_bytes,
     open_cache,
-    shown,
+    display_path,
     stores_folder,
     tail,
     url_at,
@@ -73,7 +73,7 @@ from omnidata.packed import (
     looking_on_disk,
     of_disk,
     place_of,
-    placed,
+    member_files,
     zips_below,
 )
 from omnidata.zips import Member, content, directory
@@ -111,15 +111,15 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
         return _with_members(path)
     found = listing(place)
     if "" not in found.objects:
-        return _brought_up_to_date(place, found)
+        return _update(place, found)
     # A file stands for its neighbours as well: media lie beside annotations.
     folder = place.above
     if not folder.path:
         raise DataError("this is no object of a bucket", where=place.url, expected="bucket/name")
-    return _named(_brought_up_to_date(folder, listing(folder)), place.path.rpartition("/")[2])
+    return _visible_path(_update(folder, listing(folder)), place.path.rpartition("/")[2])
 
 
-def _brought_up_to_date(
+def _update(
     place: Address, found: Listing, others: Mapping[str, Path] | None = None
 ) -> Path:
     """The folder of a mirror, whose files are those of the listing.
@@ -129,15 +129,15 @@ def _brought_up_to_date(
         found: what lies there.
         others: by names below the folder what is linked there.
     """
-    with _remembered(place.url):
+    with _cache_errors(place.url):
         try:
-            return _mirrored(open_cache(stores_folder()), place, found, others or {})
+            return _fill_mirror(open_cache(stores_folder()), place, found, others or {})
         except OSError as error:
             raise _no_room(as_said(place.url), error) from None
 
 
 @contextmanager
-def _remembered(where: str) -> Iterator[None]:
+def _cache_errors(where: str) -> Iterator[None]:
     """Say what the database of the cache cannot do as what it is.
 
     Args:
@@ -154,7 +154,7 @@ def _remembered(where: str) -> Iterator[None]:
         ) from None
 
 
-def _mirrored(cache: Cache, place: Address, found: Listing, others: Mapping[str, Path]) -> Path:
+def _fill_mirror(cache: Cache, place: Address, found: Listing, others: Mapping[str, Path]) -> Path:
     most_bytes()  # what is wrong with it is said before anything is fetched
     folder = sha256(place.url.encode("utf-8", "surrogatepass")).hexdigest()[:20]
     root = cache.stores / folder / tail(place.url)
@@ -290,7 +290,7 @@ def _place_holder(cache: Cache, path: Path, about: StoredObject) -> None:
 def _no_room(path: str | Path, error: OSError) -> StoreError:
     return StoreError(
         f"the cache cannot keep it ({error.strerror})",
-        where=shown(path),
+        where=display_path(path),
         expected=f"room below {stores_folder()}",
         remedy="make room there, or name another folder with --cache-dir",
     )
@@ -318,7 +318,7 @@ def zip_of(path: Path) -> str:
     """The name of the zip that a file of a mirror lies in; empty for any other path."""
     if not is_mirrored(path):
         return ""
-    found = place_of(open_cache(holder(os.fspath(path))).known(os.fspath(path)).about)
+    found = place_of(open_cache(holder(os.fspath(path))).object_of(os.fspath(path)).about)
     return found[0] if found else ""
 
 
@@ -336,12 +336,12 @@ def fill(path: Path, start: int = 0, end: int | None = None, *, ahead: int = 0) 
         StoreError: the store does not give them, or the cache cannot keep them.
     """
     if is_mirrored(path):
-        with _remembered(os.fspath(path)):
+        with _cache_errors(os.fspath(path)):
             _fill(open_cache(holder(os.fspath(path))), path, start, end, ahead)
 
 
 def _fill(cache: Cache, path: Path, start: int, end: int | None, ahead: int) -> None:
-    known = cache.known(os.fspath(path))
+    known = cache.object_of(os.fspath(path))
     stop = known.about.size if end is None else end
     if packed := place_of(known.about):
         start, stop = 0, known.about.size
@@ -351,14 +351,14 @@ def _fill(cache: Cache, path: Path, start: int, end: int | None, ahead: int) -> 
     if most < min(stop, known.about.size) - start:
         raise StoreError(
             f"{known.about.size} bytes are more than the cache may hold",
-            where=shown(path),
+            where=display_path(path),
             expected=f"at most {most} bytes at once",
             remedy="allow more with --cache-bytes",
         )
     if stop + ahead - start <= most:
         stop = min(stop + ahead, known.about.size)
     with cache.lock(known.id):
-        known = cache.known(os.fspath(path))
+        known = cache.object_of(os.fspath(path))
         if known.blocks is None and not _is_as_left(path, known.about):
             _place_holder(cache, path, known.about)  # whoever began to was killed
         if packed:
@@ -404,7 +404,7 @@ def _note(cache: Cache, known: Known, begin: int, finish: int) -> Known:
             "UPDATE objects SET blocks = ?, bytes = bytes + ?, used = ? WHERE id = ?",
             (bytes(blocks), finish - begin, time.time(), known.id),
         )
-    return cache.known(os.fspath(known.path))
+    return cache.object_of(os.fspath(known.path))
 
 
 def _make_room(cache: Cache, needed: int, most: int, own: int) -> None:
@@ -508,7 +508,7 @@ def _members(
 
     with ThreadPoolExecutor(_READERS) as pool:
         directories = pool.map(lambda name: read_directory(root / (_PACKED + name)), zips)
-        found = placed(zips, directories, looking(plain))
+        found = member_files(zips, directories, looking(plain))
     unread = {name: about for name, about in zips.items() if name not in found}
     return {name: about for each in (*found.values(), unread) for name, about in each.items()}
 
@@ -545,7 +545,7 @@ def _unpack(cache: Cache, known: Known, archive: str, about: StoredObject, it: M
     except ValueError as error:
         raise FileError(
             f"the file in {archive} is broken ({error})",
-            where=shown(known.path),
+            where=display_path(known.path),
             expected="the bytes whose size and check sum the zip's directory has",
             remedy="download the zip again; if it stays like that, tell its publisher",
         ) from None
@@ -625,7 +625,7 @@ def _with_members(data: Path) -> Path:
     if (root := _of_folder(place)) is None:
         return data
     as_named[place.url] = os.fspath(above)
-    path = _named(root, data.relative_to(above))
+    path = _visible_path(root, data.relative_to(above))
     return path if path.exists() else data
 
 
@@ -641,7 +641,7 @@ def _of_folder(place: Address) -> Path | None:
     try:
         zips = zips_below(folder, nested=place.scheme == WHOLE)
         directories = (read_directory(Path(folder, name)) for name in zips)
-        found = placed(zips, directories, looking_on_disk(folder))
+        found = member_files(zips, directories, looking_on_disk(folder))
         members = {name: about for each in found.values() for name, about in each.items()}
         others = links(folder, found, members) if found else {}
     except OSError:  # a folder that cannot be read: whoever reads the data says so
@@ -653,7 +653,7 @@ def _of_folder(place: Address) -> Path | None:
             expected=f"a folder outside {folder}",
             remedy=f"name another one with --cache-dir, or in {CACHE_VARIABLE}",
         )
-    return _brought_up_to_date(place, Listing(folder, members), others) if members else None
+    return _update(place, Listing(folder, members), others) if members else None
 
 
 def again(url: str) -> Path:
@@ -668,7 +668,7 @@ def again(url: str) -> Path:
     return _of_folder(Address(scheme, folder)) or Path(folder)
 
 
-def _named(root: Path, name: str | Path) -> Path:
+def _visible_path(root: Path, name: str | Path) -> Path:
     """A file or folder of a mirror; of a zip that is read the folder that it stands for."""
     path = root / name
     return path.with_suffix("") if is_zip(path.name) and not path.exists() else path

@@ -98,24 +98,24 @@ def parts(receipt: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [part for part in found if isinstance(part, Mapping)]
 
 
-def dropped(receipt: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The media that a receipt says the model did not get, each with `dropped`; of any receipt."""
+def dropped_parts(receipt: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The media that a receipt says the model did not get, each with `dropped_parts`; of any receipt."""
     return [part for part in parts(receipt) if "dropped" in part]
 
 
-def lacked(receipt: Mapping[str, Any]) -> list[str]:
+def missing_media(receipt: Mapping[str, Any]) -> list[str]:
     """What the model did not get of a step's media, in words; empty where it got all.
 
     Examples:
-        >>> lacked({"parts": [{"role": "audio", "kind": "audio", "dropped": "no ears"}]})
+        >>> missing_media({"parts": [{"role": "audio", "kind": "audio", "dropped": "no ears"}]})
         ['audio: no ears']
-        >>> lacked({"parts": [{"role": "audio", "kind": "audio"}]})
+        >>> missing_media({"parts": [{"role": "audio", "kind": "audio"}]})
         []
     """
     if "degraded" in receipt:
         said = receipt["degraded"]
         return [*map(str, said)] if said and isinstance(said, list | tuple) else [str(said)]
-    return [f"{part.get('role', 'a medium')}: {part['dropped']}" for part in dropped(receipt)]
+    return [f"{part.get('role', 'a medium')}: {part['dropped']}" for part in dropped_parts(receipt)]
 
 
 _decoder = msgspec.json.Decoder(Prediction)
@@ -148,21 +148,21 @@ def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
         PredictionError: the file is missing, or a line is not a prediction; names file and line.
         RunError: a file of a run folder is a link.
     """
-    for _, found in placed(path, of_run=of_run):
+    for _, found in read_with_offsets(path, of_run=of_run):
         yield found
 
 
-def placed(path: Path, *, of_run: bool) -> Iterator[tuple[int, Prediction]]:
+def read_with_offsets(path: Path, *, of_run: bool) -> Iterator[tuple[int, Prediction]]:
     """As `read`, each with where its line begins, in bytes."""
     decode = _decoder.decode
     expected = 'JSON lines of {"sample_id", "output"}'
-    for number, start, line in _placed_lines(path, expected=expected, of_run=of_run):
+    for number, start, line in _lines_with_offsets(path, expected=expected, of_run=of_run):
         try:
             found = decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             found = _decode_slowly(line, path, number)
         if (found.usage or found.receipt) and not is_shallow(line, found.usage, found.receipt):
-            raise _broken("usage or receipt are nested too deeply", path, number)
+            raise _bad_line("usage or receipt are nested too deeply", path, number)
         yield start, found
 
 
@@ -180,11 +180,11 @@ def numbered_lines(
         PredictionError: the file cannot be opened, or a line is too long.
         RunError: a file of a run folder is a link.
     """
-    found = _placed_lines(path, expected=expected, of_run=of_run)
+    found = _lines_with_offsets(path, expected=expected, of_run=of_run)
     return ((number, line) for number, _, line in found)
 
 
-def _placed_lines(path: Path, *, expected: str, of_run: bool) -> Iterator[tuple[int, int, bytes]]:
+def _lines_with_offsets(path: Path, *, expected: str, of_run: bool) -> Iterator[tuple[int, int, bytes]]:
     """As `numbered_lines`, each also with where it begins, in bytes."""
     start = 0
     try:
@@ -217,13 +217,13 @@ def read_final(path: Path) -> Iterator[Prediction]:
         PredictionError: see `read`; or a step has two lines.
     """
     known = NameIndex()
-    for number, (_, line) in enumerate(placed(path, of_run=True)):
+    for number, (_, line) in enumerate(read_with_offsets(path, of_run=True)):
         if known.add(line.sample_id) != number:
-            raise repeated(line, path)
+            raise repeated_line(line, path)
         yield line
 
 
-def repeated(line: Prediction, path: Path) -> PredictionError:
+def repeated_line(line: Prediction, path: Path) -> PredictionError:
     """What is wrong with a second line of a step in a run's file."""
     return PredictionError(
         f"step {line.sample_id} has two lines",
@@ -238,10 +238,10 @@ def _decode_slowly(line: bytes, path: Path, number: int) -> Prediction:
     try:
         return msgspec.convert(json.loads(line), Prediction)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
-        raise _broken(str(error).splitlines()[0], path, number) from None
+        raise _bad_line(str(error).splitlines()[0], path, number) from None
 
 
-def _broken(why: str, path: Path, number: int) -> PredictionError:
+def _bad_line(why: str, path: Path, number: int) -> PredictionError:
     return PredictionError(
         f"the line is not a prediction: {why}",
         where=f"{path}:{number}",

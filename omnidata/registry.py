@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from omnidata.actions import Action
-from omnidata.errors import OmnidataError, UsageError, meant
+from omnidata.errors import OmnidataError, UsageError, suggestion
 from omnidata.files import staying_in
 from omnidata.mirror import local
 from omnidata.plugins import Blame, Kind, Result, origin_of, versions_of
@@ -122,7 +122,7 @@ def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
         raise UsageError(
             f'unknown task "{name}"',
             expected=f"one of {', '.join(known)}",
-            remedy=(meant(name, known) or _LIST) if _ours() else _REINSTALL,
+            remedy=(suggestion(name, known) or _LIST) if _ours() else _REINSTALL,
         )
     return found
 

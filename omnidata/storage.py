@@ -233,15 +233,15 @@ class StagedFolder(ABC):
         self.out = out.resolve()
         self._overwrite = overwrite
         if any(letter in _PATTERN for letter in str(self.out)) or not self.out.name:
-            raise refused(
+            raise bad_place(
                 self.out, "the path cannot be opened by `datasets`", "a folder without [ ] * ?"
             )
         for folder in inputs:
             if folder.resolve().is_relative_to(self.out):
-                raise refused(self.out, f"{folder} lies in there", "a folder beside the source")
+                raise bad_place(self.out, f"{folder} lies in there", "a folder beside the source")
         if data is not None and self.out.is_relative_to(data.resolve()):
             what = f"it lies in {data}, and would become part of it"
-            raise refused(self.out, what, "a folder beside it")
+            raise bad_place(self.out, what, "a folder beside it")
         self.path = self.out.with_name(f".{self.out.name}.unfinished")
         self._before = self.out.with_name(f".{self.out.name}.before")
 
@@ -351,13 +351,13 @@ class StagedFolder(ABC):
 
     def _unwritable(self, error: OSError) -> UsageError:
         what = f"nothing can be written there ({error.strerror})"
-        return refused(self.out, what, "a writable folder")
+        return bad_place(self.out, what, "a writable folder")
 
     def _check_target(self) -> None:
         if not self.out.exists() or self._is_empty():
             return
         if not self.is_ours(self.out):
-            raise refused(self.out, "there is something here already", "a new or empty folder")
+            raise bad_place(self.out, "there is something here already", "a new or empty folder")
         if not self._overwrite:
             raise UsageError(
                 f"there is {self.noun} here already",
@@ -368,7 +368,7 @@ class StagedFolder(ABC):
 
     def foreign(self) -> UsageError:
         """The error about a folder of the hidden name that no writer of this kind has left."""
-        return refused(self.path, "there is something here already", "a name that nobody uses")
+        return bad_place(self.path, "there is something here already", "a name that nobody uses")
 
 
 def remove_folders_first(folder: Path) -> None:
@@ -379,6 +379,6 @@ def remove_folders_first(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def refused(place: Path, what: str, expected: str) -> UsageError:
+def bad_place(place: Path, what: str, expected: str) -> UsageError:
     """The error about a place that nothing is written to."""
     return UsageError(what, where=str(place), expected=expected, remedy="choose another folder")

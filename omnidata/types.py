@@ -285,7 +285,7 @@ class LoadedDataset:
 
     def __post_init__(self) -> None:
         """Leave out the steps whose sample id an earlier step has."""
-        steps, repeated = _told_apart(self.steps)
+        steps, repeated = _split_repeats(self.steps)
         if not repeated:
             return
         again, met = set(repeated), set[str]()
@@ -296,7 +296,7 @@ class LoadedDataset:
                 met.add(name)
         changed: Mapping[str, Any] = {
             "steps": steps,
-            "findings": [*self.findings, *map(_repeated, repeated)],
+            "findings": [*self.findings, *map(_repeated_id, repeated)],
             "skipped": self.skipped + len(repeated),
             "row_ids": rows,
         }
@@ -304,7 +304,7 @@ class LoadedDataset:
             object.__setattr__(self, name, value)
 
 
-def _told_apart(steps: Sequence[Step]) -> tuple[Sequence[Step], list[str]]:
+def _split_repeats(steps: Sequence[Step]) -> tuple[Sequence[Step], list[str]]:
     """The first step of each sample id, and the ids of the others."""
     if isinstance(steps, IndexedSteps):
         numbers = steps.repeated
@@ -319,7 +319,7 @@ def _told_apart(steps: Sequence[Step]) -> tuple[Sequence[Step], list[str]]:
     return list(kept.values()), repeated
 
 
-def _repeated(sample_id: str) -> Finding:
+def _repeated_id(sample_id: str) -> Finding:
     return Finding(
         "repeated-id",
         "error",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 import typer
 
 from omnidata.cli import terminal
-from omnidata.errors import DataError, OmnidataError, UsageError, counted, meant
+from omnidata.errors import DataError, OmnidataError, UsageError, count_of, suggestion
 
 if TYPE_CHECKING:
     from omnidata.run.cluster import Recipe
@@ -577,7 +577,7 @@ def write_exclude(path: Path, ids: Sequence[str], *, head: str) -> None:
     from omnidata.run import selection
 
     lacking = selection.write_exclude(path, ids, head=head)
-    terminal.note(f"{counted(len(ids) - len(lacking), 'step')} to leave out: {path}")
+    terminal.note(f"{count_of(len(ids) - len(lacking), 'step')} to leave out: {path}")
     for sample in lacking:
         terminal.note(f"not written: rename this id, such a file cannot hold it: {sample}")
 
@@ -604,7 +604,7 @@ def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> s
             "there is no such file or folder",
             where=str(data),
             expected="the dataset's folder or file",
-            remedy=meant(str(data), registry.names())
+            remedy=suggestion(str(data), registry.names())
             or "check the path; `omnidata info` lists the tasks",
         )
     found = recognised(data)

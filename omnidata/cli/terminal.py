@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from omnidata.errors import counted
-from omnidata.mirror_cache import told
+from omnidata.errors import count_of
+from omnidata.mirror_cache import with_urls
 
 if TYPE_CHECKING:
     from omnidata.errors import Finding
@@ -72,12 +72,12 @@ def plain(text: str) -> str:
 
 def say(text: str) -> None:
     """Print a line of the result on stdout."""
-    typer.echo(plain(told(text)))
+    typer.echo(plain(with_urls(text)))
 
 
 def note(text: str) -> None:
     """Print a note on stderr."""
-    typer.echo(plain(told(text)), err=True)
+    typer.echo(plain(with_urls(text)), err=True)
 
 
 def note_prose(text: str) -> None:
@@ -88,7 +88,7 @@ def note_prose(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print the result as JSON on stdout."""
-    typer.echo(told(json.dumps(value, indent=1)))
+    typer.echo(with_urls(json.dumps(value, indent=1)))
 
 
 def _on_stderr() -> dict[str, Any]:
@@ -378,7 +378,7 @@ def print_results(
         number = several["n"]
         last = several["k"][str(number)]
         shares = [f"pass{sign}{number} {percent(last[f'pass{sign}k'])}" for sign in "@^"]
-        finished = counted(several["finished"], "task")
+        finished = count_of(several["finished"], "task")
         note(f"{number} attempts per task: {', '.join(shares)} over {finished} that all finished")
 
 
@@ -405,7 +405,7 @@ def _in_dialect(said: Mapping[str, Any]) -> str:
     """How answers in a dialect were read, and what either side has no words for."""
     answers = said["answers"]
     parts = [
-        f"dialect {said['name']}: {said['read']} of {counted(answers, 'answer')} read, "
+        f"dialect {said['name']}: {said['read']} of {count_of(answers, 'answer')} read, "
         f"{said['read_strict']} by its released parser"
     ]
     own = said["read"] if said["rules"] == "lenient" else said["read_strict"]
@@ -414,7 +414,7 @@ def _in_dialect(said: Mapping[str, Any]) -> str:
     if said["several"]:
         parts.append(f"{said['several']} with several actions, only the first judged")
     if lacking := said["steps"] - said["expressible"]:
-        parts.append(f"{counted(lacking, 'target')} that the dialect cannot express")
+        parts.append(f"{count_of(lacking, 'target')} that the dialect cannot express")
     return ", ".join(parts)
 
 
@@ -444,12 +444,12 @@ def outcome_line(results: Mapping[str, Any], of_episodes: Sequence[str]) -> str:
     if counts.get("incomplete_episodes"):
         lacking = counts["incomplete_episodes"]
         of_what = "steps or usable targets" if counts.get("without_usable_target") else "steps"
-        parts.append(f"{counted(lacking, 'episode')} lack{'s' if lacking == 1 else ''} {of_what}")
+        parts.append(f"{count_of(lacking, 'episode')} lack{'s' if lacking == 1 else ''} {of_what}")
     cut = counts.get("episodes", 0) - counts.get("whole_episodes", 0)
     if cut:
         names = " and ".join(of_episodes) or "the metrics of episodes"
         parts.append(
-            f"{counted(cut, 'episode')} incomplete by the choice of steps, left out of {names}"
+            f"{count_of(cut, 'episode')} incomplete by the choice of steps, left out of {names}"
         )
     unit = "tasks" if "tasks" in counts else "steps"
     return f"{unit}: {', '.join(parts)}"
@@ -460,8 +460,8 @@ def print_findings(source: LoadedDataset) -> None:
     findings = source.findings
     print_kinds(findings)
     episodes = len({step.episode for step in source.steps})
-    line = f"{counted(episodes, 'episode')}, {counted(len(source.steps), 'step')}, "
-    line += f"{counted(source.skipped, 'row')} skipped"
+    line = f"{count_of(episodes, 'episode')}, {count_of(len(source.steps), 'step')}, "
+    line += f"{count_of(source.skipped, 'row')} skipped"
     if findings:
         line += f"; {_kinds(findings)}"
         line += f" (`omnidata info {source.task} {source.root} --all` lists each)"

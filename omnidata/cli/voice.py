@@ -9,7 +9,7 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, Json, Where, finds, on_engine, reading_data
-from omnidata.errors import UsageError, counted
+from omnidata.errors import UsageError, count_of
 
 if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
@@ -100,7 +100,7 @@ def voice(
     else:
         terminal.print_kinds(done.findings)
         terminal.say(
-            f"{counted(done.texts, 'text')}: {done.rendered} rendered by {engine.name}, "
+            f"{count_of(done.texts, 'text')}: {done.rendered} rendered by {engine.name}, "
             f"{done.kept} kept, {len(done.findings)} without a spoken form"
         )
     terminal.note(

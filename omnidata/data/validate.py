@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 from omnidata import registry
-from omnidata.errors import Finding, MediaError, MediaFault, Severity, StoreError, counted
+from omnidata.errors import Finding, MediaError, MediaFault, Severity, StoreError, count_of
 from omnidata.loaders.files import media_turned, refuse_closed
 from omnidata.loaders.instructions import foreign
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
@@ -388,7 +388,7 @@ class MediaChecks:
     ) -> Finding:
         users = tuple(dict.fromkeys(self._users[key(ref)]))
         if len(users) > 1:
-            what += f" (used by {counted(len(users), 'step')})"
+            what += f" (used by {count_of(len(users), 'step')})"
         return _about(code, step, role, what, expected, users)
 
 

@@ -22,7 +22,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from omnidata import mirror, registry
-from omnidata.errors import DataError, OmnidataError, PluginError, UsageError, meant
+from omnidata.errors import DataError, OmnidataError, PluginError, UsageError, suggestion
 from omnidata.loaders import archives, buckets, hub
 from omnidata.mirror_cache import cache_folder
 from omnidata.storage import (
@@ -169,7 +169,7 @@ def choose_source(task: str, name: str | None = None) -> Publication:
             f'{owner} has no source "{name}"',
             where=f"--source {name}",
             expected=f"one of {', '.join(one.name for one in sources)}",
-            remedy=meant(name, [one.name for one in sources]),
+            remedy=suggestion(name, [one.name for one in sources]),
         )
     found = default_sources(task) if name is None else [known[name.casefold()]]
     if len(found) > 1:

@@ -20,7 +20,7 @@ from omnidata.errors import (
     MediaError,
     MissingMediaError,
     StoreError,
-    counted,
+    count_of,
 )
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
 from omnidata.loaders import parquet
@@ -216,7 +216,7 @@ def rows_again(data: Path) -> list[Finding]:
             "rows-again",
             "warning",
             str(pairs[0][0]),
-            f"{archive} repeats {counted(len(pairs), 'file')} of rows of the data, "
+            f"{archive} repeats {count_of(len(pairs), 'file')} of rows of the data, "
             f"the first at {pairs[0][1]}",
             "each row once, since each copy counts",
             "move the zip, or the copy, out of the data",
@@ -496,7 +496,7 @@ def media_turned(counts: Mapping[str, int], sample_ids: Sequence[str]) -> Findin
         sample_ids: of steps that have them, at least one.
     """
     nouns = {"image": "picture", "video": "clip"}
-    told = [counted(counts[kind], noun) for kind, noun in nouns.items() if counts.get(kind)]
+    told = [count_of(counts[kind], noun) for kind, noun in nouns.items() if counts.get(kind)]
     return Finding(
         "media-turned",
         "warning",

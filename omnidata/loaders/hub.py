@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from omnidata.errors import DataError, OmnidataError, UsageError, meant
+from omnidata.errors import DataError, OmnidataError, UsageError, suggestion
 from omnidata.loaders.archives import RESERVE
 from omnidata.media import unsafe
 from omnidata.mirror_cache import cache_folder
@@ -438,7 +438,7 @@ def _nearest(address: HubAddress) -> str:
         for one in task.sources:
             if one.remote and (found := parse_address(one.remote.place)):
                 known.append(found.name)
-    return "" if address.name in known else meant(address.name, known)
+    return "" if address.name in known else suggestion(address.name, known)
 
 
 def _first_line(error: Exception) -> str:

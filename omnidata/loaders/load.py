@@ -17,7 +17,7 @@ from omnidata.errors import (
     OmnidataError,
     StoreError,
     UnusableRowError,
-    counted,
+    count_of,
 )
 from omnidata.files import staying_in
 from omnidata.jsontext import is_integer
@@ -326,7 +326,7 @@ def refuse_findings(findings: Sequence[Finding], data: Path) -> None:
     """
     if findings:
         raise DataError(
-            f"{counted(len(findings), 'finding')}, the first: {findings[0]}",
+            f"{count_of(len(findings), 'finding')}, the first: {findings[0]}",
             where=str(data),
             expected="no finding, because of --strict",
             remedy="correct the data, or leave out --strict",

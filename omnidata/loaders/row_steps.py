@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from omnidata.errors import DataError, UsageError
-from omnidata.files import inside, named_folders, real
+from omnidata.files import inside, allowed_folders, real
 from omnidata.loaders.repository import extra_features
 from omnidata.loaders.rows import OPTIONAL, Reader, features, tag_of
 from omnidata.media import InMemoryMedia
@@ -49,7 +49,7 @@ class RowReader:
     def __init__(self, kinds: Mapping[str, Modality | None], tags: Sequence[str]) -> None:
         self.kinds = kinds
         self._reader = Reader([tag_of(name) for name in tags])
-        self._within = named_folders()
+        self._within = allowed_folders()
 
     @classmethod
     def of(cls, rows: datasets.Dataset | datasets.IterableDataset) -> RowReader:

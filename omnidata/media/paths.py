@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from omnidata import mirror
 from omnidata.errors import FileError, MediaError, MediaFault, MissingMediaError
 from omnidata.files import check_file, inside, naming, real
-from omnidata.mirror_cache import shown
+from omnidata.mirror_cache import display_path
 from omnidata.types import ByteRange, MediaRef, Modality, ParquetLocation, VideoSegment
 from omnidata.zips import unsafe
 
@@ -59,9 +59,9 @@ def _sha256(path: Path) -> str:
 def place(ref: MediaRef) -> str:
     """Where a medium lies, for messages."""
     if ref.cell is None:
-        return shown(ref.root / ref.path)
+        return display_path(ref.root / ref.path)
     cell = ref.cell
-    shard = shown(ref.root / cell.shard)
+    shard = display_path(ref.root / cell.shard)
     if isinstance(cell, VideoSegment):
         return f"{shard}, {cell.start_s:.2f} to {cell.end_s:.2f} s"
     if isinstance(cell, ByteRange):
@@ -170,8 +170,8 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
     except OSError:
         raise MissingMediaError(
             f"{ref.kind} is missing",
-            where=shown(path),
-            expected=f"a file at {ref.path} below {shown(ref.root)}",
+            where=display_path(path),
+            expected=f"a file at {ref.path} below {display_path(ref.root)}",
             remedy=f"{unread_zip(ref) or 'restore the file'}, or leave the step out with --exclude",
         ) from None
     if found.st_size == 0:
@@ -218,7 +218,7 @@ def _refused(
 ) -> MediaError:
     return MediaError(
         what,
-        where=shown(path),
+        where=display_path(path),
         expected=f"a regular file of 1 to {budget.max_bytes} bytes inside the dataset's folder",
         remedy=remedy,
         fault=fault,

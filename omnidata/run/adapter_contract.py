@@ -27,7 +27,7 @@ from omnidata.errors import (
     UsageError,
 )
 from omnidata.jsontext import is_integer
-from omnidata.predictions import check_written, dropped
+from omnidata.predictions import check_written, dropped_parts
 from omnidata.run.adapter_code import code_of
 from omnidata.run.cost import spelt_out
 from omnidata.types import (
@@ -46,7 +46,7 @@ from omnidata.types import (
 class _Line(msgspec.Struct):
     role: str = ""
     kind: str = ""
-    dropped: Any = UNSET
+    dropped_parts: Any = UNSET
 
 
 class _Receipt(msgspec.Struct):
@@ -376,7 +376,7 @@ def check_reasons(receipt: Mapping[str, Any]) -> None:
     Raises:
         ValueError: it does not.
     """
-    for part in dropped(receipt):
+    for part in dropped_parts(receipt):
         why = part["dropped"]
         if not isinstance(why, str) or not why.strip():
             raise ValueError(

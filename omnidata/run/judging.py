@@ -21,7 +21,7 @@ import numpy.typing as npt
 from omnidata.errors import OmnidataError, PluginError
 from omnidata.jsontext import encode
 from omnidata.loaders.stored_steps import PackedSteps, packed_steps
-from omnidata.predictions import Prediction, lacked
+from omnidata.predictions import Prediction, missing_media
 from omnidata.tasks import get_task
 from omnidata.tasks.explaining import mark_of
 from omnidata.types import Cause, Diagnosis, Outcome, Profile, Step, Task, Verdict
@@ -72,7 +72,7 @@ class Judge:
             verdict = self.profile.judge(step, answer.output or "", receipt)
         else:
             verdict = self.profile.failed(step, answer.delivery)
-        if receipt and lacked(receipt):
+        if receipt and missing_media(receipt):
             self.degraded += 1
         kind = verdict.outcome, verdict.values
         known = self.kinds.get(kind) or self._add(kind)

@@ -23,7 +23,7 @@ from omnidata.errors import (
     RunError,
     UnansweredError,
     UsageError,
-    counted,
+    count_of,
 )
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import write_lines
@@ -309,9 +309,9 @@ class _Columns:
 
     def _unanswered(self) -> UnansweredError:
         failed = len(self.verdicts) - int((self.column == _NONE).sum())
-        why = f"{counted(failed, 'request')} failed" if failed else "there is no answer"
+        why = f"{count_of(failed, 'request')} failed" if failed else "there is no answer"
         return UnansweredError(
-            f"none of {counted(len(self.steps), 'step')} was answered: {why}",
+            f"none of {count_of(len(self.steps), 'step')} was answered: {why}",
             where=str(self.origin or self.judge.profile.name),
             expected="an answer to at least one step",
             remedy="run the model again, or name the file that holds its answers",

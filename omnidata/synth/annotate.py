@@ -35,7 +35,7 @@ from omnidata.loaders.episode_tree import (
     label,
 )
 from omnidata.media import image, picture_info, png, samples, stored, wav
-from omnidata.mirror_cache import shown
+from omnidata.mirror_cache import display_path
 from omnidata.predictions import Prediction
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
@@ -524,7 +524,7 @@ def _report(task: Task, asked: Asked, answered: Answered, found: Result) -> dict
     unmeasured = f"precision not measured: {found.unmeasured}; {annotation_of(task).truth}"
     warnings = ("" if found.precision else unmeasured, asked.caveat)
     return {
-        "data": shown(asked.source.root),
+        "data": display_path(asked.source.root),
         "fingerprint": asked.source.fingerprint,
         "model": answered.model,
         "task": task.name,

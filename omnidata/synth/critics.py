@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from omnidata.adapters.media_budget import HISTORY
-from omnidata.errors import DataError, Finding, MediaError, counted
+from omnidata.errors import DataError, Finding, MediaError, count_of
 from omnidata.jsontext import encode, hash_of
 from omnidata.loaders.stored_steps import ids_of
 from omnidata.media import AUDIO_RATE, linkable, resolve, samples, stored, wav
-from omnidata.mirror_cache import shown as shown_path
+from omnidata.mirror_cache import display_path as shown_path
 from omnidata.run.folder import Answers
 from omnidata.run.histories import Histories
 from omnidata.run.media_stamps import Seen, media_of
@@ -427,7 +427,7 @@ class _Maker:
         counts = sum((run.counts + run.episodes for run in self._runs), Counter[str]())
         told = ", ".join(f"{name}: {count}" for name, count in counts.most_common())
         return DataError(
-            f"no row can be made from {counted(len(self._runs), 'run')} ({told or 'no answer'})",
+            f"no row can be made from {count_of(len(self._runs), 'run')} ({told or 'no answer'})",
             where=" ".join(f"--run {run.path}" for run in self._runs),
             expected="answers with a verdict",
             remedy="finish the runs, or name others",

@@ -23,11 +23,11 @@ from typing import Any, Final, Literal
 
 from omnidata.actions import Action, history_text
 from omnidata.analysis.audit_learning import segments
-from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
+from omnidata.errors import DataError, Finding, MediaError, UsageError, count_of
 from omnidata.jsontext import encode
 from omnidata.loaders.instructions import foreign
 from omnidata.media import resolve, stored
-from omnidata.mirror_cache import shown
+from omnidata.mirror_cache import display_path
 from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
 from omnidata.synth.folder import SynthStaging
 from omnidata.tasks.derivation import MOST_OPERATIONS, PLATFORMS, Derivation, Trajectory
@@ -478,7 +478,7 @@ def derive(
         UsageError: `out` holds something else.
     """
     plan = {
-        "data": shown(source.root),
+        "data": display_path(source.root),
         "task": source.task,
         "task_options": dict(task.options),
         "fingerprint": source.fingerprint,
@@ -504,7 +504,7 @@ def derive(
     if not rows:
         told = "".join(f"; {count} left out: {why}" for why, count in left_out.items())
         raise DataError(
-            f"no row can be made from {counted(len(recordings), 'episode')}{told}",
+            f"no row can be made from {count_of(len(recordings), 'episode')}{told}",
             where=str(source.root),
             expected="episodes with a screenshot and an action at each step; to be judged, two of "
             "as many actions with different instructions, or one of three actions",

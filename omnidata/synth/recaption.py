@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from omnidata import predictions
 from omnidata.actions import Box, Screen
-from omnidata.errors import DataError, Finding, MediaError, RunError, UsageError, counted
+from omnidata.errors import DataError, Finding, MediaError, RunError, UsageError, count_of
 from omnidata.jsontext import encode
 from omnidata.media import image, png, resolve
 from omnidata.metrics.intervals import share
-from omnidata.mirror_cache import shown
+from omnidata.mirror_cache import display_path
 from omnidata.predictions import Prediction
 from omnidata.registry import is_ours, working
 from omnidata.run.cluster import Recipe
@@ -287,7 +287,7 @@ def recaption(
     """
     derivation = derivation_of(rows_of)
     plan = {
-        "data": shown(source.root),
+        "data": display_path(source.root),
         "task": source.task,
         "task_options": dict(task.options),
         "fingerprint": source.fingerprint,
@@ -429,7 +429,7 @@ def _answers(asked: LoadedDataset, run: Path) -> list[Prediction]:
     final = [line for line in found if line.delivery not in TRANSIENT]
     if waiting := len(asked.steps) - len(final):
         raise UnansweredError(
-            f"{counted(waiting, 'question')} got no answer",
+            f"{count_of(waiting, 'question')} got no answer",
             where=str(run),
             expected="an answer to every question; nothing is written until then",
             remedy="repeat the command; it asks only for missing answers",

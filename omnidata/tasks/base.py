@@ -17,7 +17,7 @@ import msgspec
 
 from omnidata.actions import Action, Box, Screen, Sense, Space, history_text
 from omnidata.dialects import Asked
-from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, meant
+from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, suggestion
 from omnidata.jsontext import hash_of, is_number
 from omnidata.loaders import files
 from omnidata.loaders.files import RowFiles
@@ -312,7 +312,7 @@ class Benchmark:
             raise fault(
                 f"has {unknown[0]!r} as a value of the option coordinates in `allowed`",
                 f"units that places may be in: {', '.join(get_args(Space))}",
-                meant(str(unknown[0]), get_args(Space)),
+                suggestion(str(unknown[0]), get_args(Space)),
             )
         try:
             msgspec.inspect.type_info(self.parsed_type)
@@ -351,7 +351,7 @@ class Benchmark:
                 raise fault(
                     f"has {found} in `question`, which is no placeholder",
                     f"{' or '.join(blanks)}; braces around several words stay as they are",
-                    meant(found, blanks)
+                    suggestion(found, blanks)
                     or "use other characters than braces, or override `prompt`",
                 )
 

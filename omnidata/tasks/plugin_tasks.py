@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from omnidata.actions import Point
-from omnidata.errors import Finding, PluginError, counted, meant
+from omnidata.errors import Finding, PluginError, count_of, suggestion
 from omnidata.files import staying_in
 from omnidata.jsontext import encode
 from omnidata.loaders.load import refuse_findings, short, unsafe_paths
@@ -374,7 +374,7 @@ def _merged(steps: Sequence[Step], repeated: Sequence[int]) -> Finding:
         "step-number-repeated",
         "error",
         steps[0].episode,
-        f"{counted(len(twice), 'step')} of the episode have step_index {first}: "
+        f"{count_of(len(twice), 'step')} of the episode have step_index {first}: "
         + ", ".join(twice[:3])
         + ("" if len(twice) <= 3 else f" and {len(twice) - 3} more")
         + ("" if len(repeated) == 1 else f"; so it is with step_index {also}"),
@@ -404,7 +404,7 @@ def lacking_axes(profiles: Iterable[Profile], steps: Sequence[Step]) -> list[Fin
             name,
             f"no step has the tag {axis}, by which the profile's table has groups",
             f"one of {', '.join(sorted(tags))}" if tags else "steps with tags",
-            meant(axis, tags) or "correct `by` of the profile, or the tags of the steps",
+            suggestion(axis, tags) or "correct `by` of the profile, or the tags of the steps",
         )
         for axis, name in users.items()
         if steps and axis not in tags

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
-from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
+from omnidata.errors import DataError, Finding, MediaError, UsageError, count_of
 from omnidata.jsontext import write_lines
 from omnidata.loaders.episode_tree import CRITICAL
 from omnidata.loaders.files import refuse_closed
@@ -459,7 +459,7 @@ def _split(
         files[split].add(step, made)
     if not files:
         raise DataError(
-            f"none of {counted(len(findings), 'step')} can be exported, the first: {findings[0]}",
+            f"none of {count_of(len(findings), 'step')} can be exported, the first: {findings[0]}",
             expected="at least one step with its media and a target",
             remedy="correct the data",
         )
@@ -477,7 +477,7 @@ def _remarks(
             "rows-skipped",
             "error",
             "DATA",
-            f"{counted(source.skipped, 'row')} of the data became no step",
+            f"{count_of(source.skipped, 'row')} of the data became no step",
             "a step for every row",
             f"correct them: `omnidata info {task.name} DATA` lists them",
         )
@@ -558,11 +558,11 @@ def _deaf(
     found = []
     if critical:
         found.append(
-            f"{counted(len(critical), 'step')} of episodes with dependency=critical, some of whose "
+            f"{count_of(len(critical), 'step')} of episodes with dependency=critical, some of whose "
             "answers nothing else explains"
         )
     if unlabelled:
-        found.append(f"{counted(unlabelled, 'step')} without a label that says if it matters")
+        found.append(f"{count_of(unlabelled, 'step')} without a label that says if it matters")
     yield Finding(
         "media-dropped",
         "warning",

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from omnidata import predictions
-from omnidata.errors import DataError, Finding, PluginError, RunError, UsageError, counted
+from omnidata.errors import DataError, Finding, PluginError, RunError, UsageError, count_of
 from omnidata.run.folder import Answers
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.run_files import (
@@ -334,7 +334,7 @@ def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> 
         return "no_answer"
     if answer.delivery != "ok":
         return answer.delivery
-    kinds = {part.get("kind") for part in predictions.dropped(answer.receipt)}
+    kinds = {part.get("kind") for part in predictions.dropped_parts(answer.receipt)}
     if kinds.difference(left_out) or ("degraded" in answer.receipt and not kinds):
         return "degraded"
     return ""
@@ -556,7 +556,7 @@ class Choosing:
         told = ", ".join(f"{counts[name]} {_ALIKE[name]}" for name in _ALIKE if counts[name])
         single = self._wanted.format in SINGLE
         return DataError(
-            f"no preference in {counted(len(steps), 'step')}: {told}",
+            f"no preference in {count_of(len(steps), 'step')}: {told}",
             where=" ".join(f"--pairs {each.path}" for each in self.sources),
             expected="an answer with a verdict"
             if single

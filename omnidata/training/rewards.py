@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast, get_args
 
-from omnidata.errors import PluginError, PredictionError, UsageError, meant
+from omnidata.errors import PluginError, PredictionError, UsageError, suggestion
 from omnidata.jsontext import is_number
 from omnidata.loaders.stored_steps import Positions
 from omnidata.run.scoring import get_profile
@@ -286,7 +286,7 @@ def checked_terms(
                 "there is no such recipe",
                 where=f"terms={terms!r}",
                 expected=f"one of {', '.join(RECIPES)}, or weights of {', '.join(get_args(Term))}",
-                remedy=meant(terms, tuple(RECIPES)),
+                remedy=suggestion(terms, tuple(RECIPES)),
             )
         names = {"rank"} if terms == "aepo" else set[str]()
     else:
@@ -296,7 +296,7 @@ def checked_terms(
                     "there is no such term",
                     where=f"terms={{{name!r}: ...}}",
                     expected=f"some of {', '.join(get_args(Term))}",
-                    remedy=meant(str(name), get_args(Term)),
+                    remedy=suggestion(str(name), get_args(Term)),
                 )
             if not is_number(weight) or not math.isfinite(weight):
                 raise UsageError(

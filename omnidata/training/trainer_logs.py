@@ -17,7 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from omnidata.errors import DataError, MediaError, PredictionError, UsageError, counted
+from omnidata.errors import DataError, MediaError, PredictionError, UsageError, count_of
 from omnidata.files import WHOLE
 from omnidata.jsontext import encode, json_file
 from omnidata.loaders.row_files import Line
@@ -262,7 +262,7 @@ class TrainerLog:
                 self._check_prompt(line, row, rows)
         if lines != places:
             raise PredictionError(
-                f"there are {counted(lines, 'prediction')} and {counted(places, 'row')}: "
+                f"there are {count_of(lines, 'prediction')} and {count_of(places, 'row')}: "
                 f"line {min(lines, places) + 1} has no partner",
                 where=f"{self._path} and {rows}",
                 expected="a prediction for each row, in the order of the rows",

@@ -22,7 +22,7 @@ import msgspec
 
 from omnidata.data.segment import Segmented, checked, cut_episode, episode, publish, unfinished
 from omnidata.data.segment.plan import USUAL, Cut, cut_of
-from omnidata.errors import DataError, Finding, MediaError, OmnidataError, counted
+from omnidata.errors import DataError, Finding, MediaError, OmnidataError, count_of
 from omnidata.loaders.action_log import UNLABELLED, Labels, objects
 from omnidata.loaders.episode_tree import Dependency, Dimension, TreeWriter, write_episode
 from omnidata.loaders.instructions import Language
@@ -244,7 +244,7 @@ def segment_all(
                     findings.append(_unusable(job, error))
             if not done:
                 raise DataError(
-                    f"none of {counted(len(jobs), 'recording')} can be cut, the first: "
+                    f"none of {count_of(len(jobs), 'recording')} can be cut, the first: "
                     f"{findings[0]}",
                     expected="at least one recording with its log",
                     remedy="correct the list",
