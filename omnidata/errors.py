@@ -181,11 +181,11 @@ class MisspeltWarning(UserWarning):
     """A class has an unused attribute whose name is close to one that is used: a typing error."""
 
 
-def count_of(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     """Return a number with its noun, in the singular or plural.
 
     Examples:
-        >>> count_of(1, "episode"), counted(2_000, "row"), counted(2, "trajectory")
+        >>> plural(1, "episode"), plural(2_000, "row"), plural(2, "trajectory")
         ('1 episode', '2000 rows', '2 trajectories')
     """
     if number == 1:
@@ -204,7 +204,7 @@ def suggestion(given: str, known: Iterable[str]) -> str:
         A question, or an empty string if no name is close.
 
     Examples:
-        >>> suggestion("OmniGU", ["omnigui", "osworld"]), meant("x", ["omnigui"])
+        >>> suggestion("OmniGU", ["omnigui", "osworld"]), suggestion("x", ["omnigui"])
         ('did you mean omnigui?', '')
     """
     names = {name.casefold(): name for name in known}

@@ -342,7 +342,8 @@ class Graph:
             missing = self.before[number] & ~done
             if missing:
                 other = self.nodes[(missing & -missing).bit_length() - 1]
-                what = f"place {place} is {short_id(node)}, but {short_id(other)} is not done before it"
+                late = short_id(other)
+                what = f"place {place} is {short_id(node)}, but {late} is not done before it"
                 raise order_error(what, where)
             done |= 1 << number
         if complete and len(order) < len(self.nodes):

@@ -46,12 +46,12 @@ from omnidata.mirror_cache import (
     as_said,
     boot,
     cache_folder,
+    display_path,
     hold,
     holder,
     listing_key,
     most_bytes,
     open_cache,
-    display_path,
     stores_folder,
     tail,
     url_at,
@@ -71,9 +71,9 @@ from omnidata.packed import (
     links,
     looking,
     looking_on_disk,
+    member_files,
     of_disk,
     place_of,
-    member_files,
     zips_below,
 )
 from omnidata.zips import Member, content, directory
@@ -119,9 +119,7 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
     return _visible_path(_update(folder, listing(folder)), place.path.rpartition("/")[2])
 
 
-def _update(
-    place: Address, found: Listing, others: Mapping[str, Path] | None = None
-) -> Path:
+def _update(place: Address, found: Listing, others: Mapping[str, Path] | None = None) -> Path:
     """The folder of a mirror, whose files are those of the listing.
 
     Args:

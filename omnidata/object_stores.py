@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
-from omnidata.errors import DataError, OmnidataError, PlatformError, StoreError, UsageError, suggestion
+from omnidata.errors import (
+    DataError,
+    OmnidataError,
+    PlatformError,
+    StoreError,
+    UsageError,
+    suggestion,
+)
 
 _STORES: Final[Mapping[str, tuple[str, str]]] = {
     "s3": ("s3fs", "omnidata[s3]"),
@@ -521,7 +528,8 @@ def _patiently(url: str, ask: Callable[[], Result]) -> Result:
                 ) from None
             if wait is None:
                 raise StoreError(
-                    f"the store gives no answer, asked {len(_WAITS) + 1} times ({error_line(error)})",
+                    f"the store gives no answer, "
+                    f"asked {len(_WAITS) + 1} times ({error_line(error)})",
                     where=url,
                     expected="a store that can be reached",
                     remedy="see that it can be, and give the same command again",

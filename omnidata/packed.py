@@ -72,7 +72,8 @@ def member_files(
             continue
         taken |= own
         found[archive] = {
-            names[place]: _object_of(members[name], archive, about) for name, place in places.items()
+            names[place]: _object_of(members[name], archive, about)
+            for name, place in places.items()
         }
     return found
 

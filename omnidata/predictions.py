@@ -99,7 +99,7 @@ def parts(receipt: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def dropped_parts(receipt: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The media that a receipt says the model did not get, each with `dropped_parts`; of any receipt."""
+    """Return the parts of a receipt with `dropped`: the model did not get them."""
     return [part for part in parts(receipt) if "dropped" in part]
 
 
@@ -184,7 +184,9 @@ def numbered_lines(
     return ((number, line) for number, _, line in found)
 
 
-def _lines_with_offsets(path: Path, *, expected: str, of_run: bool) -> Iterator[tuple[int, int, bytes]]:
+def _lines_with_offsets(
+    path: Path, *, expected: str, of_run: bool
+) -> Iterator[tuple[int, int, bytes]]:
     """As `numbered_lines`, each also with where it begins, in bytes."""
     start = 0
     try:

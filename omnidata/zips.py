@@ -118,7 +118,7 @@ def member_paths(names: Iterable[str], stem: str) -> dict[str, str]:
         By name the path from the archive's own folder on.
 
     Examples:
-        >>> member_paths(["images/a.png"], "images"), unpacked_as(["a.png"], "images")
+        >>> member_paths(["images/a.png"], "images"), member_paths(["a.png"], "images")
         ({'images/a.png': 'images/a.png'}, {'a.png': 'images/a.png'})
     """
     names = list(names)
@@ -155,10 +155,14 @@ def safe_path(archive: Path, name: str, names: dict[str, str], folders: dict[str
     if key in names:
         raise bad_archive(archive, f"{name!r:.100} and {names[key]!r:.100} would be one file")
     if key in folders:
-        raise bad_archive(archive, f"{name!r:.100} is a file, and a folder of {folders[key]!r:.100}")
+        raise bad_archive(
+            archive, f"{name!r:.100} is a file, and a folder of {folders[key]!r:.100}"
+        )
     for one in above:
         if one in names:
-            raise bad_archive(archive, f"{names[one]!r:.100} is a file, and a folder of {name!r:.100}")
+            raise bad_archive(
+                archive, f"{names[one]!r:.100} is a file, and a folder of {name!r:.100}"
+            )
         folders.setdefault(one, name)
     names[key] = name
     if len(names) > MOST_MEMBERS:
@@ -220,11 +224,15 @@ def directory(archive: Path, file: IO[bytes], size: int) -> Mapping[str, Member]
                 if is_left_out(info.filename):
                     continue
                 if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise bad_archive(archive, f"{info.filename!r:.100} is compressed in a rare way")
+                    raise bad_archive(
+                        archive, f"{info.filename!r:.100} is compressed in a rare way"
+                    )
                 at = info.header_offset
                 span = min(following[at] - at, _MOST_HEADER + info.compress_size)
                 if at < 0 or span < _HEADER.size + info.compress_size:
-                    raise bad_archive(archive, f"{info.filename!r:.100} lies where another one does")
+                    raise bad_archive(
+                        archive, f"{info.filename!r:.100} lies where another one does"
+                    )
                 found[safe_path(archive, info.filename, names, folders)] = Member(
                     at,
                     span,
@@ -236,7 +244,9 @@ def directory(archive: Path, file: IO[bytes], size: int) -> Mapping[str, Member]
     except BROKEN as error:
         raise bad_archive(archive, f"it is broken ({type(error).__name__}: {error})") from None
     if sum(member.size for member in found.values()) > FREE + RATIO * size:
-        raise bad_archive(archive, f"more than {RATIO} times as much would come of its {size:,} bytes")
+        raise bad_archive(
+            archive, f"more than {RATIO} times as much would come of its {size:,} bytes"
+        )
     return found
 
 

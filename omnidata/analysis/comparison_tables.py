@@ -11,7 +11,7 @@ from urllib.parse import quote
 from omnidata.analysis.comparison import Comparison, Direction, Flip, Pair, Slice
 from omnidata.analysis.inference import MIN_DIFFERING, MIN_EPISODES, Estimate
 from omnidata.analysis.tables import csv_text, markdown_text, number, text_markdown
-from omnidata.errors import UsageError, count_of
+from omnidata.errors import UsageError, plural
 from omnidata.metrics.paired import Unit
 from omnidata.run.run_files import brief
 from omnidata.tasks.overview import Table as TextTable
@@ -63,13 +63,13 @@ def facts(found: Comparison) -> list[str]:
     lines = [
         f"A: {a.name} ({a.path})",
         f"B: {b.name} ({b.path})",
-        f"{a.task} by {a.profile}: {count_of(len(found.pair.ids), unit)} in both runs",
+        f"{a.task} by {a.profile}: {plural(len(found.pair.ids), unit)} in both runs",
         *_groups(found.pair),
         *found.warnings,
     ]
     if unjudged := len(found.pair.ids) - found.overall.steps:
         are = "is" if unjudged == 1 else "are"
-        lines.append(f"{count_of(unjudged, unit)} without a usable target {are} left out")
+        lines.append(f"{plural(unjudged, unit)} without a usable target {are} left out")
     for each in found.settings:
         lines.append(f"settings differ: {each.name} is {brief(each.a)} in A, {brief(each.b)} in B")
     return lines
@@ -80,7 +80,7 @@ def _groups(compared: Pair) -> Iterator[str]:
     episodes, groups = _sizes(compared)
     if groups < episodes:
         yield (
-            f"{count_of(episodes, 'episode')} form {count_of(groups, 'group')} of related episodes; "
+            f"{plural(episodes, 'episode')} form {plural(groups, 'group')} of related episodes; "
             "the bootstrap resamples groups"
         )
 
@@ -104,7 +104,7 @@ def method(found: Comparison, by: Sequence[str] = ()) -> str:
         )
     if by and found.tests:
         text += (
-            f" q: p corrected for all {count_of(found.tests, 'test')} of metrics and tags "
+            f" q: p corrected for all {plural(found.tests, 'test')} of metrics and tags "
             "(Benjamini-Hochberg); McNemar's for all tags."
         )
     if found.causes:
@@ -179,7 +179,7 @@ def _overall(found: Comparison, *, wide: bool) -> Block:
 
 
 def _all(found: Comparison) -> str:
-    return f"all {count_of(found.overall.steps, 'step' if found.pair.steps else 'task')}"
+    return f"all {plural(found.overall.steps, 'step' if found.pair.steps else 'task')}"
 
 
 def flips_line(found: Comparison) -> str:
@@ -189,7 +189,7 @@ def flips_line(found: Comparison) -> str:
         return ""
     unit = "step" if found.pair.steps else "task"
     return (
-        f"{found.flipping}: {count_of(flips.a_only, unit)} right only in A, {flips.b_only} only "
+        f"{found.flipping}: {plural(flips.a_only, unit)} right only in A, {flips.b_only} only "
         f"in B; McNemar p {_equals(flips.p)}"
     )
 
@@ -248,7 +248,7 @@ def _without_zeros(
     """Leave rows out whose value is 0 in both runs, and say so."""
     kept = [cells for value, cells in rows if not value.a == value.b == 0]
     zero = [cells[0] for value, cells in rows if value.a == value.b == 0]
-    note = f"{count_of(len(zero), 'row')} left out, 0 in both runs" if zero else ""
+    note = f"{plural(len(zero), 'row')} left out, 0 in both runs" if zero else ""
     if zero and len(zero) <= _NAMED:
         note += f": {', '.join(zero)}"
     if not kept:

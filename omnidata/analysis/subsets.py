@@ -22,7 +22,7 @@ from omnidata.analysis.items import several
 from omnidata.analysis.ranking import GroupSums, group_sums, told_apart
 from omnidata.analysis.runs import labels, warnings
 from omnidata.analysis.tables import number
-from omnidata.errors import RunError, UsageError, count_of
+from omnidata.errors import RunError, UsageError, plural
 from omnidata.metrics.intervals import Floats, Mask
 from omnidata.metrics.paired import Unit
 from omnidata.tasks.overview import Table as TextTable
@@ -268,12 +268,12 @@ def facts(found: Subset) -> list[str]:
     def points(value: float) -> str:
         return number(value, found.unit)
 
-    sure = f"{count_of(found.sure, 'pair')} of runs that differ on all steps"
+    sure = f"{plural(found.sure, 'pair')} of runs that differ on all steps"
     told = [
-        f"{count_of(part, 'step')} of the {total} that all runs have, in {found.groups[0]} of "
-        f"{count_of(found.groups[1], 'group')} of episodes",
+        f"{plural(part, 'step')} of the {total} that all runs have, in {found.groups[0]} of "
+        f"{plural(found.groups[1], 'group')} of episodes",
         f"error of {found.metric} for a run outside the choice: {points(found.unseen_mean)} on "
-        f"average, {points(found.unseen_most)} at most ({count_of(len(found.runs), 'run')} left out "
+        f"average, {points(found.unseen_most)} at most ({plural(len(found.runs), 'run')} left out "
         f"in turn); a random subset of this size: {points(found.random_mean)} on average",
     ]
     if found.order is not None and found.unseen_order is not None:

@@ -9,7 +9,7 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, Json, TaskName, finds, on_engine, reading_data
-from omnidata.errors import count_of
+from omnidata.errors import plural
 
 if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
@@ -86,9 +86,9 @@ def convert(
     else:
         terminal.print_kinds(findings)
         terminal.say(
-            f"{count_of(len(source.steps), 'step')} in {count_of(len(manifest.shards), 'file')}, "
-            f"{count_of(len(manifest.subsets), 'subset')}, {count_of(errors, 'error')}, "
-            f"{count_of(len(findings) - errors, 'warning')}"
+            f"{plural(len(source.steps), 'step')} in {plural(len(manifest.shards), 'file')}, "
+            f"{plural(len(manifest.subsets), 'subset')}, {plural(errors, 'error')}, "
+            f"{plural(len(findings) - errors, 'warning')}"
         )
         terminal.say(f'open it with datasets.load_dataset("{out}", split="test")')
     if errors:

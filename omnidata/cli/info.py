@@ -12,7 +12,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.arguments import data_of, finds, only_task, reading_data
-from omnidata.errors import DataError, UsageError, count_of
+from omnidata.errors import DataError, UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.tasks.overview import Table, View
@@ -211,12 +211,12 @@ def _print(held: _Held, form: Format, expect: str | None, differences: list[str]
     say = terminal.say if form == "terminal" else terminal.note
     errors = sum(finding.severity == "error" for finding in source.findings)
     parts = [
-        count_of(view.episodes, "episode"),
-        count_of(len(source.steps), "step"),
-        f"{count_of(source.skipped, 'row')} skipped",
+        plural(view.episodes, "episode"),
+        plural(len(source.steps), "step"),
+        f"{plural(source.skipped, 'row')} skipped",
         *view.remarks(),
-        count_of(errors, "error"),
-        count_of(len(source.findings) - errors, "warning"),
+        plural(errors, "error"),
+        plural(len(source.findings) - errors, "warning"),
     ]
     say(", ".join(parts))
     for code, number in Counter(finding.code for finding in source.findings).most_common():
@@ -238,8 +238,8 @@ def _print_several(several: Sequence[_Held], form: Format) -> None:
     for held in several:
         source = held.source
         terminal.note(
-            f"{held.label}: {count_of(source.skipped, 'row')} skipped,"
-            f" {count_of(len(source.findings), 'finding')}"
+            f"{held.label}: {plural(source.skipped, 'row')} skipped,"
+            f" {plural(len(source.findings), 'finding')}"
             f" (`omnidata info {source.task} {source.root}` shows them)"
         )
 

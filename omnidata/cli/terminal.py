@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from omnidata.errors import count_of
+from omnidata.errors import plural
 from omnidata.mirror_cache import with_urls
 
 if TYPE_CHECKING:
@@ -378,7 +378,7 @@ def print_results(
         number = several["n"]
         last = several["k"][str(number)]
         shares = [f"pass{sign}{number} {percent(last[f'pass{sign}k'])}" for sign in "@^"]
-        finished = count_of(several["finished"], "task")
+        finished = plural(several["finished"], "task")
         note(f"{number} attempts per task: {', '.join(shares)} over {finished} that all finished")
 
 
@@ -405,7 +405,7 @@ def _in_dialect(said: Mapping[str, Any]) -> str:
     """How answers in a dialect were read, and what either side has no words for."""
     answers = said["answers"]
     parts = [
-        f"dialect {said['name']}: {said['read']} of {count_of(answers, 'answer')} read, "
+        f"dialect {said['name']}: {said['read']} of {plural(answers, 'answer')} read, "
         f"{said['read_strict']} by its released parser"
     ]
     own = said["read"] if said["rules"] == "lenient" else said["read_strict"]
@@ -414,7 +414,7 @@ def _in_dialect(said: Mapping[str, Any]) -> str:
     if said["several"]:
         parts.append(f"{said['several']} with several actions, only the first judged")
     if lacking := said["steps"] - said["expressible"]:
-        parts.append(f"{count_of(lacking, 'target')} that the dialect cannot express")
+        parts.append(f"{plural(lacking, 'target')} that the dialect cannot express")
     return ", ".join(parts)
 
 
@@ -444,12 +444,12 @@ def outcome_line(results: Mapping[str, Any], of_episodes: Sequence[str]) -> str:
     if counts.get("incomplete_episodes"):
         lacking = counts["incomplete_episodes"]
         of_what = "steps or usable targets" if counts.get("without_usable_target") else "steps"
-        parts.append(f"{count_of(lacking, 'episode')} lack{'s' if lacking == 1 else ''} {of_what}")
+        parts.append(f"{plural(lacking, 'episode')} lack{'s' if lacking == 1 else ''} {of_what}")
     cut = counts.get("episodes", 0) - counts.get("whole_episodes", 0)
     if cut:
         names = " and ".join(of_episodes) or "the metrics of episodes"
         parts.append(
-            f"{count_of(cut, 'episode')} incomplete by the choice of steps, left out of {names}"
+            f"{plural(cut, 'episode')} incomplete by the choice of steps, left out of {names}"
         )
     unit = "tasks" if "tasks" in counts else "steps"
     return f"{unit}: {', '.join(parts)}"
@@ -460,8 +460,8 @@ def print_findings(source: LoadedDataset) -> None:
     findings = source.findings
     print_kinds(findings)
     episodes = len({step.episode for step in source.steps})
-    line = f"{count_of(episodes, 'episode')}, {count_of(len(source.steps), 'step')}, "
-    line += f"{count_of(source.skipped, 'row')} skipped"
+    line = f"{plural(episodes, 'episode')}, {plural(len(source.steps), 'step')}, "
+    line += f"{plural(source.skipped, 'row')} skipped"
     if findings:
         line += f"; {_kinds(findings)}"
         line += f" (`omnidata info {source.task} {source.root} --all` lists each)"

@@ -13,7 +13,7 @@ import yaml
 
 from omnidata import registry
 from omnidata.data.convert_shards import Plan, Shard, slug
-from omnidata.errors import count_of
+from omnidata.errors import plural
 from omnidata.jsontext import encode
 from omnidata.loaders.columns import (
     COLUMNS,
@@ -115,10 +115,10 @@ def readme(
         about=f"of {task.title}" if task else f"of the benchmark {manifest.task}",
         task=manifest.task,
         subset=spelled_out(encode(next((c.name for c in configs if c.name != ALL), ALL)).decode()),
-        steps=count_of(sum(manifest.shards.values()), "step"),
+        steps=plural(sum(manifest.shards.values()), "step"),
         media=(_EMBEDDED if manifest.embed else _LINKED).format(role=picture),
-        findings=count_of(len(findings), "finding"),
-        broken=count_of(sum(found.severity == "error" for found in findings), "error"),
+        findings=plural(len(findings), "finding"),
+        broken=plural(sum(found.severity == "error" for found in findings), "error"),
         digest=manifest.digest,
         columns=_columns(features),
         sheet=datasheet(source, manifest, name) if task else "",
@@ -337,9 +337,9 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
     return _SHEET.format(
         title=task.title,
         holds=f"{task.title}: {task.holds}" if task.holds else task.title,
-        episodes=count_of(found.episodes, "episode"),
-        steps=count_of(found.steps, "step"),
-        skipped=count_of(manifest.skipped, "row"),
+        episodes=plural(found.episodes, "episode"),
+        steps=plural(found.steps, "step"),
+        skipped=plural(manifest.skipped, "row"),
         tables="\n\n".join(map(text_markdown, tables)).replace("### ", "#### "),
         held="Yes: the media are in the rows." if manifest.embed else "No: the media are linked.",
         published="\n".join(map(_format_publication, publications(source)))

@@ -35,9 +35,9 @@ from omnidata.loaders.rows import (
     DETAILS,
     EPISODE,
     belonging,
-    detailed,
     details,
     features,
+    needs_details,
     storable,
     to_row,
 )
@@ -347,7 +347,7 @@ class Layout:
             embed,
             roots,
             belonging(source),
-            detailed(source),
+            needs_details(source),
             bool(source.episode_rows),
         )
 

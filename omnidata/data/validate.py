@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 from omnidata import registry
-from omnidata.errors import Finding, MediaError, MediaFault, Severity, StoreError, count_of
+from omnidata.errors import Finding, MediaError, MediaFault, Severity, StoreError, plural
 from omnidata.loaders.files import media_turned, refuse_closed
 from omnidata.loaders.instructions import foreign
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
@@ -105,7 +105,7 @@ def look(
         PlatformError: processes cannot be started.
     """
     outcomes = each(
-        partial(_examined, budget),
+        partial(_examine, budget),
         refs,
         workers=workers,
         limit_s=limit_s,
@@ -121,7 +121,7 @@ def look(
             progress(done, len(refs))
 
 
-def _examined(budget: Budget, ref: MediaRef) -> Outcome:
+def _examine(budget: Budget, ref: MediaRef) -> Outcome:
     try:
         return examine(ref, budget=budget)
     except MediaError as error:
@@ -222,7 +222,7 @@ class MediaChecks:
             "screenshots, clips and audio",
         )
 
-    def turned(self) -> Finding | None:
+    def turned_media(self) -> Finding | None:
         """The one finding for media that lie turned in their files; None if there are none."""
         users: list[str] = []
         counts: Counter[str] = Counter()
@@ -241,7 +241,7 @@ class MediaChecks:
             last, shot = before.get(step.step_index - 1), step.media.get("screenshot")
             yield from self._usable(step)
             yield from self._screenshot(step)
-            yield from self._repeated(step, last, files.get(key(shot)) if shot else None)
+            yield from self._repetition(step, last, files.get(key(shot)) if shot else None)
             yield from self._history_screenshot(step, before)
             yield from self._clip(step, last)
             yield from self._sound(step)
@@ -259,7 +259,7 @@ class MediaChecks:
                 continue
             outcome = self._outcomes.get(key(ref))
             if isinstance(outcome, Fault) and self._first(ref, "fault"):
-                yield self._shared(
+                yield self._shared_finding(
                     f"media-{outcome.kind}", step, role, ref, outcome.what, outcome.expected
                 )
 
@@ -277,7 +277,7 @@ class MediaChecks:
                 "the same size in both",
             )
         if seen.blank and self._first(ref, "blank"):
-            yield self._shared(
+            yield self._shared_finding(
                 "screenshot-blank",
                 step,
                 "screenshot",
@@ -286,10 +286,10 @@ class MediaChecks:
                 "a picture of the screen",
             )
 
-    def _repeated(self, step: Step, last: Step | None, owner: Step | None) -> Iterator[Finding]:
+    def _repetition(self, step: Step, last: Step | None, owner: Step | None) -> Iterator[Finding]:
         """The screen did not change under an action, or the file is an earlier step's."""
         if last is not None and self._same_screen(last, step):
-            owner = last if _acted(last) else None
+            owner = last if _has_effect(last) else None
         if owner is not None:
             yield _about(
                 "screenshot-repeated",
@@ -318,10 +318,10 @@ class MediaChecks:
         if ref is None or clip is None:
             return
         # Nothing was done before the first step, nor by a wait that left the screen as it was.
-        waited = last is not None and not _acted(last) and self._same_screen(last, step)
+        waited = last is not None and not _has_effect(last) and self._same_screen(last, step)
         rest = step.step_index == 0 or waited
         if clip.moves is False and not rest and self._first(ref, "frozen"):
-            yield self._shared(
+            yield self._shared_finding(
                 "clip-frozen",
                 step,
                 "video",
@@ -346,7 +346,7 @@ class MediaChecks:
         if ref is None or track is None:
             return
         if track.audio == "silent" and self._first(ref, "silent"):
-            yield self._shared(
+            yield self._shared_finding(
                 "audio-silent",
                 step,
                 "audio",
@@ -383,12 +383,12 @@ class MediaChecks:
         self._said.add(mark)
         return new
 
-    def _shared(
+    def _shared_finding(
         self, code: str, step: Step, role: str, ref: MediaRef, what: str, expected: str
     ) -> Finding:
         users = tuple(dict.fromkeys(self._users[key(ref)]))
         if len(users) > 1:
-            what += f" (used by {count_of(len(users), 'step')})"
+            what += f" (used by {plural(len(users), 'step')})"
         return _about(code, step, role, what, expected, users)
 
 
@@ -405,7 +405,7 @@ def _about(
     return finding(code, step.sample_id, f"{name}: {what}", f"{name}: {expected}", samples)
 
 
-def _acted(step: Step) -> bool:
+def _has_effect(step: Step) -> bool:
     """Whether something was done that may change the screen."""
     return step.action is None or step.action.kind not in ("none", "wait")
 
@@ -536,7 +536,7 @@ def report(source: LoadedDataset, outcomes: Outcomes) -> Report:
     episodes: dict[str, list[Step]] = defaultdict(list)
     for step in source.steps:
         episodes[step.episode].append(step)
-    judged = list(_judged(source, episodes, outcomes))
+    judged = list(_media_findings(source, episodes, outcomes))
     # A repository remembers what was broken when it was written; we have looked.
     wrong = _unusable(judged)
     findings = [
@@ -571,7 +571,7 @@ def _unusable(findings: Iterable[Finding]) -> set[str]:
     }
 
 
-def _judged(
+def _media_findings(
     source: LoadedDataset, episodes: Mapping[str, list[Step]], outcomes: Outcomes
 ) -> Iterator[Finding]:
     checks = MediaChecks(source, outcomes)
@@ -590,5 +590,5 @@ def _judged(
         yield from check_annotations(steps, language=language)
         if absent is None:
             yield from checks.of_episode(steps)
-    if (turned := checks.turned()) is not None:
+    if (turned := checks.turned_media()) is not None:
         yield turned

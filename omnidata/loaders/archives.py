@@ -39,10 +39,10 @@ from omnidata.zips import (
     MOST_DIRECTORY,
     MOST_MEMBERS,
     RATIO,
-    safe_path,
+    bad_archive,
     files_in,
     is_left_out,
-    bad_archive,
+    safe_path,
 )
 
 RESERVE: Final = 256 * 1024**2
@@ -203,7 +203,7 @@ def _members(archive: Path) -> Iterator[Iterator[_File]]:
             yield _of_tar(archive, stack.enter_context(_tar(file)))
             return
         files = [stack.enter_context(open_file(part, ANY)) for part in parts_of(archive)]
-        whole: IO[bytes] = files[0] if len(files) == 1 else _joined(archive, files)
+        whole: IO[bytes] = files[0] if len(files) == 1 else _join_parts(archive, files)
         yield _of_zip(archive, stack.enter_context(zipfile.ZipFile(whole)))
 
 
@@ -316,7 +316,7 @@ class _Joined(io.RawIOBase):
         return 0
 
 
-def _joined(archive: Path, files: Sequence[IO[bytes]]) -> IO[bytes]:
+def _join_parts(archive: Path, files: Sequence[IO[bytes]]) -> IO[bytes]:
     """The parts as one zip.
 
     Raises:

@@ -41,10 +41,10 @@ from omnidata.loaders.repository import is_repository, open_dataset
 from omnidata.loaders.rows import (
     ALL,
     DETAILS,
-    detailed,
     details,
     features,
     find_subset,
+    needs_details,
     subsets,
     to_row,
 )
@@ -152,7 +152,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             source = self._source(self._root(self.config))
             tags = source.tags if tags is None else tags
             roles = source.roles if roles is None else roles
-            more = detailed(source) if more is None else more
+            more = needs_details(source) if more is None else more
         columns = features(tags, roles)
         if more:
             columns[DETAILS] = datasets.Value("string")

@@ -236,9 +236,9 @@ def _plain(value: Any) -> Any:
         return ""
     if isinstance(value, np.ndarray) and value.dtype == object:  # a list, in numpy's format
         value = value.tolist()
-    return json.dumps(value, default=_listed) if isinstance(value, _NESTED) else value
+    return json.dumps(value, default=_to_list) if isinstance(value, _NESTED) else value
 
 
-def _listed(value: Any) -> Any:
+def _to_list(value: Any) -> Any:
     """The numbers of a tensor or an array, which a format of `datasets` may make within a row."""
     return value.tolist()

@@ -399,7 +399,7 @@ def _episode_row(episode: TreeEpisode, where: str) -> dict[str, Any]:
     }
     if episode.language is not None:
         row["language"] = episode.language
-    return _extended(row, episode.extra, where)
+    return _with_extra(row, episode.extra, where)
 
 
 def _write_step(folder: Path, episode: TreeEpisode, index: int, step: TreeStep) -> dict[str, Any]:
@@ -426,7 +426,7 @@ def _write_step(folder: Path, episode: TreeEpisode, index: int, step: TreeStep) 
     }
     if step.action is not None:
         row |= _target(step.action, step.screen, where)
-    return _extended(row, step.extra, where)
+    return _with_extra(row, step.extra, where)
 
 
 def _target(action: Action, screen: Screen, where: str) -> dict[str, Any]:
@@ -456,7 +456,7 @@ def _primitive(action: Action, where: str) -> int:
     return NUMBERS[action.label]
 
 
-def _extended(row: dict[str, Any], extra: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _with_extra(row: dict[str, Any], extra: Mapping[str, Any], where: str) -> dict[str, Any]:
     for key in extra:
         if key in row:
             raise DataError(
@@ -511,16 +511,16 @@ def _number(value: float) -> float:
 
 
 def _array(rows: list[dict[str, Any]]) -> bytes:
-    return _encoded(json.dumps(rows, ensure_ascii=False, indent=2) + "\n")
+    return _encode(json.dumps(rows, ensure_ascii=False, indent=2) + "\n")
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
     file = io.BytesIO()
-    write_lines(file, rows, dumps=lambda row: _encoded(json.dumps(row, ensure_ascii=False)))
+    write_lines(file, rows, dumps=lambda row: _encode(json.dumps(row, ensure_ascii=False)))
     return file.getvalue()
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     # A lone surrogate, as broken sources have them, has no UTF-8; JSON can still spell it.
     return text.encode("utf-8", "backslashreplace")
 
@@ -562,7 +562,7 @@ def join(parts: Sequence[Path], out: Path) -> None:
             lines = (folder / f"{dimension}.jsonl" for folder in folders)
             _write_pieces(out / name / f"{dimension}.jsonl", _contents(lines))
         index = f"dataset_{name}.json"
-        _write_pieces(out / name / index, _joined(folder / index for folder in folders))
+        _write_pieces(out / name / index, _join(folder / index for folder in folders))
     _write_pieces(out / SIDE_FILE, _contents(part / SIDE_FILE for part in parts))
 
 
@@ -570,7 +570,7 @@ def _contents(paths: Iterable[Path]) -> Iterator[bytes]:
     return (path.read_bytes() for path in paths)
 
 
-def _joined(paths: Iterable[Path]) -> Iterator[bytes]:
+def _join(paths: Iterable[Path]) -> Iterator[bytes]:
     """One array of the items of several, without reading them."""
     yield _OPEN
     for number, content in enumerate(_contents(paths)):

@@ -312,7 +312,7 @@ def fetch(
             has no room, or the server cannot be reached. What was whole is kept.
     """
     folder = out or fetched_folder(plan.task, plan.publication.name)
-    if fetched_already(plan, folder):
+    if is_fetched(plan, folder):
         return folder / DATA
     hub.check_room(_missing(plan, folder), folder)
     with _FetchStaging(folder, overwrite=overwrite, inputs=[]) as staging, staging.writing():
@@ -340,7 +340,7 @@ def fetch(
     return folder / DATA
 
 
-def fetched_already(plan: FetchPlan, folder: Path) -> bool:
+def is_fetched(plan: FetchPlan, folder: Path) -> bool:
     """Whether an earlier call has fetched the same files to a place."""
     told, wanted = read_json(folder / SOURCE), json.loads(json.dumps(plan.describe()))
     if not told or not (folder / DATA).is_dir():
@@ -554,7 +554,7 @@ def _from_hub(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Count) 
     about: dict[str, Any] = {"repo_type": "dataset", "revision": plan.commit}
     target = data / file.path
     part = target.with_name(f".{target.name}.part")
-    with hub.translated(hub.HubAddress(name, plan.commit)):
+    with hub.hub_errors(hub.HubAddress(name, plan.commit)):
         if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:  # which comes by the Hub's own protocol
             api.hf_hub_download(name, file.path, local_dir=data, tqdm_class=Bar, **about)
             return
@@ -700,7 +700,7 @@ def local_place(
         UsageError: `auto` without a task, or the task has several sources.
         DataError: as `hub.snapshot`, `plan_fetch` and `fetch`; or the cache has several sources.
     """
-    place = mirror.local(_found(data, task, notice, progress, folder), beside=folder)
+    place = mirror.local(_resolve(data, task, notice, progress, folder), beside=folder)
     if hub.is_name(str(data)) and not place.exists():
         raise DataError(
             "there is no such file or folder",
@@ -713,7 +713,7 @@ def local_place(
     return place
 
 
-def _found(
+def _resolve(
     data: str | Path,
     task: str | None,
     notice: Callable[[str], None],

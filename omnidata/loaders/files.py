@@ -20,12 +20,20 @@ from omnidata.errors import (
     MediaError,
     MissingMediaError,
     StoreError,
-    count_of,
+    plural,
 )
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
 from omnidata.loaders import parquet
 from omnidata.loaders.row_files import Line, is_parquet, read_rows, readable
-from omnidata.media import around, closed, is_mirrored, picture_info, resolve, unread_zip, unsafe
+from omnidata.media import (
+    around,
+    is_mirrored,
+    leads_outside,
+    picture_info,
+    resolve,
+    unread_zip,
+    unsafe,
+)
 from omnidata.name_index import NameIndex
 from omnidata.types import MediaRef, Step, VideoSegment
 
@@ -127,7 +135,7 @@ def check_depth(folder: Path, depth: int) -> None:
         )
 
 
-def chosen(data: Path, looks: Mapping[Path, Look], expected: str) -> list[Path]:
+def select_files(data: Path, looks: Mapping[Path, Look], expected: str) -> list[Path]:
     """The files that are known, and the broken ones with them: nobody may overlook those.
 
     Args:
@@ -216,7 +224,7 @@ def rows_again(data: Path) -> list[Finding]:
             "rows-again",
             "warning",
             str(pairs[0][0]),
-            f"{archive} repeats {count_of(len(pairs), 'file')} of rows of the data, "
+            f"{archive} repeats {plural(len(pairs), 'file')} of rows of the data, "
             f"the first at {pairs[0][1]}",
             "each row once, since each copy counts",
             "move the zip, or the copy, out of the data",
@@ -260,7 +268,7 @@ class RowFiles:
             OSError: a file cannot be read.
         """
         looks = {path: self._look(path, data) for path in self.listed(data)}
-        found = chosen(data, looks, self.columns)
+        found = select_files(data, looks, self.columns)
         texts = [path for path in found if looks[path] == "known" and not is_parquet(path)]
         return texts if self.text_first and texts else found
 
@@ -314,7 +322,7 @@ class RowFiles:
 
     def _digest(self, path: Path) -> bytes:
         name = path.name.encode("utf-8", "surrogateescape") + b"\0"
-        with parquet.opened(path) as file:
+        with parquet.open_checked(path) as file:
             return name + parquet.digest(path, file, readable(file, self.unread))
 
 
@@ -370,11 +378,11 @@ def check_media_files(
         DataError: as `refuse_closed`.
     """
     refuse_closed(steps)
-    if not any(seen.there for seen in _looked_at(steps, always_shown)):
+    if not any(seen.there for seen in _look_at(steps, always_shown)):
         note(media_absent(steps))
         return
     turned: list[str] = []
-    for seen in _looked_at(steps, always_shown):
+    for seen in _look_at(steps, always_shown):
         if seen.problem is not None:
             note(seen.problem)
         if seen.turned:
@@ -399,7 +407,7 @@ class _Seen(NamedTuple):
     turned: bool = False
 
 
-def _looked_at(steps: Sequence[Step], always_shown: bool) -> Iterator[_Seen]:
+def _look_at(steps: Sequence[Step], always_shown: bool) -> Iterator[_Seen]:
     """Look at each medium, at its first step."""
     seen = NameIndex()
     for step in steps:
@@ -445,7 +453,7 @@ def refuse_closed(steps: Sequence[Step]) -> None:
     known: dict[tuple[Path, tuple[str, ...]], MediaRef] = {}
     for ref in refs:
         known.setdefault((ref.root, ref.within), ref)
-    if folders := sorted({str(ref.root) for ref in known.values() if closed(ref)}):
+    if folders := sorted({str(ref.root) for ref in known.values() if leads_outside(ref)}):
         leads = sorted({real(Path(folder)) for folder in folders})
         raise DataError(
             f"the media are outside the data, below {', '.join(leads)}",
@@ -496,7 +504,7 @@ def media_turned(counts: Mapping[str, int], sample_ids: Sequence[str]) -> Findin
         sample_ids: of steps that have them, at least one.
     """
     nouns = {"image": "picture", "video": "clip"}
-    told = [count_of(counts[kind], noun) for kind, noun in nouns.items() if counts.get(kind)]
+    told = [plural(counts[kind], noun) for kind, noun in nouns.items() if counts.get(kind)]
     return Finding(
         "media-turned",
         "warning",

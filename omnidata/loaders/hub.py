@@ -168,7 +168,7 @@ def resolve_commit(address: HubAddress) -> str:
     """
     if _SHA.fullmatch(address.revision):
         return address.revision
-    with translated(address):
+    with hub_errors(address):
         told = api().repo_info(address.name, repo_type="dataset", revision=address.revision)
     if not told.sha or not _SHA.fullmatch(told.sha):
         raise _strange(address, f"the commit is {told.sha!r:.60}")
@@ -187,7 +187,7 @@ def list_files(address: HubAddress) -> list[RemoteFile]:
     from huggingface_hub.hf_api import RepoFile
 
     found = []
-    with translated(address):
+    with hub_errors(address):
         listed = api().list_repo_tree(
             address.name, recursive=True, revision=address.revision, repo_type="dataset"
         )
@@ -319,7 +319,7 @@ def in_bytes(size: int) -> str:
 
 
 @contextmanager
-def translated(address: HubAddress) -> Iterator[None]:
+def hub_errors(address: HubAddress) -> Iterator[None]:
     """Say of the Hub's errors what a person can do about them.
 
     Raises:
@@ -488,11 +488,15 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
 
     options: dict[str, Any] = {"repo_type": "dataset", "token": sends_token()}
     kept_notes = cache_folder() / "hub" / address.name
-    chosen = [_escaped(address.below), f"{_escaped(address.below)}/*"] if address.below else None
+    chosen = (
+        [_escape_pattern(address.below), f"{_escape_pattern(address.below)}/*"]
+        if address.below
+        else None
+    )
     refs = kept_notes / "refs.json"
     if is_offline():
         known = read_json(refs).get(address.revision, address.revision)
-        with translated(address):
+        with hub_errors(address):
             kept = snapshot_download(
                 address.name,
                 revision=known,
@@ -515,7 +519,7 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
     mark = kept_notes / f"{commit}.json"
     noted = read_json(mark)
     if _is_whole(address, noted):
-        with translated(pinned):
+        with hub_errors(pinned):
             try:
                 kept = snapshot_download(
                     address.name,
@@ -550,7 +554,7 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
         raise error
     check_room(total, Path(constants.HF_HUB_CACHE))
     try:
-        with translated(pinned):
+        with hub_errors(pinned):
             kept = snapshot_download(
                 address.name, revision=commit, allow_patterns=chosen, endpoint=endpoint(), **options
             )
@@ -603,7 +607,7 @@ def copy_of(address: HubAddress, names: Sequence[str], notice: HubNotice) -> Pat
     return folder
 
 
-def _escaped(path: str) -> str:
+def _escape_pattern(path: str) -> str:
     """The path as a pattern that fits it alone."""
     return re.sub(r"([*?[])", r"[\1]", path)
 

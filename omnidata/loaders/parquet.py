@@ -97,7 +97,7 @@ def check(
                 continue
             needed = sum(column.read for column in found)
             if needed <= most:
-                needed += sum(column.meant(path, file, group) for column in found)
+                needed += sum(column.expanded_bytes(path, file, group) for column in found)
             if needed > most:
                 raise ValueError(
                     f"{min(_BATCH_ROWS, about.num_rows)} rows of {needed} bytes, in row group "
@@ -144,7 +144,7 @@ class _Column:
         """Whether a value may be of any length."""
         return bool(self.schema.physical_type == "BYTE_ARRAY")
 
-    def meant(self, path: Path, file: pq.ParquetFile, group: int) -> int:
+    def expanded_bytes(self, path: Path, file: pq.ParquetFile, group: int) -> int:
         """Bytes that the references that are read at once stand for, at the most."""
         import pyarrow.compute as pc
         from pyarrow import types
@@ -199,7 +199,7 @@ def _cells(values: pa.Array) -> int:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[pq.ParquetFile]:
+def open_checked(path: Path) -> Iterator[pq.ParquetFile]:
     """The file; whatever Arrow says of hostile bytes becomes a `DataError`.
 
     Raises:

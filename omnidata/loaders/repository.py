@@ -34,7 +34,7 @@ from omnidata.loaders.files import check_media_files
 from omnidata.loaders.parquet import check, leaves, rows
 from omnidata.loaders.rows import EPISODE, OPTIONAL, Reader, SubsetNames, read_object, tag_column
 from omnidata.loaders.spill import NamedRows
-from omnidata.loaders.stored_steps import Numbers, collect, row_ids, taken
+from omnidata.loaders.stored_steps import Numbers, collect, row_ids, select_steps
 from omnidata.media import Budget, resolve
 from omnidata.media.parquet_pages import open_parquet
 from omnidata.types import LoadedDataset, MediaRef, Modality, ParquetLocation, Step
@@ -134,9 +134,11 @@ def read_manifest(data: Path) -> Manifest:
     except FileError:
         raise
     except (OSError, ValueError, AttributeError, RecursionError, msgspec.MsgspecError) as error:
-        raise _broken(path, f"the manifest cannot be read ({type(error).__name__})") from None
+        raise _bad_repository(
+            path, f"the manifest cannot be read ({type(error).__name__})"
+        ) from None
     if manifest is None:
-        raise _broken(path, f"the repository has format {found!r}, not {FORMAT}")
+        raise _bad_repository(path, f"the repository has format {found!r}, not {FORMAT}")
     sizes, count = manifest.shards.values(), len(manifest.shards)
     numbers = [number for shards in manifest.subsets.values() for number in shards]
     if (
@@ -145,7 +147,7 @@ def read_manifest(data: Path) -> Manifest:
         or not 0 <= manifest.rows <= sum(sizes) + manifest.skipped
         or not all(0 <= number < count for number in numbers)
     ):
-        raise _broken(path, "the numbers of rows or shards contradict each other")
+        raise _bad_repository(path, "the numbers of rows or shards contradict each other")
     return manifest
 
 
@@ -171,7 +173,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
     manifest = read_manifest(data)
     _check_task(data, manifest, task)
     if tuple(manifest.tags) != tuple(tags):
-        raise _broken(data / MANIFEST, f"the tags are {manifest.tags}, not {list(tags)}")
+        raise _bad_repository(data / MANIFEST, f"the tags are {manifest.tags}, not {list(tags)}")
     with staying_in(data):
         within = bounds()
     episode_rows: NamedRows[Mapping[str, Any]] = NamedRows()
@@ -194,7 +196,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
                 skipped += 1
                 continue
             except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
-                raise _broken(
+                raise _bad_repository(
                     data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
                 ) from None
             positions.append(row["position"])
@@ -240,8 +242,8 @@ def _in_order(
         told = [each for each in _rows(data, manifest) if each[0]["position"] == first]
         _, shard, number = told[1]
         what = f"row {number} is no step (ValueError: position {first} comes twice)"
-        raise _broken(data / shard, what)
-    return taken(found, order)
+        raise _bad_repository(data / shard, what)
+    return select_steps(found, order)
 
 
 def _steps_of_rows(rows_of: Numbers, count: int) -> Numbers:
@@ -276,7 +278,7 @@ def _subset_steps(
         try:
             yield _step(data, manifest, reader, row, shard, number, within)
         except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
-            raise _broken(
+            raise _bad_repository(
                 data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
             ) from None
 
@@ -315,15 +317,15 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
     refusing = _Refusing(data, tuple(manifest.roles), () if manifest.embed else within, far)
     if options.get("streaming"):  # `map` forgets the types of columns unless it is told them
         if isinstance(found, dict):
-            parts = {split: _mapped(part, refusing) for split, part in found.items()}
+            parts = {split: _map(part, refusing) for split, part in found.items()}
             return datasets.IterableDatasetDict(parts)
-        return _mapped(found, refusing)
+        return _map(found, refusing)
     for part in found.values() if isinstance(found, dict) else [found]:
         refusing.check(part.data)
     return found
 
 
-def _mapped(stream: Any, refusing: _Refusing) -> Any:
+def _map(stream: Any, refusing: _Refusing) -> Any:
     return stream.map(refusing, features=stream.features)
 
 
@@ -379,7 +381,9 @@ class _Refusing:
                     raise self._no_bytes(role)
 
     def _no_bytes(self, role: str) -> DataError:
-        return _broken(self.data, f"a {role} of this embedded repository is a path without bytes")
+        return _bad_repository(
+            self.data, f"a {role} of this embedded repository is a path without bytes"
+        )
 
     def _check_path(self, role: str, path: str | None) -> None:
         if path is not None and not inside(_leads(path), self.within):
@@ -420,7 +424,7 @@ def _shard(data: Path, shard: str) -> Path:
     try:
         return resolve(MediaRef("image", data, shard), budget=_ANY_SIZE, in_parts=True)
     except MediaError as error:
-        broken = _broken(data / shard, f"the shard cannot be opened: {error.what}")
+        broken = _bad_repository(data / shard, f"the shard cannot be opened: {error.what}")
         if error.fault == "refused":  # a pointer of git-lfs, a link: the shard itself may be whole
             broken.remedy = error.remedy
         raise broken from None
@@ -460,7 +464,9 @@ def _whole(path: Path) -> Iterator[None]:
     except (DataError, StoreError):
         raise
     except Exception as error:  # hostile bytes make Arrow raise whatever it likes
-        raise _broken(path, f"the shard cannot be read ({type(error).__name__}: {error})") from None
+        raise _bad_repository(
+            path, f"the shard cannot be read ({type(error).__name__}: {error})"
+        ) from None
 
 
 def _types(tags: Sequence[str]) -> dict[str, Any]:
@@ -544,7 +550,7 @@ def _unusable(shard: Path, number: int, what: str, sample_id: str) -> Finding:
     )
 
 
-def _broken(path: Path, what: str) -> DataError:
+def _bad_repository(path: Path, what: str) -> DataError:
     return DataError(
         what,
         where=str(path),

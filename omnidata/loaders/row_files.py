@@ -120,7 +120,7 @@ def read_rows(path: Path, *, unread: Collection[str] = ()) -> Iterator[Line]:
             512 MiB.
     """
     if is_parquet(path):
-        yield from _stored(path, unread)
+        yield from _parquet_rows(path, unread)
         return
     for line in _json_rows(path):
         if unread and isinstance(line.row, dict):
@@ -322,11 +322,11 @@ def _is_null(file: pq.ParquetFile, at: int) -> bool:
     return True
 
 
-def _stored(path: Path, unread: Collection[str]) -> Iterator[Line]:
+def _parquet_rows(path: Path, unread: Collection[str]) -> Iterator[Line]:
     """The rows of a Parquet file; no picture is read."""
     # The Hub's cache links its files to others elsewhere, and the rows are from there too.
     real = path.resolve()
-    with parquet.opened(path) as file:
+    with parquet.open_checked(path) as file:
         columns = _Columns.of(file)
         for number, row in enumerate(parquet.rows(path, file, readable(file, unread))):
             pictures: dict[str, MediaRef | tuple[MediaRef, ...]] = {}
@@ -386,7 +386,7 @@ def _plain(value: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _columns(path: Path, size: int, modified: int) -> bytes:
-    with parquet.opened(path) as file:
+    with parquet.open_checked(path) as file:
         names = dict.fromkeys(part for leaf in parquet.leaves(file) for part in leaf.split("."))
         text = " ".join(f'"{name}"' for name in names)
         kept = readable(file)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from omnidata.actions import Screen
-from omnidata.errors import count_of
+from omnidata.errors import plural
 from omnidata.jsontext import is_number
 from omnidata.loaders.load import Note, RowContext, about
 
@@ -83,7 +83,7 @@ def warn_of_fed_sizes(sample_ids: Sequence[str], where: str, note: Note) -> None
     if sample_ids:
         RowContext(where, about(note, *sample_ids)).warn(
             "size-fed",
-            f"{count_of(len(sample_ids), 'row')} with only the size of the picture as fed, which is "
+            f"{plural(len(sample_ids), 'row')} with only the size of the picture as fed, which is "
             "taken as the screenshot's size",
             "orig_w and orig_h, or the picture, since places are in pixels of the screenshot",
             "add the size of the screenshot",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from omnidata.errors import DataError, UsageError
-from omnidata.files import inside, allowed_folders, real
+from omnidata.files import allowed_folders, inside, real
 from omnidata.loaders.repository import extra_features
 from omnidata.loaders.rows import OPTIONAL, Reader, features, tag_of
 from omnidata.media import InMemoryMedia
@@ -59,7 +59,7 @@ class RowReader:
             UsageError: rows that are no steps, or columns of which nothing is known.
         """
         plain, columns = features((), {}), _columns_of(rows)
-        own = [name for name in columns if name not in _known()]
+        own = [name for name in columns if name not in _step_columns()]
         # A column of paths alone, which a repository of links has, is a dict and says no kind.
         kinds = {
             name: _KINDS.get(type(columns[name]).__name__)
@@ -96,7 +96,7 @@ class RowReader:
                 where=f"a row with {', '.join(map(str, row))}",
                 expected=WAY,
             )
-        own = {name: value for name, value in row.items() if name not in _known()}
+        own = {name: value for name, value in row.items() if name not in _step_columns()}
         kinds = {
             name: roles.get(name)
             for name, value in own.items()
@@ -159,7 +159,7 @@ class RowReader:
         return MediaRef(kind, place.parent, place.name, sha256=sha256, within=self._within)
 
 
-def unformatted(row: Mapping[str, Any]) -> dict[str, Any]:
+def to_python(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row with Python's numbers where a format of `datasets` made tensors or arrays of them.
 
     Raises:
@@ -167,19 +167,19 @@ def unformatted(row: Mapping[str, Any]) -> dict[str, Any]:
     """
     screens = "history_screens"
     types = {**features((), {}), screens: extra_features()[screens]}  # what steps are made of
-    return {name: _unformatted(value, types.get(name), name) for name, value in row.items()}
+    return {name: _to_python(value, types.get(name), name) for name, value in row.items()}
 
 
-def _unformatted(value: Any, kind: Any, name: str) -> Any:
+def _to_python(value: Any, kind: Any, name: str) -> Any:
     """A value of a row, as a column of this type holds it."""
     if isinstance(value, Mapping):
         known = kind if isinstance(kind, Mapping) else {}
-        return {key: _unformatted(held, known.get(key), name) for key, held in value.items()}
+        return {key: _to_python(held, known.get(key), name) for key, held in value.items()}
     if isinstance(value, np.ndarray) and value.dtype == object:  # a list, in numpy's format
         value = value.tolist()
     if isinstance(value, list | tuple):
         each = kind[0] if isinstance(kind, list) else getattr(kind, "feature", None)
-        return [_unformatted(held, each, name) for held in value]
+        return [_to_python(held, each, name) for held in value]
     if not hasattr(value, "tolist") or value.ndim:
         return value  # no number, or a medium that is decoded
     plain, dtype = value.tolist(), str(getattr(kind, "dtype", ""))
@@ -197,7 +197,7 @@ def _unformatted(value: Any, kind: Any, name: str) -> Any:
     return bool(plain) if dtype == "bool" else plain
 
 
-def _known() -> frozenset[str]:
+def _step_columns() -> frozenset[str]:
     """The columns of a step that are neither tags nor media."""
     return frozenset({*features((), {}), *extra_features(), *OPTIONAL})
 

@@ -119,7 +119,7 @@ def belonging(source: LoadedDataset) -> Mapping[str, str]:
     return BELONGING if differ else {}
 
 
-def detailed(source: LoadedDataset) -> bool:
+def needs_details(source: LoadedDataset) -> bool:
     """Whether some action of the steps needs the column `DETAILS`."""
     actions = {id(one): one for step in source.steps for one in (step.action, *step.history)}
     return any(map(_details, actions.values()))

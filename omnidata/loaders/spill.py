@@ -159,9 +159,9 @@ class Blocks(Generic[T]):
             ) from None
 
     def _read(self, number: int) -> list[T]:
-        return self.unpackable.get(number) or self._unpack(self.packed(number))
+        return self.unpackable.get(number) or self._unpack(self.block_bytes(number))
 
-    def packed(self, number: int) -> bytes:
+    def block_bytes(self, number: int) -> bytes:
         """A block as it lies there.
 
         Raises:
@@ -256,7 +256,7 @@ class Grouped(Generic[T]):
 
     def _put_aside(self) -> None:
         if self._blocks is None:
-            self._blocks = Blocks(packed, unpacked)
+            self._blocks = Blocks(pack, unpack)
         whole = len(self._held) // BLOCK * BLOCK
         for start in range(0, whole, BLOCK):
             self._blocks.append(self._held[start : start + BLOCK])
@@ -320,7 +320,7 @@ class NamedRows(Mapping[str, T]):
 # How values are packed: exactly as they are, and what several share but once.
 
 
-def packed(value: Any) -> bytes:
+def pack(value: Any) -> bytes:
     """A value of ours, or of JSON, as bytes.
 
     Raises:
@@ -333,8 +333,8 @@ def packed(value: Any) -> bytes:
     return zlib.compress(content.getvalue(), 1)
 
 
-def unpacked(content: bytes) -> Any:
-    """The value that `packed` of this process was given."""
+def unpack(content: bytes) -> Any:
+    """The value that `block_bytes` of this process was given."""
     return pickle.loads(zlib.decompress(content))
 
 
@@ -356,13 +356,13 @@ def _action(*values: Any) -> Action:
     return action
 
 
-def _reduced(value: Any) -> tuple[Any, ...]:
+def _reduce(value: Any) -> tuple[Any, ...]:
     kind = type(value)
     return (_action if kind is Action else kind), _GETTERS[kind](value)
 
 
 _GETTERS = {kind: operator.attrgetter(*names) for kind, names in _FIELDS.items()}
 _TABLE: dict[type, Any] = {
-    **dict.fromkeys(_FIELDS, _reduced),
+    **dict.fromkeys(_FIELDS, _reduce),
     type(Path()): lambda path: (_path, (str(path),)),
 }

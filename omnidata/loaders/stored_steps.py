@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.errors import OmnidataError, UsageError
-from omnidata.loaders.spill import BLOCK, Blocks, Room, packed, unpacked, weight
+from omnidata.loaders.spill import BLOCK, Blocks, Room, pack, unpack, weight
 from omnidata.name_index import NameIndex
 from omnidata.types import IndexedSteps, Step
 
@@ -45,7 +45,7 @@ def collect(steps: Iterable[Step]) -> Sequence[Step]:
             break
     else:
         return first
-    store, every = _Store(), chain(_emptied(first), coming)
+    store, every = _Store(), chain(_drain(first), coming)
     while block := list(islice(every, BLOCK)):
         store.extend(block)
     return StoredSteps(store)
@@ -55,7 +55,7 @@ def _weight(step: Step) -> int:
     return _BESIDE_SOURCE + 2 * sys.getsizeof(step.history) + weight(step.source)
 
 
-def _emptied(steps: list[Step]) -> Iterator[Step]:
+def _drain(steps: list[Step]) -> Iterator[Step]:
     """The steps, of which none is kept."""
     steps.reverse()
     while steps:
@@ -82,7 +82,7 @@ def episodes_of(steps: Sequence[Step]) -> Numbers:
     return np.fromiter(found, np.int64, len(steps))
 
 
-def taken(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[Step]:
+def select_steps(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[Step]:
     """The steps of those numbers, in that order."""
     found = numbers if isinstance(numbers, np.ndarray) else np.fromiter(numbers, np.int64)
     if isinstance(steps, StoredSteps):
@@ -169,7 +169,7 @@ def row_ids(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[str | Non
     return [None if number < 0 else steps[number].sample_id for number in numbers]
 
 
-def numbered(rows: Iterable[Step | None], numbers: array[int]) -> Iterator[Step]:
+def number_steps(rows: Iterable[Step | None], numbers: array[int]) -> Iterator[Step]:
     """The steps among the rows of a source.
 
     Args:
@@ -206,7 +206,7 @@ class PackedSteps:
             yield steps[number]
 
 
-def packed_steps(steps: Sequence[Step], numbers: Sequence[int]) -> PackedSteps:
+def pack_steps(steps: Sequence[Step], numbers: Sequence[int]) -> PackedSteps:
     """The steps of those numbers, in that order, to be sent to another process.
 
     Raises:
@@ -221,7 +221,7 @@ def packed_steps(steps: Sequence[Step], numbers: Sequence[int]) -> PackedSteps:
         for number in map(steps.number, numbers):
             block = found.setdefault(number // BLOCK, len(found))
             places.append((block, number % BLOCK))
-        return PackedSteps([steps.store.blocks.packed(block) for block in found], places)
+        return PackedSteps([steps.store.blocks.block_bytes(block) for block in found], places)
     except Exception as error:  # a row of a plug-in may be any mapping
         if isinstance(error, OmnidataError):
             raise
@@ -238,7 +238,7 @@ def can_be_sent(steps: Sequence[Step]) -> bool:
     if isinstance(steps, StoredSteps):
         return not steps.store.blocks.unpackable
     try:
-        packed_steps(steps, range(min(1, len(steps))))
+        pack_steps(steps, range(min(1, len(steps))))
     except UsageError:
         return False
     return True
@@ -446,7 +446,7 @@ def _pack(steps: Sequence[Step]) -> bytes:
         if type(tags) is dict and all(type(value) is str for value in tags.values()):
             values[_TAGS] = tuple(tags.items())
         held.append((values, *whole))
-    return packed(held)
+    return pack(held)
 
 
 def _is_plain(size: object) -> bool:
@@ -465,7 +465,7 @@ def _begins(part: Any, whole: Any) -> bool:
 
 def _unpack(content: bytes) -> list[Step]:
     found = []
-    for values, past, screens in reversed(unpacked(content)):
+    for values, past, screens in reversed(unpack(content)):
         values[_HISTORY] = past[: values[_HISTORY]]
         values[_SCREENS] = screens[: values[_SCREENS]]
         if type(values[_TAGS]) is tuple:

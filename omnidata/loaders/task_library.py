@@ -149,11 +149,11 @@ def places(template: str) -> list[str]:
     return list(dict.fromkeys(_PLACE.findall(template)))
 
 
-def filled(template: str, binding: Mapping[str, Any]) -> str:
+def fill(template: str, binding: Mapping[str, Any]) -> str:
     """The template with its places filled; nothing else in braces means anything.
 
     Examples:
-        >>> filled("Open '{path}' {other} {a.b}", {"path": "x{y}"})
+        >>> fill("Open '{path}' {other} {a.b}", {"path": "x{y}"})
         "Open 'x{y}' {other} {a.b}"
     """
     return _PLACE.sub(lambda place: str(binding.get(place[1], place[0])), template)

@@ -14,7 +14,7 @@ from omnidata.media.encoding import (
     encode_mp4,
     encode_wav,
     png,
-    resized,
+    resize,
     wav,
     within,
 )
@@ -22,8 +22,8 @@ from omnidata.media.paths import (
     DEFAULT_BUDGET,
     Budget,
     around,
-    closed,
     is_mirrored,
+    leads_outside,
     linkable,
     place,
     resolve,
@@ -51,7 +51,7 @@ from omnidata.media.probing import (
     probe,
     stated_seconds,
 )
-from omnidata.media.storage import InMemoryMedia, read_bytes, read_stored, stored
+from omnidata.media.storage import InMemoryMedia, file_or_bytes, read_bytes, read_stored
 from omnidata.zips import unsafe
 
 __all__ = [
@@ -70,16 +70,17 @@ __all__ = [
     "Samples",
     "around",
     "check",
-    "closed",
     "encode_mp4",
     "encode_wav",
     "examine",
+    "file_or_bytes",
     "frames",
     "hold",
     "image",
     "image_size",
     "in_threads",
     "is_mirrored",
+    "leads_outside",
     "letterbox",
     "linkable",
     "media_info",
@@ -90,12 +91,11 @@ __all__ = [
     "read_bytes",
     "read_stored",
     "recorded_seconds",
-    "resized",
+    "resize",
     "resolve",
     "samples",
     "spelling_on_disk",
     "stated_seconds",
-    "stored",
     "unread_zip",
     "unsafe",
     "wav",

@@ -103,7 +103,7 @@ def within(size: Screen, longest: int | None) -> Screen:
     return width, height
 
 
-def resized(pixels: npt.NDArray[np.uint8], size: Screen) -> npt.NDArray[np.uint8]:
+def resize(pixels: npt.NDArray[np.uint8], size: Screen) -> npt.NDArray[np.uint8]:
     """A picture in another size; the whole of it fills the whole of that.
 
     Args:

@@ -124,7 +124,7 @@ def is_mirrored(ref: MediaRef) -> bool:
     return mirror.is_mirrored(spelling_on_disk(ref.root, ref.path))
 
 
-def closed(ref: MediaRef) -> bool:
+def leads_outside(ref: MediaRef) -> bool:
     """Whether the folder of a medium leads outside what the user named: nothing there is opened."""
     return bool(ref.within) and not inside(real(ref.root), ref.within)
 
@@ -158,15 +158,15 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
         )
     path = ref.root / ref.path
     if reason := unsafe(ref.path):
-        raise _refused(reason, path, budget)
+        raise _refusal(reason, path, budget)
     path = spelling_on_disk(ref.root, ref.path)
     try:
         found = check_file(path, budget.max_bytes, within=_within(ref))
     except FileError as error:
-        if closed(ref):
+        if leads_outside(ref):
             what = "its folder was not named with the dataset"
-            raise _refused(what, path, budget, naming([real(ref.root)])) from None
-        raise _refused(error.what, path, budget, error.remedy) from None
+            raise _refusal(what, path, budget, naming([real(ref.root)])) from None
+        raise _refusal(error.what, path, budget, error.remedy) from None
     except OSError:
         raise MissingMediaError(
             f"{ref.kind} is missing",
@@ -175,7 +175,7 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
             remedy=f"{unread_zip(ref) or 'restore the file'}, or leave the step out with --exclude",
         ) from None
     if found.st_size == 0:
-        raise _refused("the file is empty", path, budget, fault="empty")
+        raise _refusal("the file is empty", path, budget, fault="empty")
     if not in_parts or ref.sha256:
         try:
             mirror.fill(path)
@@ -185,7 +185,7 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
             ) from None
     meant = len(ref.sha256) in _DIGITS
     if ref.sha256 and not (meant and _sha256(path).startswith(ref.sha256)):
-        raise _refused("the file has changed since it was linked", path, budget, fault="changed")
+        raise _refusal("the file has changed since it was linked", path, budget, fault="changed")
     return path
 
 
@@ -208,7 +208,7 @@ def _unread(path: Path, time: int) -> str:
     return found if isinstance(found, str) else "some of its files already exist there"
 
 
-def _refused(
+def _refusal(
     what: str,
     path: Path,
     budget: Budget,

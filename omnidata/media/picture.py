@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from omnidata.actions import Screen
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.picture_file import OpenPicture, open_picture
-from omnidata.media.storage import stored
+from omnidata.media.storage import file_or_bytes
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def image(ref: MediaRef, *, size: Screen | None = None, budget: Budget = DEFAULT
         if size is None or size == screen:
             return Picture(np.asarray(rgb), Placement(screen, 1.0, 0, 0))
         placement = _fit(screen, size)
-        return Picture(np.asarray(_padded(rgb, size, placement)), placement)
+        return Picture(np.asarray(_pad(rgb, size, placement)), placement)
 
 
 def letterbox(
@@ -153,7 +153,7 @@ def letterbox(
     if size is None or size == screen:
         return frames, Placement(screen, 1.0, 0, 0)
     placement = _fit(screen, size)
-    fitted = [np.asarray(_padded(Image.fromarray(frame), size, placement)) for frame in frames]
+    fitted = [np.asarray(_pad(Image.fromarray(frame), size, placement)) for frame in frames]
     return np.stack(fitted), placement
 
 
@@ -163,7 +163,7 @@ def _fit(screen: Screen, size: Screen) -> Placement:
     return Placement(screen, scale, (size[0] - width) // 2, (size[1] - height) // 2)
 
 
-def _padded(rgb: Image, size: Screen, placement: Placement) -> Image:
+def _pad(rgb: Image, size: Screen, placement: Placement) -> Image:
     from PIL import Image
 
     width, height = (max(1, round(extent * placement.scale)) for extent in rgb.size)
@@ -175,5 +175,5 @@ def _padded(rgb: Image, size: Screen, placement: Placement) -> Image:
 
 @contextmanager
 def _open_stored(ref: MediaRef, budget: Budget) -> Iterator[OpenPicture]:
-    with open_picture(stored(ref, budget=budget), ref, budget) as picture:
+    with open_picture(file_or_bytes(ref, budget=budget), ref, budget) as picture:
         yield picture

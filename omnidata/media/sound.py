@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import MediaError
-from omnidata.media.containers import audio_stream, broken
+from omnidata.media.containers import audio_stream, broken_media
 from omnidata.media.paths import Budget
 from omnidata.types import MediaRef
 
@@ -34,7 +34,7 @@ _PIECE = 1 << 20
 """Values of all channels, before or after resampling, that a piece of sound has: 4 MiB."""
 
 
-def heard(
+def decode_sound(
     container: InputContainer, ref: MediaRef, rate: int, stream: int | None, budget: Budget
 ) -> Iterator[npt.NDArray[np.float32]]:
     """The sound of a container, piece by piece, as `Mono` gives it.
@@ -51,7 +51,7 @@ def heard(
     yield from mono.feed(None)
 
 
-def joined(
+def join_sound(
     pieces: Iterable[npt.NDArray[np.float32]], ref: MediaRef, rate: int, budget: Budget
 ) -> npt.NDArray[np.float32]:
     """The pieces of a sound as one.
@@ -70,12 +70,12 @@ def joined(
         if length > most:
             raise _endless(ref, most / rate)
     if not length:
-        raise broken(ref, "no sample could be decoded", "at least one sample")
+        raise broken_media(ref, "no sample could be decoded", "at least one sample")
     return np.concatenate(parts)
 
 
 def _endless(ref: MediaRef, seconds: float) -> MediaError:
-    return broken(
+    return broken_media(
         ref,
         f"the audio continues after {seconds:.0f} s",
         "audio within the budget",
@@ -119,7 +119,7 @@ class Mono:
             if self._graph is None:
                 self._graph, self._form = self._chain(frame), form
             elif form != self._form:
-                raise broken(
+                raise broken_media(
                     self._ref, "the sound changes its format midway", "the same format throughout"
                 )
         if self._graph is None:
@@ -131,14 +131,14 @@ class Mono:
             except (NothingYet, NothingMore):
                 return
             assert isinstance(piece, AudioFrame)
-            yield _mixed(piece)
+            yield _mix(piece)
 
     def _chain(self, frame: AudioFrame) -> Graph:
         from av.filter.graph import Graph
 
         channels, rate, layout = frame.layout.nb_channels, frame.sample_rate, frame.layout.name
         if not 1 <= channels <= MAX_CHANNELS or not 1 <= rate <= MAX_RATE:
-            raise broken(
+            raise broken_media(
                 self._ref,
                 f"the sound has {channels} channels at {rate} Hz",
                 f"1 to {MAX_CHANNELS} channels at 1 to {MAX_RATE} Hz",
@@ -166,7 +166,7 @@ class Mono:
         return graph
 
 
-def _mixed(frame: AudioFrame) -> npt.NDArray[np.float32]:
+def _mix(frame: AudioFrame) -> npt.NDArray[np.float32]:
     """The mean of the channels."""
     import numpy as np
 

@@ -46,7 +46,7 @@ from omnidata.types import (
 class _Line(msgspec.Struct):
     role: str = ""
     kind: str = ""
-    dropped_parts: Any = UNSET
+    dropped: Any = UNSET
 
 
 class _Receipt(msgspec.Struct):

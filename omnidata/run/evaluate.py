@@ -26,7 +26,7 @@ from omnidata.errors import (
     UnansweredError,
     UnansweredWarning,
     UsageError,
-    count_of,
+    plural,
 )
 from omnidata.loaders.stored_steps import ids_of
 from omnidata.mirror_cache import display_path
@@ -287,7 +287,7 @@ def check_judgeable(
     if all(name in answered for name in ids_of(steps)):
         return
     raise DataError(
-        f"none of {count_of(len(steps), 'step')} has a usable target by {profile.name}: no answer "
+        f"none of {plural(len(steps), 'step')} has a usable target by {profile.name}: no answer "
         "could be judged",
         where=str(source.root),
         expected="at least one step with a target in the data",
@@ -561,7 +561,7 @@ def _tell_unanswered(steps: int, answered: int, asker: _Asker, out: Path) -> Non
     reason = (asker.stopped or asker.failed).partition("\n")[0]
     if answered:
         warnings.warn(
-            f"{steps - answered} of {count_of(steps, 'step')} got no answer and "
+            f"{steps - answered} of {plural(steps, 'step')} got no answer and "
             f"{'counts' if steps - answered == 1 else 'count'} as wrong: {reason} ({out})",
             UnansweredWarning,
             stacklevel=3,
@@ -570,7 +570,7 @@ def _tell_unanswered(steps: int, answered: int, asker: _Asker, out: Path) -> Non
         raise asker.slipped
     else:
         raise UnansweredError(
-            f"none of {count_of(steps, 'step')} was answered: {reason}",
+            f"none of {plural(steps, 'step')} was answered: {reason}",
             where=str(out),
             expected="an answer to at least one step",
             remedy="fix the cause; the same command asks again",
@@ -768,7 +768,10 @@ def _measured(used: Sequence[Tokens], count: int) -> dict[str, Any]:
     tokens: dict[str, Any] = {
         name: round(getattr(total, name) * count / len(used)) for name in Tokens.__slots__
     }
-    return {**tokens, "how": f"as {count_of(len(used), 'answer')} in the run folder used on average"}
+    return {
+        **tokens,
+        "how": f"as {plural(len(used), 'answer')} in the run folder used on average",
+    }
 
 
 def _guessed(ready: Sequence[Prepared], count: int, params: GenerationParams) -> dict[str, Any]:

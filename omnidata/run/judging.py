@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from omnidata.errors import OmnidataError, PluginError
 from omnidata.jsontext import encode
-from omnidata.loaders.stored_steps import PackedSteps, packed_steps
+from omnidata.loaders.stored_steps import PackedSteps, pack_steps
 from omnidata.predictions import Prediction, missing_media
 from omnidata.tasks import get_task
 from omnidata.tasks.explaining import mark_of
@@ -238,7 +238,7 @@ class Chunks(Sequence[Chunk]):
             part = list(islice(self._asked, CHUNK))
             numbers = [each for each, _ in part]
             answers = [answer and _bare(answer) for _, answer in part]
-            self._held[self._made] = numbers, Chunk(packed_steps(self._steps, numbers), answers)
+            self._held[self._made] = numbers, Chunk(pack_steps(self._steps, numbers), answers)
             self._made += 1
         return self._held[number][1]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata import predictions
-from omnidata.errors import PredictionError, RunError, UsageError, count_of
+from omnidata.errors import PredictionError, RunError, UsageError, plural
 from omnidata.files import LINE
 from omnidata.jsontext import encode
 from omnidata.loaders.stored_steps import Positions, ids_of
@@ -194,7 +194,7 @@ def _answers(run: Path, steps: Sequence[Step], task: Task) -> Answers:
     lacking = len(due) - len(found)
     if lacking and lacking > len(not_asked(task, steps, found)):
         raise RunError(
-            f"{lacking} of {count_of(len(due), 'step')} have no line: the part is incomplete",
+            f"{lacking} of {plural(len(due), 'step')} have no line: the part is incomplete",
             where=str(run),
             expected="a complete part",
             remedy="repeat its command, which resumes it",

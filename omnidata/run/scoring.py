@@ -23,11 +23,11 @@ from omnidata.errors import (
     RunError,
     UnansweredError,
     UsageError,
-    count_of,
+    plural,
 )
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import write_lines
-from omnidata.loaders.stored_steps import Positions, can_be_sent, ids_of, taken
+from omnidata.loaders.stored_steps import Positions, can_be_sent, ids_of, select_steps
 from omnidata.predictions import Prediction
 from omnidata.run import engines
 from omnidata.run.answer_files import BadLines, repeated_answer
@@ -161,7 +161,7 @@ def score(
     repeated = len(steps) - len(places)
     if repeated:
         first = [n for n, name in enumerate(ids_of(steps)) if places.get(name) == n]
-        steps, whole = taken(steps, first), whole[first]
+        steps, whole = select_steps(steps, first), whole[first]
         places = Positions(steps)
     rollouts = None if patches_of(task) is None else PatchedRollouts(task, steps)
     if rollouts:
@@ -309,9 +309,9 @@ class _Columns:
 
     def _unanswered(self) -> UnansweredError:
         failed = len(self.verdicts) - int((self.column == _NONE).sum())
-        why = f"{count_of(failed, 'request')} failed" if failed else "there is no answer"
+        why = f"{plural(failed, 'request')} failed" if failed else "there is no answer"
         return UnansweredError(
-            f"none of {count_of(len(self.steps), 'step')} was answered: {why}",
+            f"none of {plural(len(self.steps), 'step')} was answered: {why}",
             where=str(self.origin or self.judge.profile.name),
             expected="an answer to at least one step",
             remedy="run the model again, or name the file that holds its answers",

@@ -34,7 +34,7 @@ from omnidata.loaders.episode_tree import (
     instructions,
     label,
 )
-from omnidata.media import image, picture_info, png, samples, stored, wav
+from omnidata.media import file_or_bytes, image, picture_info, png, samples, wav
 from omnidata.mirror_cache import display_path
 from omnidata.predictions import Prediction
 from omnidata.run.cluster import Recipe
@@ -117,12 +117,12 @@ def read_episodes(source: LoadedDataset) -> tuple[list[Episode], list[Finding]]:
         episode = Episode(app, steps[0].episode_id, steps, row)
         reason = _unwritable(episode, taken)
         if reason:
-            findings.append(_left_out(episode, reason))
+            findings.append(_exclusion(episode, reason))
             continue
         taken.add(f"{app}/{name}".casefold())
         episodes.append(episode)
         if "dimension" not in steps[0].tags:
-            findings.append(_assumed(episode))
+            findings.append(_assumption(episode))
     return episodes, findings
 
 
@@ -143,7 +143,7 @@ def _unwritable(episode: Episode, taken: set[str]) -> str:
     return ""
 
 
-def _left_out(episode: Episode, reason: str) -> Finding:
+def _exclusion(episode: Episode, reason: str) -> Finding:
     return Finding(
         "episode-left-out",
         "error",
@@ -154,7 +154,7 @@ def _left_out(episode: Episode, reason: str) -> Finding:
     )
 
 
-def _assumed(episode: Episode) -> Finding:
+def _assumption(episode: Episode) -> Finding:
     return Finding(
         "dimension-assumed",
         "warning",
@@ -270,7 +270,7 @@ def _content(ref: MediaRef) -> Media:
     """
     if ref.inline is not None:
         return wav(samples(ref, rate=_RATE), _RATE)
-    found = stored(ref)
+    found = file_or_bytes(ref)
     if ref.kind != "image" or (_is_png(found) and not picture_info(ref).turned):
         return found
     return png(image(ref).pixels)

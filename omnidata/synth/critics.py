@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from omnidata.adapters.media_budget import HISTORY
-from omnidata.errors import DataError, Finding, MediaError, count_of
+from omnidata.errors import DataError, Finding, MediaError, plural
 from omnidata.jsontext import encode, hash_of
 from omnidata.loaders.stored_steps import ids_of
-from omnidata.media import AUDIO_RATE, linkable, resolve, samples, stored, wav
+from omnidata.media import AUDIO_RATE, file_or_bytes, linkable, resolve, samples, wav
 from omnidata.mirror_cache import display_path as shown_path
 from omnidata.run.folder import Answers
 from omnidata.run.histories import Histories
@@ -33,7 +33,7 @@ from omnidata.run.scoring import get_profile
 from omnidata.storage import atomic_write, copy_file, wrap_os_error
 from omnidata.synth.derive import REPORT, RowsStaging, derivation_of
 from omnidata.tasks.derivation import Derivation, Judged, Turn
-from omnidata.training.preferences import diagnosis, judged, named_runs, unusable
+from omnidata.training.preferences import diagnosis, judge_answer, open_runs, unusable
 from omnidata.types import (
     Completion,
     Conversation,
@@ -136,7 +136,7 @@ def derive_critics(
     """
     judge = get_profile(task, profile)
     with ExitStack() as files:
-        opened = [*_opened(task, source, runs)]
+        opened = [*_open_runs(task, source, runs)]
         for run in opened:
             files.enter_context(closing(run.answers))
         plan = {
@@ -157,7 +157,7 @@ def derive_critics(
         }
         inputs = {source.root, *(run.path for run in opened)}
         staging = CriticStaging(out, plan=plan, inputs=inputs, data=source.root)
-        if report := staging.finished():
+        if report := staging.finished_report():
             return report
         with staging, wrap_os_error(staging.path):
             made = _Maker(tasks, task, source, judge, opened, staging.path)
@@ -168,8 +168,8 @@ def derive_critics(
     return {**staging.plan, **report}
 
 
-def _opened(task: Task, source: LoadedDataset, runs: Sequence[Path]) -> Iterator[_Run]:
-    for run in named_runs(runs, task, source, "--run"):
+def _open_runs(task: Task, source: LoadedDataset, runs: Sequence[Path]) -> Iterator[_Run]:
+    for run in open_runs(runs, task, source, "--run"):
         asked = frozenset(ids_of(recorded_steps(run.info, source, run.path)))
         seen = Seen(lambda step: media_of(task.prompt(step, [])))
         model = model_name(run.info)
@@ -303,7 +303,7 @@ class _Maker:
             why = unusable(answer)
             if answer is not None and not why:
                 run.seen.look(step, answer.delivery, answer.receipt)
-                verdict, why = judged(self._profile, step, answer)
+                verdict, why = judge_answer(self._profile, step, answer)
                 if why in _TRUTHS:
                     right = why == "right"
                     cause = (
@@ -325,7 +325,7 @@ class _Maker:
         """The row of an answer; None where a medium of it is not to be had."""
         media: dict[str, tuple[Modality, str]] = {}
         step = reply.step
-        shown = self._shown(step, _told(reply.prompt), media, "")
+        shown = self._store_parts(step, _flat_parts(reply.prompt), media, "")
         if shown is None:
             return None
         size = shown_size(self._task, step, reply.answer)
@@ -351,14 +351,14 @@ class _Maker:
         turns = []
         before: set[str] = set()
         for number, reply in enumerate(replies):
-            parts = _told(reply.prompt)
+            parts = _flat_parts(reply.prompt)
             words = self._words(reply.step)
             if number:
                 parts = [part for part in parts if part.media and self._is_now(part)]
                 own = (part.text if part.about else _new_lines(part.text, before) for part in words)
                 parts[:0] = [Part("text", text) for text in own if text]
             before = {line for part in words for line in part.text.split("\n")}
-            shown = self._shown(reply.step, parts, media, f"_{number}")
+            shown = self._store_parts(reply.step, parts, media, f"_{number}")
             if shown is None:
                 return None
             size = shown_size(self._task, reply.step, reply.answer)
@@ -384,13 +384,13 @@ class _Maker:
     def _words(self, step: Step) -> list[Part]:
         """What the prompt of a step says beside its history: its own instruction, its tree."""
         alone = replace(step, step_index=0, history=(), history_screens=())
-        return [part for part in _told(self._task.prompt(alone, [])) if not part.media]
+        return [part for part in _flat_parts(self._task.prompt(alone, [])) if not part.media]
 
     def _is_now(self, part: Part) -> bool:
         """Whether a medium is of the step's own moment."""
         return part.role not in self._task.other_moments and not part.role.startswith(HISTORY)
 
-    def _shown(
+    def _store_parts(
         self,
         step: Step,
         parts: Sequence[Part],
@@ -427,7 +427,7 @@ class _Maker:
         counts = sum((run.counts + run.episodes for run in self._runs), Counter[str]())
         told = ", ".join(f"{name}: {count}" for name, count in counts.most_common())
         return DataError(
-            f"no row can be made from {count_of(len(self._runs), 'run')} ({told or 'no answer'})",
+            f"no row can be made from {plural(len(self._runs), 'run')} ({told or 'no answer'})",
             where=" ".join(f"--run {run.path}" for run in self._runs),
             expected="answers with a verdict",
             remedy="finish the runs, or name others",
@@ -445,7 +445,7 @@ def _new_lines(text: str, before: Collection[str]) -> str:
     return "\n".join(line for line in text.split("\n") if line not in before)
 
 
-def _told(prompt: Conversation) -> list[Part]:
+def _flat_parts(prompt: Conversation) -> list[Part]:
     """What a prompt shows and says, in order; whose words are whose stands before them."""
     several = len({message.role for message in prompt}) > 1
     parts: list[Part] = []
@@ -495,7 +495,7 @@ class _Shelf:
             except OSError:  # another disk, another owner, another file system
                 copy_file(file, target)
             return
-        held = wav(samples(ref, rate=AUDIO_RATE), AUDIO_RATE) if ref.inline else stored(ref)
+        held = wav(samples(ref, rate=AUDIO_RATE), AUDIO_RATE) if ref.inline else file_or_bytes(ref)
         if isinstance(held, Path):
             copy_file(held, target)
             return

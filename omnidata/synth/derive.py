@@ -23,10 +23,10 @@ from typing import Any, Final, Literal
 
 from omnidata.actions import Action, history_text
 from omnidata.analysis.audit_learning import segments
-from omnidata.errors import DataError, Finding, MediaError, UsageError, count_of
+from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import encode
 from omnidata.loaders.instructions import foreign
-from omnidata.media import resolve, stored
+from omnidata.media import file_or_bytes, resolve
 from omnidata.mirror_cache import display_path
 from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
 from omnidata.synth.folder import SynthStaging
@@ -110,7 +110,7 @@ def read_recordings(
     """
     found: list[Recording] = []
     left_out: Counter[str] = Counter()
-    doubted = _doubted(source.findings)
+    doubted = _doubtful_steps(source.findings)
     for number, (name, same) in enumerate(groupby(source.steps, key=attrgetter("episode"))):
         steps = tuple(same)
         row = source.episode_rows.get(name, {})
@@ -119,9 +119,9 @@ def read_recordings(
             reason, detail = "has a last action that cannot be read", ""
         if reason:
             left_out[reason] += 1
-            note.append(_left_out(name, detail or reason))
+            note.append(_exclusion(name, detail or reason))
             continue
-        acted = _acted(steps)
+        acted = _acting_steps(steps)
         first = steps[0]
         found.append(
             Recording(
@@ -137,7 +137,7 @@ def read_recordings(
     return found, left_out
 
 
-def _doubted(findings: Sequence[Finding]) -> set[str]:
+def _doubtful_steps(findings: Sequence[Finding]) -> set[str]:
     """The steps whose lack of an action may be a fault, and not that nothing was done.
 
     Where the loader says that a row states no action, it is not, whatever else is wrong there. Nor
@@ -165,7 +165,7 @@ def _language_of(task: Task, step: Step) -> str:
     return told or ("other" if foreign(step.instruction, "en") else "en")
 
 
-def _acted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def _acting_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """The steps at which something was done: all but a last one that looks, or tells the end."""
     last = steps[-1].action
     return steps[:-1] if last is None or last.kind == "done" else steps
@@ -184,9 +184,9 @@ def _lacks(task: Task, steps: tuple[Step, ...], row: Mapping[str, Any]) -> tuple
         return "has no instruction", ""
     if task.succeeded(steps, row) is False or (last and last.status == "failure"):
         return "did not succeed", ""
-    if not _acted(steps):
+    if not _acting_steps(steps):
         return "does nothing", ""
-    for step in _acted(steps):
+    for step in _acting_steps(steps):
         if step.action is None:
             return "has a step without an action", f"step {step.step_index} has no action"
         if step.action.kind == "done":
@@ -204,7 +204,7 @@ def _lacks(task: Task, steps: tuple[Step, ...], row: Mapping[str, Any]) -> tuple
     return "", ""
 
 
-def _left_out(name: str, why: str) -> Finding:
+def _exclusion(name: str, why: str) -> Finding:
     return Finding(
         "episode-left-out",
         "warning",
@@ -283,7 +283,7 @@ def windows(recordings: Sequence[Recording], space: Sequence[str], *, most: int)
     ]
 
 
-def judged(recordings: Sequence[Recording], *, most: int, seed: int) -> list[Piece]:
+def make_pieces(recordings: Sequence[Recording], *, most: int, seed: int) -> list[Piece]:
     """Successes and as many failures, in designs whose members differ in nothing but the truth.
 
     Args:
@@ -298,9 +298,9 @@ def judged(recordings: Sequence[Recording], *, most: int, seed: int) -> list[Pie
         group = " + ".join(dict.fromkeys(each[0].group for each in (one, other) if each))
         made: list[Piece] = []
         for recording in (*one, *other):
-            made += _cut(recording, forms[recording.number], most, rng)
+            made += _cut_pieces(recording, forms[recording.number], most, rng)
         for a, b in zip(one, other, strict=False):
-            made += _swapped(a, b, most) + _extended(a, b, most, rng)
+            made += _swap_instructions(a, b, most) + _extend(a, b, most, rng)
         pieces += [replace(piece, group=group) for piece in made]
     return pieces
 
@@ -350,14 +350,14 @@ def _partners(
             alike.setdefault((within_app and group[0].app, shown), []).append(group)
         left: list[Group] = []
         for same in alike.values():
-            pairs, rest = _paired(same)
+            pairs, rest = _pair_groups(same)
             yield from pairs
             left += rest
         waiting = sorted(left, key=lambda group: len(group[0].steps[0].instruction))
     yield from ((group, []) for group in waiting)
 
 
-def _paired(groups: Iterable[Group]) -> tuple[list[tuple[Group, Group]], list[Group]]:
+def _pair_groups(groups: Iterable[Group]) -> tuple[list[tuple[Group, Group]], list[Group]]:
     """Neighbours that share no instruction, and the groups that are left over."""
     pairs: list[tuple[Group, Group]] = []
     left: list[Group] = []
@@ -373,7 +373,9 @@ def _paired(groups: Iterable[Group]) -> tuple[list[tuple[Group, Group]], list[Gr
     return pairs, left
 
 
-def _cut(recording: Recording, forms: Sequence[Form], most: int, rng: random.Random) -> list[Piece]:
+def _cut_pieces(
+    recording: Recording, forms: Sequence[Form], most: int, rng: random.Random
+) -> list[Piece]:
     """The end of an episode, and a part that ends earlier and looks the same in form.
 
     Neither begins with the episode, which only a part could. The longest parts are taken.
@@ -398,7 +400,7 @@ def _cut(recording: Recording, forms: Sequence[Form], most: int, rng: random.Ran
     return []
 
 
-def _swapped(a: Recording, b: Recording, most: int) -> list[Piece]:
+def _swap_instructions(a: Recording, b: Recording, most: int) -> list[Piece]:
     """The end of each episode, under its own instruction and under the other's."""
     return [
         under
@@ -407,7 +409,7 @@ def _swapped(a: Recording, b: Recording, most: int) -> list[Piece]:
     ]
 
 
-def _extended(a: Recording, b: Recording, most: int, rng: random.Random) -> list[Piece]:
+def _extend(a: Recording, b: Recording, most: int, rng: random.Random) -> list[Piece]:
     """The beginning of one episode, left for the end of the other, under either's instruction."""
     found: list[Piece] = []
     if min(most, len(a.steps), len(b.steps)) < 2:
@@ -487,7 +489,7 @@ def derive(
     }
     inputs = {source.root, *(ref.root for s in source.steps for ref in s.media.values() if ref)}
     staging = RowsStaging(out, plan=plan, inputs=inputs, data=source.root)
-    if report := staging.finished():
+    if report := staging.finished_report():
         return report
     findings: list[Finding] = []
     recordings, left_out = read_recordings(task, source, findings)
@@ -504,7 +506,7 @@ def derive(
     if not rows:
         told = "".join(f"; {count} left out: {why}" for why, count in left_out.items())
         raise DataError(
-            f"no row can be made from {count_of(len(recordings), 'episode')}{told}",
+            f"no row can be made from {plural(len(recordings), 'episode')}{told}",
             where=str(source.root),
             expected="episodes with a screenshot and an action at each step; to be judged, two of "
             "as many actions with different instructions, or one of three actions",
@@ -558,7 +560,7 @@ def _rows(
         about: dict[str, Any] = {"operations": dict(operations.most_common())}
     else:
         known = [each for each in recordings if all(a.label in space for a in each.actions)]
-        pieces = judged(known, most=derivation.most, seed=seed)
+        pieces = make_pieces(known, most=derivation.most, seed=seed)
         designs = Counter(piece.design for piece in pieces)
         about = {
             "successes": sum(piece.success is True for piece in pieces),
@@ -622,7 +624,7 @@ class Album:
             progress(done, len(self._held))
             if (folder / name).exists():
                 continue
-            found = stored(shot)
+            found = file_or_bytes(shot)
             if isinstance(found, Path):
                 copy_file(found, folder / name)
             else:

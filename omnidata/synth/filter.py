@@ -91,22 +91,22 @@ def judgements(
             said[step.sample_id] = Judgement(None, line.delivery, text, line.error)
             continue
         verdict = profile.judge(step, text, line.receipt)
-        success = _said(profile, verdict)
+        success = _claim(profile, verdict)
         said[step.sample_id] = Judgement(success, verdict.outcome, text, verdict.reason)
     return said
 
 
-def _said(profile: Profile, verdict: Verdict) -> bool | None:
+def _claim(profile: Profile, verdict: Verdict) -> bool | None:
     """What an answer says: that the episode succeeded or failed, or nothing that could be read."""
     value = dict(zip(profile.values, verdict.values, strict=True))["said"]
     return None if value is None else bool(value)
 
 
-def known(task: Task, step: Step) -> bool | None:
+def true_outcome(task: Task, step: Step) -> bool | None:
     """Whether the episode succeeded, as the right answer says it; None = nobody knows."""
     profile = task.profiles[task.default_profile]
     target = task.target(step)
-    return None if target is None else _said(profile, profile.judge(step, target.text))
+    return None if target is None else _claim(profile, profile.judge(step, target.text))
 
 
 def precision(
@@ -130,7 +130,7 @@ def precision(
     known_ones = [
         (success, said[step.sample_id])
         for step in asked
-        if (success := known(task, step)) is not None
+        if (success := true_outcome(task, step)) is not None
     ]
     if not known_ones:
         return None
@@ -180,7 +180,7 @@ def questions(task: Task, source: LoadedDataset, bench: LoadedDataset | None = N
             expected=wanted.expected,
             remedy=wanted.remedy,
         )
-    counts = {"data": sum(known(task, step) is not None for step in asked.steps)}
+    counts = {"data": sum(true_outcome(task, step) is not None for step in asked.steps)}
     if bench is not None:
         asked = with_others(asked, bench.steps, bench.fingerprint)
         counts[bench.task] = len(bench.steps)

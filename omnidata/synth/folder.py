@@ -138,7 +138,7 @@ class SynthStaging(StagedFolder):
             return False
         return {path.name for path in folder.iterdir()} <= self.contents | {PLAN}
 
-    def finished(self) -> Mapping[str, Any] | None:
+    def finished_report(self) -> Mapping[str, Any] | None:
         """The report of the same call that has ended; None where there is none.
 
         Raises:

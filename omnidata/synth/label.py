@@ -15,7 +15,7 @@ from typing import Any
 from omnidata.actions import Action, Point, Region, Screen, centre, convert
 from omnidata.errors import DataError, MediaError
 from omnidata.loaders.episode_tree import TreeEpisode
-from omnidata.media import read_bytes, stored
+from omnidata.media import file_or_bytes, read_bytes
 from omnidata.metrics.intervals import share
 from omnidata.predictions import Prediction
 from omnidata.synth.annotate import (
@@ -291,7 +291,7 @@ def _has_pictures(step: Step) -> bool:
     try:
         for ref in step.media.values():
             if ref and ref.kind == "image":
-                stored(ref)
+                file_or_bytes(ref)
     except MediaError:
         return False
     return True

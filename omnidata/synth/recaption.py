@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from omnidata import predictions
 from omnidata.actions import Box, Screen
-from omnidata.errors import DataError, Finding, MediaError, RunError, UsageError, count_of
+from omnidata.errors import DataError, Finding, MediaError, RunError, UsageError, plural
 from omnidata.jsontext import encode
 from omnidata.media import image, png, resolve
 from omnidata.metrics.intervals import share
@@ -186,7 +186,7 @@ def _target(task: Task, step: Step) -> Target | str:
     return Target(step, box, shot)
 
 
-def framed(shot: MediaRef, box: Box, screen: Screen) -> bytes:
+def draw_frame(shot: MediaRef, box: Box, screen: Screen) -> bytes:
     """The screenshot as PNG, with a frame around the box.
 
     Args:
@@ -298,7 +298,7 @@ def recaption(
     }
     inputs = {source.root, *(ref.root for s in source.steps for ref in s.media.values() if ref)}
     staging = CaptionsStaging(out, plan=plan, inputs=inputs, data=source.root)
-    if report := staging.finished():
+    if report := staging.finished_report():
         if report["grounder"] != grounder.name:
             raise DataError(
                 f"its rows were grounded by {report['grounder']}",
@@ -342,7 +342,7 @@ def recaption(
         answers = ask(Captions(), questions, author, writer) if targets else []
         album = Album()
         about = {"model": author.name, "grounder": grounder.name}
-        elements, rejected = _captioned(task, targets, answers, about, album)
+        elements, rejected = _collect_captions(task, targets, answers, about, album)
         album.write(staging.path / PICTURES, progress or (lambda done, total: None))
         file = staging.path / derivation.file
         before: list[bool] = []
@@ -352,7 +352,7 @@ def recaption(
             rows = rows_of.load(file)
             both = _with_old(rows, elements)
             finder = grounder.made(rows_of, both.steps)
-            found = _found(rows_of, both.steps, ask(rows_of, both, grounder, finder))
+            found = _grounded_ids(rows_of, both.steps, ask(rows_of, both, grounder, finder))
             before, after = ([f"{of}{row}" in found for row in rows.row_ids] for of in (_OLD, ""))
         pairs = list(zip(elements, after, strict=True))
         kept = [element for element, found in pairs if found]
@@ -371,7 +371,7 @@ def recaption(
             },
             "rejected": rejected
             + [
-                _rejected(e.about["recaption"]["of"], e.raw, e.instruction, "not found again")
+                _rejection(e.about["recaption"]["of"], e.raw, e.instruction, "not found again")
                 for e, found in pairs
                 if not found
             ],
@@ -396,7 +396,7 @@ def _questions(
         path = marked / f"{number:06}.png"
         if not path.exists():
             try:
-                drawn = framed(target.shot, target.box, target.step.screen)
+                drawn = draw_frame(target.shot, target.box, target.step.screen)
             except MediaError:
                 left_out["a screenshot that cannot be read"] += 1
                 continue
@@ -429,7 +429,7 @@ def _answers(asked: LoadedDataset, run: Path) -> list[Prediction]:
     final = [line for line in found if line.delivery not in TRANSIENT]
     if waiting := len(asked.steps) - len(final):
         raise UnansweredError(
-            f"{count_of(waiting, 'question')} got no answer",
+            f"{plural(waiting, 'question')} got no answer",
             where=str(run),
             expected="an answer to every question; nothing is written until then",
             remedy="repeat the command; it asks only for missing answers",
@@ -437,7 +437,7 @@ def _answers(asked: LoadedDataset, run: Path) -> list[Prediction]:
     return final
 
 
-def _captioned(
+def _collect_captions(
     task: Task,
     targets: Sequence[Target],
     answers: Sequence[Prediction],
@@ -461,7 +461,7 @@ def _captioned(
         said = read_caption(text) if line.delivery == "ok" else None
         if said is None:
             why = "not one line" if line.delivery == "ok" else line.delivery
-            rejected.append(_rejected(step.sample_id, step.instruction, text, why))
+            rejected.append(_rejection(step.sample_id, step.instruction, text, why))
             continue
         element = Element(
             step.group,
@@ -494,7 +494,7 @@ def _with_old(rows: LoadedDataset, elements: Sequence[Element]) -> LoadedDataset
     return replace(rows, steps=[*rows.steps, *old], fingerprint=told)
 
 
-def _found(task: Task, steps: Sequence[Step], answers: Sequence[Prediction]) -> set[str]:
+def _grounded_ids(task: Task, steps: Sequence[Step], answers: Sequence[Prediction]) -> set[str]:
     """The sample ids of the steps whose element was found."""
     profile = task.profiles[task.default_profile]
     return {
@@ -504,5 +504,5 @@ def _found(task: Task, steps: Sequence[Step], answers: Sequence[Prediction]) -> 
     }
 
 
-def _rejected(name: str, raw: str, said: str, why: str) -> Mapping[str, Any]:
+def _rejection(name: str, raw: str, said: str, why: str) -> Mapping[str, Any]:
     return {"of": name, "raw": raw, "said": said, "why": why}

@@ -22,7 +22,7 @@ from omnidata.jsontext import hash_of, is_number
 from omnidata.loaders import files
 from omnidata.loaders.files import RowFiles
 from omnidata.loaders.load import load_data
-from omnidata.loaders.stored_steps import Positions, collect, numbered, row_ids
+from omnidata.loaders.stored_steps import Positions, collect, number_steps, row_ids
 from omnidata.mirror import local
 from omnidata.plugins import warn_of_misspelt
 from omnidata.registry import ANSWER, STEP, STEPS, TARGET
@@ -626,7 +626,7 @@ class Benchmark:
             )
         findings: list[Finding] = []
         places = array("q")  # of each row the number of its step, -1 for none
-        rows = numbered(self._rows(data, findings), places)
+        rows = number_steps(self._rows(data, findings), places)
         steps = collect(self.named(step) or step for step in rows)
         if not steps:
             raise self._nothing(data, findings)

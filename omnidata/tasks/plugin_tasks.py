@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from omnidata.actions import Point
-from omnidata.errors import Finding, PluginError, count_of, suggestion
+from omnidata.errors import Finding, PluginError, plural, suggestion
 from omnidata.files import staying_in
 from omnidata.jsontext import encode
 from omnidata.loaders.load import refuse_findings, short, unsafe_paths
@@ -374,7 +374,7 @@ def _merged(steps: Sequence[Step], repeated: Sequence[int]) -> Finding:
         "step-number-repeated",
         "error",
         steps[0].episode,
-        f"{count_of(len(twice), 'step')} of the episode have step_index {first}: "
+        f"{plural(len(twice), 'step')} of the episode have step_index {first}: "
         + ", ".join(twice[:3])
         + ("" if len(twice) <= 3 else f" and {len(twice) - 3} more")
         + ("" if len(repeated) == 1 else f"; so it is with step_index {also}"),

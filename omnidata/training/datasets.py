@@ -430,7 +430,7 @@ class EpisodeSampler(Sampler[int]):
         self._seed, self._epoch, self._shuffle, self._rank = seed, 0, shuffle, rank
         lengths = np.array([len(episode) for episode in self._episodes], dtype=np.int64)
         self._by_length = np.argsort(-lengths, kind="stable")
-        self._owner = _dealt(lengths[self._by_length], num_replicas)
+        self._owner = _assign_ranks(lengths[self._by_length], num_replicas)
         self._lengths = lengths
         loads = np.bincount(self._owner, lengths[self._by_length], num_replicas).astype(int)
         if uneven in ("repeat", "drop") and not loads.all():
@@ -487,7 +487,7 @@ def _episodes(steps: Iterable[Step]) -> list[list[int]]:
     return [[place for _, place in sorted(episode)] for episode in found.values()]
 
 
-def _dealt(lengths: npt.NDArray[np.int64], num_replicas: int) -> npt.NDArray[np.int64]:
+def _assign_ranks(lengths: npt.NDArray[np.int64], num_replicas: int) -> npt.NDArray[np.int64]:
     """For each episode, longest first, the process with the fewest steps so far."""
     loads = [(0, rank) for rank in range(num_replicas)]
     owners = []

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
-from omnidata.errors import DataError, Finding, MediaError, UsageError, count_of
+from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import write_lines
 from omnidata.loaders.episode_tree import CRITICAL
 from omnidata.loaders.files import refuse_closed
@@ -39,7 +39,7 @@ from omnidata.training.preferences import (
 from omnidata.training.prompt_formats import REWARD, REWARD_FILE, SUFFIX
 from omnidata.training.reward_files import write_reward
 from omnidata.training.rewards import TERMS
-from omnidata.training.rows import Line, Maker, Options, asked, unstated
+from omnidata.training.rows import Line, Maker, Options, places_without_target, prompt_with_media
 from omnidata.training.semi_online import RunHistories, WithHistories
 from omnidata.types import LoadedDataset, Modality, Progress, Step, Task
 
@@ -324,7 +324,7 @@ def export(
         chosen = Choosing(task, source, preferences, options).choose(steps)
         steps = chosen.steps
     whole, task = task, _reword(task, options)
-    needed, kinds = _needed(task, steps, options)
+    needed, kinds = _required_media(task, steps, options)
     frames = options.frames if options.video == "frames" else None
     settings = {
         "omnidata": version("omnidata"),
@@ -345,7 +345,7 @@ def export(
             copy=options.copy,
         )
         stored = store.fill(needed, progress, workers=workers, cluster=cluster)
-        maker = Maker(task, options, stored, kinds, unstated(source), staging.out)
+        maker = Maker(task, options, stored, kinds, places_without_target(source), staging.out)
         made: Iterable[tuple[Step, Line | Finding]]
         made = ((step, maker.make(step)) for step in steps)
         pairs: PairMaker | None = None
@@ -366,7 +366,7 @@ def export(
             lists[LEAKS] = ("steps of episodes that are evaluated on", ids)
         for name, (head, ids) in lists.items():
             lacking = write_exclude(staging.path / name, ids, head=f"{head}, by omnidata export")
-            findings += [_unlisted(name, sample) for sample in lacking]
+            findings += [_unlistable_id(name, sample) for sample in lacking]
         wanted = {REPORT, *lists}.union(*({file.name, *file.media} for file in splits.values()))
         kept = (step for step in steps if any(file.has(step) for file in splits.values()))
         if write_models(staging.path / MODELS, kept):
@@ -404,7 +404,7 @@ def _reword(task: Task, options: Options) -> Task:
     return options.reword(task)
 
 
-def _needed(
+def _required_media(
     task: Task, steps: Sequence[Step], options: Options
 ) -> tuple[list[Wanted], frozenset[Modality]]:
     """The media of all prompts, each once in each size, and the modalities that rows have files of.
@@ -417,7 +417,7 @@ def _needed(
     kinds: set[Modality] = set()
     for step in steps:
         try:
-            conversation, sent = asked(task, step, options.capabilities)
+            conversation, sent = prompt_with_media(task, step, options.capabilities)
         except MediaError:
             continue  # its row says why there is none
         if any(part.kind == "tool" for turn in conversation for part in turn.parts):
@@ -459,7 +459,7 @@ def _split(
         files[split].add(step, made)
     if not files:
         raise DataError(
-            f"none of {count_of(len(findings), 'step')} can be exported, the first: {findings[0]}",
+            f"none of {plural(len(findings), 'step')} can be exported, the first: {findings[0]}",
             expected="at least one step with its media and a target",
             remedy="correct the data",
         )
@@ -477,7 +477,7 @@ def _remarks(
             "rows-skipped",
             "error",
             "DATA",
-            f"{count_of(source.skipped, 'row')} of the data became no step",
+            f"{plural(source.skipped, 'row')} of the data became no step",
             "a step for every row",
             f"correct them: `omnidata info {task.name} DATA` lists them",
         )
@@ -558,11 +558,11 @@ def _deaf(
     found = []
     if critical:
         found.append(
-            f"{count_of(len(critical), 'step')} of episodes with dependency=critical, some of whose "
+            f"{plural(len(critical), 'step')} of episodes with dependency=critical, some of whose "
             "answers nothing else explains"
         )
     if unlabelled:
-        found.append(f"{count_of(unlabelled, 'step')} without a label that says if it matters")
+        found.append(f"{plural(unlabelled, 'step')} without a label that says if it matters")
     yield Finding(
         "media-dropped",
         "warning",
@@ -602,7 +602,7 @@ def _got(splits: Mapping[Split, SplitFile]) -> dict[Split, dict[str, float]]:
     }
 
 
-def _unlisted(name: str, sample: str) -> Finding:
+def _unlistable_id(name: str, sample: str) -> Finding:
     return Finding(
         "id-unlisted",
         "error",
@@ -627,15 +627,17 @@ def _leaks(
         if split_of(step, options.shares) != "test":
             shown: list[Wanted] = []
             with suppress(MediaError):  # of a step that becomes no row
-                shown = [wanted for _, wanted in asked(task, step, options.capabilities)[1]]
+                shown = [
+                    wanted for _, wanted in prompt_with_media(task, step, options.capabilities)[1]
+                ]
             training[step.group].append((step, shown))
     found = list(leaks.findings(task, source, training, stored, known))
     groups = {name for _, name in found}
     ids = [step.sample_id for step in source.steps if step.group in groups]
-    return [*(finding for finding, _ in found), *leaks.unchecked(known)], ids
+    return [*(finding for finding, _ in found), *leaks.coverage_findings(known)], ids
 
 
-def _chosen(options: Options) -> dict[str, Any]:
+def _options_record(options: Options) -> dict[str, Any]:
     """The options as a report has them."""
     found = asdict(options)
     prompts, reward = found.pop("prompts"), found.pop("reward")
@@ -663,7 +665,7 @@ def _report(
         "dataset_fingerprint": source.fingerprint,
         **choice,
         "check_against": against.fingerprint if against else None,
-        "options": _chosen(options),
+        "options": _options_record(options),
         "splits": {
             split: {
                 "file": file.name,

@@ -248,10 +248,10 @@ class _Format(Protocol):
         """The texts of a row, one for each turn."""
 
     @classmethod
-    def placed(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
+    def placeholders(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
         """Each placeholder, how often it is in the texts, and the list that it stands for."""
 
-    def written(self) -> Written:
+    def parse(self) -> Written:
         """What the row holds.
 
         Raises:
@@ -354,13 +354,13 @@ class _Trl(msgspec.Struct, frozen=True):
         return ["".join(part.get("text", "\0") for part in content) for content in contents]
 
     @classmethod
-    def placed(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
+    def placeholders(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
         contents = [part["type"] for turn in made["prompt"] for part in turn["content"]]
         yield PLACEHOLDERS["image"], contents.count("image"), made["images"]
         texts = cls.texts(made)
         yield from (_count(tag, texts, ()) for tag in PLACEHOLDERS.values())
 
-    def written(self) -> Written:
+    def parse(self) -> Written:
         turns = [(turn.role, [(p.type, p.text) for p in turn.content]) for turn in self.prompt]
         said = self.completion[0]
         if said.role != "assistant" or any(part.type != "text" for part in said.content):
@@ -403,7 +403,7 @@ class _Tagged(msgspec.Struct, frozen=True):
         return [turn["content"] for turn in made["messages"]]
 
     @classmethod
-    def placed(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
+    def placeholders(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
         texts = cls.texts(made)
         for kind, tag in PLACEHOLDERS.items():
             yield _count(tag, texts, made.get(f"{kind}s", ()))
@@ -411,7 +411,7 @@ class _Tagged(msgspec.Struct, frozen=True):
             yield _count(PLACE, texts, objects["bbox"])
             yield _count("<ref-object>", texts, ())
 
-    def written(self) -> Written:
+    def parse(self) -> Written:
         *asked, said = self.messages
         if said.role != "assistant":
             raise _wrong("the last message is not the assistant's")
@@ -482,12 +482,12 @@ class _Qwen(msgspec.Struct, frozen=True):
         return [turn["value"] for turn in made["conversations"]]
 
     @classmethod
-    def placed(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
+    def placeholders(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
         texts = cls.texts(made)
         for kind, tag in PLACEHOLDERS.items():
             yield _count(tag, texts, made.get(kind, ()))
 
-    def written(self) -> Written:
+    def parse(self) -> Written:
         *asked, said = self.conversations
         authors = [turn.author for turn in self.conversations]
         if authors != ["human", "gpt"] * (len(authors) // 2):
@@ -543,7 +543,7 @@ def mismatch(name: FormatName, made: Row) -> str:
         >>> mismatch("qwen-vl", {"conversations": [{"from": "human", "value": "Tap <image>"}]})
         '1 <image> in the texts, 0 in the list'
     """
-    pairs = [*_FORMATS[name].placed(made)]
+    pairs = [*_FORMATS[name].placeholders(made)]
     texts = _FORMATS[name].texts(made)
     pairs += [_count(token, texts, ()) for token in sorted(TOKENS)]
     return "; ".join(
@@ -591,7 +591,7 @@ def read(line: bytes, form: FormatName, root: Path) -> Example:
         row: _Format = _DECODERS[form].decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _wrong(f"the row cannot be read ({error})") from None
-    written = row.written()
+    written = row.parse()
     if differs := _difference(written, len(row.roles)):
         raise _wrong(differs)
     names = {kind: iter(listed) for kind, listed in written.lists.items()}

@@ -31,7 +31,7 @@ from omnidata.jsontext import json_lines
 from omnidata.run.selection import Split
 from omnidata.storage import read_json
 from omnidata.training.export import REPORT
-from omnidata.training.prompt_formats import REWARD, shown_in
+from omnidata.training.prompt_formats import REWARD, screenshot_sizes
 from omnidata.training.reward_files import TrlReward, load_reward
 from omnidata.training.rewards import Reward
 from omnidata.types import LoadedDataset, Step, Task
@@ -222,7 +222,7 @@ class OmniPrompts:
         }
         tokens = {name: value[0] for name, value in rest.items() if value.shape == ids.shape}
         media = {name: value for name, value in rest.items() if name not in tokens}
-        return _Prompt(ids[0], tokens, media, shown_in(receipt))
+        return _Prompt(ids[0], tokens, media, screenshot_sizes(receipt))
 
 
 class OmniGRPOTrainer(GRPOTrainer):
@@ -280,7 +280,7 @@ class OmniGRPOTrainer(GRPOTrainer):
             **options,
         )
         if self.accelerator.num_processes > 1:
-            raise _uncovered("several processes", "one")
+            raise _unsupported("several processes", "one")
         ends = frozenset([*self.eos_token_ids, self._tokenizer.pad_token_id])
         self.reward_funcs = [
             replace(each, ends=ends, hears=True) if isinstance(each, TrlReward) else each
@@ -302,7 +302,7 @@ class OmniGRPOTrainer(GRPOTrainer):
     def _tokenize_prompts(self, prompts: list[Any]) -> tuple[list[list[int]], None, dict[str, Any]]:
         """The tokens and the media that `generate` is given."""
         made = self._prepared
-        fields: dict[str, Any] = _joined([each.media for each in made], self.model.dtype)
+        fields: dict[str, Any] = _join_media([each.media for each in made], self.model.dtype)
         for name in made[0].per_token:
             fields[name] = [each.per_token[name].tolist() for each in made]
         return [each.ids.tolist() for each in made], None, fields
@@ -344,7 +344,7 @@ class _Hearing:
         if len(rows) != len(input_ids):
             raise RuntimeError(f"{len(input_ids)} rows are scored, {len(rows)} are known")
         self._next += len(rows)
-        given = _joined([row.media for row in rows], self._dtype)
+        given = _join_media([row.media for row in rows], self._dtype)
         whole = input_ids.shape[1]
         for name in rows[0].per_token:
             given[name] = torch.stack(
@@ -368,7 +368,7 @@ def _step(row: Mapping[str, Any]) -> Step:
     return found
 
 
-def _joined(media: Iterable[Mapping[str, Tensor]], dtype: torch.dtype) -> dict[str, Tensor]:
+def _join_media(media: Iterable[Mapping[str, Tensor]], dtype: torch.dtype) -> dict[str, Tensor]:
     """The media of several prompts, one behind the other, the shorter ones filled with zeros."""
     found: dict[str, list[Tensor]] = {}
     for each in media:
@@ -376,10 +376,10 @@ def _joined(media: Iterable[Mapping[str, Tensor]], dtype: torch.dtype) -> dict[s
             found.setdefault(name, []).append(
                 value.to(dtype) if value.is_floating_point() else value
             )
-    return {name: _concatenated(values) for name, values in found.items()}
+    return {name: _pad_and_concatenate(values) for name, values in found.items()}
 
 
-def _concatenated(values: Sequence[Tensor]) -> Tensor:
+def _pad_and_concatenate(values: Sequence[Tensor]) -> Tensor:
     sizes = torch.tensor([value.shape[1:] for value in values]).amax(dim=0).tolist()
     filled = []
     for value in values:
@@ -404,15 +404,15 @@ def _check(args: GRPOConfig, options: Mapping[str, Any]) -> None:
         )
     for name in ("use_vllm", "use_transformers_continuous_batching", "use_liger_kernel"):
         if getattr(args, name, False):
-            raise _uncovered(f"{name}=True", "False")
+            raise _unsupported(f"{name}=True", "False")
     for name in ("tools", "environment_factory", "rollout_func"):
         if options.get(name):
-            raise _uncovered(f"{name}=...", "None")
+            raise _unsupported(f"{name}=...", "None")
     if args.remove_unused_columns:
-        raise _uncovered("remove_unused_columns=True", "False, as the step is one of the columns")
+        raise _unsupported("remove_unused_columns=True", "False, as the step is one of the columns")
 
 
-def _uncovered(what: str, expected: str) -> UsageError:
+def _unsupported(what: str, expected: str) -> UsageError:
     return UsageError(
         "this is not supported with sound and clips",
         where=f"OmniGRPOTrainer, {what}",

@@ -271,7 +271,7 @@ class Store:
             OSError: the disk takes no more.
             OmnidataError: as `run.engines.each`, or a store does not give a medium.
         """
-        kept = [*map(self._kept, wanted)]
+        kept = [*map(self._reusable, wanted)]
         missing = [one for one, found in zip(wanted, kept, strict=True) if found is None]
         roots = sorted({one.ref.root for one in missing})
         sees = [self._writer.root, *(root for root in roots if root.exists())]
@@ -279,7 +279,7 @@ class Store:
         done: dict[Hashable, Kept | Broken] = {}
         with open_own(self._journal, "ab") as journal, closing(calls) as added:
             for one, before in zip(wanted, kept, strict=True):
-                found = before or self._found(one, next(added))
+                found = before or self._unwrap(one, next(added))
                 if isinstance(found, _Entry):
                     if cluster:
                         self._wait_for(found.kept.files)
@@ -291,14 +291,16 @@ class Store:
                     progress(len(done), len(wanted))
         return done
 
-    def _kept(self, wanted: Wanted) -> Kept | None:
+    def _reusable(self, wanted: Wanted) -> Kept | None:
         """What an interrupted call has made of a medium that has not changed since."""
         before = self._before.get(wanted.place) if self._before else None
         if before and before.stamp == _stamp(wanted.ref):
             return before.kept if all(map(self._writer.is_whole, before.kept.files)) else None
         return None
 
-    def _found(self, wanted: Wanted, answer: _Entry | Broken | Exception | Lost) -> _Entry | Broken:
+    def _unwrap(
+        self, wanted: Wanted, answer: _Entry | Broken | Exception | Lost
+    ) -> _Entry | Broken:
         """What came of a call."""
         if isinstance(answer, Exception):
             raise answer
@@ -327,7 +329,7 @@ class _Writer:
         """What a medium becomes; what goes wrong otherwise is told to whoever asked."""
         stamp = _stamp(wanted.ref)  # before it is read: who changes it then is found out
         try:
-            return _Entry(wanted.place, stamp, self._written(wanted.ref, wanted.size))
+            return _Entry(wanted.place, stamp, self._decode(wanted.ref, wanted.size))
         except MediaError as error:
             where = error.where or media.place(wanted.ref)
             return Broken(f"{error.what}: {where}", error.expected)
@@ -340,7 +342,7 @@ class _Writer:
             return (self.root / file.name).stat().st_size == file.bytes
         return False
 
-    def _written(self, ref: MediaRef, wanted: Screen | None) -> Kept:
+    def _decode(self, ref: MediaRef, wanted: Screen | None) -> Kept:
         """Decode a medium from end to end and write what the export has of it."""
         if ref.inline is not None:
             return self._sound(ref, None)
@@ -371,7 +373,7 @@ class _Writer:
             )
         if fitted != size:
             line["original"] = list(size)
-        content = media.png(media.resized(media.image(held).pixels, fitted))
+        content = media.png(media.resize(media.image(held).pixels, fitted))
         return Kept(files=(self._new(content, "png", *fitted),), line=line, pixels=pixels)
 
     def _stills(self, held: media.InMemoryMedia, count: int) -> Kept:
@@ -379,8 +381,7 @@ class _Writer:
         height, width = clip.pixels.shape[1:3]
         size = self.sizing.fit((width, height))
         files = tuple(
-            self._new(media.png(media.resized(pixels, size)), "png", *size)
-            for pixels in clip.pixels
+            self._new(media.png(media.resize(pixels, size)), "png", *size) for pixels in clip.pixels
         )
         times = tuple((clip.pts_seconds - clip.pts_seconds[0]).round(3).tolist())
         line = {"as": "frames", "width": size[0], "height": size[1], "frames": len(files)}
@@ -406,7 +407,7 @@ class _Writer:
         self, ref: MediaRef, held: media.InMemoryMedia, form: str, width: int = 0, height: int = 0
     ) -> File:
         """The medium's own bytes: a hard link to its file where there is one, else a copy."""
-        file = _named(held.content, _SUFFIXES.get(form, form), width, height)
+        file = _file_of(held.content, _SUFFIXES.get(form, form), width, height)
         source = None if self.copy or not held.as_stored else media.linkable(ref)
         if source is not None and not self.is_whole(file):
             with suppress(OSError):  # another disk, another owner, another file system: a copy then
@@ -414,7 +415,7 @@ class _Writer:
         return file if self.is_whole(file) else self._write(file, held.content)
 
     def _new(self, content: bytes, suffix: str, width: int = 0, height: int = 0) -> File:
-        file = _named(content, suffix, width, height)
+        file = _file_of(content, suffix, width, height)
         return file if self.is_whole(file) else self._write(file, content)
 
     def _write(self, file: File, content: bytes) -> File:
@@ -424,7 +425,7 @@ class _Writer:
         return file
 
 
-def _named(content: bytes, suffix: str, width: int, height: int) -> File:
+def _file_of(content: bytes, suffix: str, width: int, height: int) -> File:
     digest = hashlib.sha256(content).hexdigest()[:_NAME]
     return File(f"{MEDIA}/{digest}.{suffix}", len(content), width, height)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from omnidata import predictions
-from omnidata.errors import DataError, Finding, PluginError, RunError, UsageError, count_of
+from omnidata.errors import DataError, Finding, PluginError, RunError, UsageError, plural
 from omnidata.run.folder import Answers
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.run_files import (
@@ -134,7 +134,7 @@ def tier(cause: Cause | None) -> int:
     return 3 if cause in (None, "format") else 1
 
 
-def ordered(pairs: Iterable[Pair], order: Order) -> list[Pair]:
+def sort_pairs(pairs: Iterable[Pair], order: Order) -> list[Pair]:
     """Pairs in the order in which they are written.
 
     Distances of two causes have no common unit. So within a tier pairs stand by their rank among
@@ -148,9 +148,9 @@ def ordered(pairs: Iterable[Pair], order: Order) -> list[Pair]:
     Examples:
         >>> a, b = Pair(0, 0, 1, "wrong_text", 9.0), Pair(1, 0, 1, "near_miss", 0.5)
         >>> c = Pair(2, 0, 1, "wrong_text", 4.0)
-        >>> [pair.step for pair in ordered([a, b, c], "nearest")]
+        >>> [pair.step for pair in sort_pairs([a, b, c], "nearest")]
         [1, 2, 0]
-        >>> [pair.step for pair in ordered([a, b, c], "balanced")]
+        >>> [pair.step for pair in sort_pairs([a, b, c], "balanced")]
         [1, 2, 0]
     """
     by_cause: dict[Cause | None, list[Pair]] = {}
@@ -340,7 +340,7 @@ def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> 
     return ""
 
 
-def judged(profile: Profile, step: Step, answer: Completion) -> tuple[Verdict, Standing]:
+def judge_answer(profile: Profile, step: Step, answer: Completion) -> tuple[Verdict, Standing]:
     """The profile's verdict on an answer, and what it comes to."""
     verdict = profile.judge(step, answer.text, answer.receipt)
     return verdict, standing(profile, verdict)
@@ -376,7 +376,7 @@ class NamedRun:
     answers: Answers
 
 
-def named_runs(
+def open_runs(
     runs: Iterable[Path], task: Task, source: LoadedDataset, flag: str = "--pairs"
 ) -> Iterator[NamedRun]:
     """The runs that were named, each with its samples.
@@ -462,7 +462,7 @@ class Choosing:
         self._left_out = frozenset(get_args(Modality)) - accepts
         self.sources = [
             _Source(run.path, model_name(run.info), run.answers)
-            for run in named_runs(preferences.runs, task, source)
+            for run in open_runs(preferences.runs, task, source)
         ]
 
     def choose(self, steps: Sequence[Step]) -> Chosen:
@@ -481,7 +481,7 @@ class Choosing:
         seen = [Seen(lambda step: media_of(self._task.prompt(step, []))) for _ in self.sources]
         with _closing(self.sources):
             for number, step in enumerate(steps):
-                right, wrong = self._judged(step, seen)
+                right, wrong = self._judge_answers(step, seen)
                 counts["paired" if right and wrong else _alike(right, wrong)] += 1
                 paired = [
                     Pair(number, right[n % len(right)].run, each.run, each.cause, each.distance)
@@ -498,7 +498,7 @@ class Choosing:
                 ]
         for source, looked in zip(self.sources, seen, strict=True):
             looked.check(allowed=self._wanted.changed_media, where=str(source.path))
-        pairs = ordered(found, self._wanted.order)
+        pairs = sort_pairs(found, self._wanted.order)
         if self._wanted.format in SINGLE:
             pairs = [*apart(pairs), *alone]
         pairs = pairs[: self._wanted.most]
@@ -513,7 +513,9 @@ class Choosing:
             self.sources,
         )
 
-    def _judged(self, step: Step, seen: Sequence[Seen]) -> tuple[list[_Judged], list[_Judged]]:
+    def _judge_answers(
+        self, step: Step, seen: Sequence[Seen]
+    ) -> tuple[list[_Judged], list[_Judged]]:
         """The different answers to a step that are right, and those that are wrong."""
         right: list[_Judged] = []
         wrong: list[_Judged] = []
@@ -525,7 +527,7 @@ class Choosing:
                 source.counts[what] += 1
                 continue
             seen[number].look(step, answer.delivery, answer.receipt)
-            verdict, told = judged(self._profile, step, answer)
+            verdict, told = judge_answer(self._profile, step, answer)
             again = told in ("right", "wrong") and answer.text in known
             source.counts["repeated" if again else told] += 1
             if again or told not in ("right", "wrong"):
@@ -556,7 +558,7 @@ class Choosing:
         told = ", ".join(f"{counts[name]} {_ALIKE[name]}" for name in _ALIKE if counts[name])
         single = self._wanted.format in SINGLE
         return DataError(
-            f"no preference in {count_of(len(steps), 'step')}: {told}",
+            f"no preference in {plural(len(steps), 'step')}: {told}",
             where=" ".join(f"--pairs {each.path}" for each in self.sources),
             expected="an answer with a verdict"
             if single
@@ -689,7 +691,7 @@ class PairMaker:
             self.causes[pair.cause] += 1
 
     def _line(self, step: Step, pair: Pair) -> Line | Finding:
-        prompt = self._maker.prompted(step)
+        prompt = self._maker.make_prompt(step)
         if isinstance(prompt, Finding):
             return prompt
         if fault := self._maker.fault(step, self._row(prompt, "")):

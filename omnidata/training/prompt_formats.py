@@ -58,7 +58,7 @@ SUFFIX: Final[Mapping[str, str]] = {"verl": ".json"}
 _SEEN: Final = ("role", "width", "height", "original", "pixels")
 
 
-def shown_in(receipt: Mapping[str, Any]) -> str:
+def screenshot_sizes(receipt: Mapping[str, Any]) -> str:
     """What a reward needs of a receipt, as JSON: in what size the screenshot is shown."""
     lines = [
         {name: line[name] for name in _SEEN if name in line}
@@ -93,7 +93,7 @@ def prompt_row(
         UsageError: the trainer has no place for a turn of the model's, or for clips beside
             pictures.
     """
-    shown = shown_in(receipt)
+    shown = screenshot_sizes(receipt)
     media = {f"{kind}s": names_of(turns, kind) for kind in PLACEHOLDERS if kind in kinds}
     if form == "trl-grpo":
         return {"prompt": trl_messages(turns), **media, "receipt": shown}

@@ -149,7 +149,7 @@ def aepo(judged: Judged) -> float:
     points = candidates(parts[2])
     if not points or collinear(points):
         return -1.0
-    return 1.0 + _ranked(judged, points)
+    return 1.0 + _rank_reward(judged, points)
 
 
 RECIPES: Final[Mapping[RecipeName, Callable[[Judged], float]]] = {
@@ -231,10 +231,10 @@ def rank_term(judged: Judged) -> float:
     points = candidates(judged.text.rpartition("</think>")[2])
     if not points:
         return 1.0 if judged.exact >= 1 else -1.0
-    return -1.0 if collinear(points) else _ranked(judged, points)
+    return -1.0 if collinear(points) else _rank_reward(judged, points)
 
 
-def _ranked(judged: Judged, points: Sequence[Pair]) -> float:
+def _rank_reward(judged: Judged, points: Sequence[Pair]) -> float:
     space = answer_space(judged.task.options) or "px"
     for rank, (x, y) in enumerate(points, 1):
         tap = Action("tap", (Point(x, y, space),))

@@ -124,7 +124,7 @@ class Reward:
         )
         self.task = task
         self.profile = get_profile(task, profile)
-        self.terms = checked_terms(task, terms)
+        self.terms = check_terms(task, terms)
         self.fingerprint = source.fingerprint
         self._steps = source.steps
         self._places = Positions(source.steps)
@@ -271,7 +271,7 @@ def _term(name: Term, judged: Judged) -> float | None:
     return rank_term(judged) if name == "rank" else distance_term(judged)
 
 
-def checked_terms(
+def check_terms(
     task: Task, terms: Mapping[Term, float] | RecipeName
 ) -> Mapping[Term, float] | RecipeName:
     """The terms, if each can be had of the task.

@@ -344,7 +344,7 @@ class _File:
         begins: list[int] = []
         following = 0
         there: set[str] = set()
-        with self.opened() as file:
+        with self.open() as file:
             while line := file.readline(_LONGEST + 1):
                 number = len(begins) + 1
                 begins.append(following)
@@ -363,7 +363,7 @@ class _File:
         return np.array(begins, dtype=np.int64)
 
     @contextmanager
-    def opened(self) -> Iterator[BinaryIO]:
+    def open(self) -> Iterator[BinaryIO]:
         """The file; a DataError where it cannot be read, or a link leads elsewhere."""
         try:
             if self.path.exists() and not _is_own(self.path):
@@ -416,7 +416,7 @@ class _ExampleLookup:
     starts: npt.NDArray[np.int64]
 
     def __call__(self, rows: Mapping[str, Sequence[int]]) -> dict[str, list[Example]]:
-        with self.file.opened() as file:
+        with self.file.open() as file:
             return {"example": [self._at(file, number) for number in rows["number"]]}
 
     def _at(self, file: BinaryIO, number: int) -> Example:

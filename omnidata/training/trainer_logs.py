@@ -17,11 +17,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from omnidata.errors import DataError, MediaError, PredictionError, UsageError, count_of
+from omnidata.errors import DataError, MediaError, PredictionError, UsageError, plural
 from omnidata.files import WHOLE
 from omnidata.jsontext import encode, json_file
 from omnidata.loaders.row_files import Line
-from omnidata.loaders.stored_steps import Positions, taken
+from omnidata.loaders.stored_steps import Positions, select_steps
 from omnidata.media import image_size
 from omnidata.predictions import Prediction
 from omnidata.run.answer_files import BadLines, answer_rows, form_of, kind_of, row_of, sift
@@ -165,7 +165,7 @@ class TrainerLog:
                 remedy="score against the exported data, or export again and predict on the "
                 "new rows",
             )
-        return taken(source.steps, sorted(places[name] for name in ids))
+        return select_steps(source.steps, sorted(places[name] for name in ids))
 
     def read(self, bad: BadLines) -> Iterator[Prediction]:
         """The answers; `bad` takes note of lines without one."""
@@ -262,7 +262,7 @@ class TrainerLog:
                 self._check_prompt(line, row, rows)
         if lines != places:
             raise PredictionError(
-                f"there are {count_of(lines, 'prediction')} and {count_of(places, 'row')}: "
+                f"there are {plural(lines, 'prediction')} and {plural(places, 'row')}: "
                 f"line {min(lines, places) + 1} has no partner",
                 where=f"{self._path} and {rows}",
                 expected="a prediction for each row, in the order of the rows",
@@ -382,7 +382,7 @@ def _row(row: Mapping[str, Any], where: str) -> _Row:
         )
     said = turns.pop() if turns[-1][0] == "assistant" else None
     last = next((text for role, text in reversed(turns) if role == "user"), "")
-    texts = [squeezed for part in _MEDIUM.split(last) if (squeezed := _squeezed(part))]
+    texts = [squeezed for part in _MEDIUM.split(last) if (squeezed := _without_spaces(part))]
     return _Row(where, sample_id, said and said[1], texts, _media(row), held)
 
 
@@ -425,18 +425,18 @@ def _prompt_of(row: Mapping[str, Any]) -> tuple[str | None, Sequence[str] | None
     if isinstance(row.get("messages"), list) and row["messages"]:
         prompt = "".join(text for _, text in _turns({"messages": row["messages"]}))
     media = _media(row) if any(row.get(name) for name in _LISTS) else None
-    return _squeezed(prompt) if isinstance(prompt, str) else None, media
+    return _without_spaces(prompt) if isinstance(prompt, str) else None, media
 
 
-def _squeezed(text: str) -> str:
+def _without_spaces(text: str) -> str:
     return "".join(text.split())
 
 
 def _is_label(said: Any, own: str) -> bool:
     """Whether a label is the answer of a row, which a tokenizer may have written otherwise."""
     text = said if isinstance(said, str) else json.dumps(said)
-    plain = _squeezed(_TOKEN.sub("", text))
-    parts = [re.escape(_squeezed(_TOKEN.sub("", part))) for part in own.split(PLACE)]
+    plain = _without_spaces(_TOKEN.sub("", text))
+    parts = [re.escape(_without_spaces(_TOKEN.sub("", part))) for part in own.split(PLACE)]
     return re.fullmatch(".*".join(parts), plain) is not None
 
 

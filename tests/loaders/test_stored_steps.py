@@ -27,7 +27,7 @@ from omnidata.loaders.stored_steps import (
     episodes_of,
     ids_of,
     row_ids,
-    taken,
+    select_steps,
 )
 from omnidata.name_index import NameIndex
 from omnidata.tasks import get_task
@@ -230,8 +230,8 @@ def test_pickled_they_are_a_list(stored: Sequence[Step]) -> None:
 
 def test_parts_know_where_their_steps_are(stored: Sequence[Step]) -> None:
     numbers = [90, 3, 4, 149]
-    part = taken(stored, numbers)
-    assert part == taken(STEPS_MADE, numbers)
+    part = select_steps(stored, numbers)
+    assert part == select_steps(STEPS_MADE, numbers)
     places = Positions(part)
     assert [places.get(step.sample_id) for step in STEPS_MADE if step.sample_id in places] == [
         1, 2, 0, 3,

@@ -165,9 +165,9 @@ def segment(
         MediaError: the recording cannot be decoded.
         RunError: the finished tree cannot be given its name.
     """
-    place = checked(out)
+    place = check_out(out)
     made, found = cut_episode(recording, events, labels=labels, cut=cut, progress=progress)
-    with unfinished(place) as tree:
+    with staging_tree(place) as tree:
         with TreeWriter(tree) as writer:
             writer.add(found)
         publish(tree, place)
@@ -197,9 +197,9 @@ def cut_episode(
     log = _read_log(events)
     film = open_recording(recording)
     spans, trimmed, doubts = plan(log, film, cut)
-    named, guesses = _named(labels.over(log.labels), recording, events)
+    named, guesses = _complete_labels(labels.over(log.labels), recording, events)
     findings = (*_still_true(log, spans), *film.findings, *doubts, *guesses)
-    made = _counted(steps(film, spans), len(spans), progress)
+    made = _count_steps(steps(film, spans), len(spans), progress)
     return Segmented(named, tuple(spans), film, trimmed, findings), episode(named, made)
 
 
@@ -215,7 +215,7 @@ def _still_true(log: Log, spans: Sequence[Span]) -> list[Finding]:
     return [finding for finding in log.findings if ends or finding.code != "end-assumed"]
 
 
-def _named(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[Finding]]:
+def _complete_labels(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[Finding]]:
     """The labels with what follows from others, and a finding for a guess."""
     if not labels.app or not (labels.instruction_en or labels.instruction_zh):
         raise DataError(
@@ -281,14 +281,16 @@ def episode(labels: Labels, made: Iterable[TreeStep]) -> TreeEpisode:
     )
 
 
-def _counted(made: Iterator[TreeStep], total: int, progress: Progress | None) -> Iterator[TreeStep]:
+def _count_steps(
+    made: Iterator[TreeStep], total: int, progress: Progress | None
+) -> Iterator[TreeStep]:
     for done, step in enumerate(made, 1):
         yield step
         if progress is not None:
             progress(done, total)
 
 
-def checked(out: Path) -> Path:
+def check_out(out: Path) -> Path:
     """The absolute path of the folder to be made; refused before the work, not after it."""
     try:
         real = out.resolve()
@@ -309,7 +311,7 @@ def _impossible(out: Path, error: OSError | RuntimeError) -> DataError:
 
 
 @contextmanager
-def unfinished(out: Path, *, keeps: bool = False) -> Iterator[Path]:
+def staging_tree(out: Path, *, keeps: bool = False) -> Iterator[Path]:
     """A place for a tree in a hidden folder beside `out`, for one writer.
 
     Args:

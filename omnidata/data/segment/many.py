@@ -20,9 +20,9 @@ from typing import Any
 
 import msgspec
 
-from omnidata.data.segment import Segmented, checked, cut_episode, episode, publish, unfinished
+from omnidata.data.segment import Segmented, check_out, cut_episode, episode, publish, staging_tree
 from omnidata.data.segment.plan import USUAL, Cut, cut_of
-from omnidata.errors import DataError, Finding, MediaError, OmnidataError, count_of
+from omnidata.errors import DataError, Finding, MediaError, OmnidataError, plural
 from omnidata.loaders.action_log import UNLABELLED, Labels, objects
 from omnidata.loaders.episode_tree import Dependency, Dimension, TreeWriter, write_episode
 from omnidata.loaders.instructions import Language
@@ -220,10 +220,10 @@ def segment_all(
         DataError: no recording can be cut, or as of `segment` of `out`.
         OmnidataError: as `run.engines.each`.
     """
-    place = checked(out)
+    place = check_out(out)
     done: list[tuple[Job, Done]] = []
     findings: list[Finding] = []
-    with unfinished(place, keeps=True) as tree:
+    with staging_tree(place, keeps=True) as tree:
         parts = tree.with_name("parts")
         parts.mkdir(exist_ok=True)
         made: list[Path | OmnidataError] = []
@@ -244,7 +244,7 @@ def segment_all(
                     findings.append(_unusable(job, error))
             if not done:
                 raise DataError(
-                    f"none of {count_of(len(jobs), 'recording')} can be cut, the first: "
+                    f"none of {plural(len(jobs), 'recording')} can be cut, the first: "
                     f"{findings[0]}",
                     expected="at least one recording with its log",
                     remedy="correct the list",
@@ -265,7 +265,7 @@ def _parts(
     inputs = {path.parent for job in missing.values() for path in (job.recording, job.events)}
     sees = [parts, *(folder for folder in sorted(inputs) if folder.exists())]
     items = [(job, place) for place, job in missing.items()]
-    calls = each(_cut, items, workers=workers, cluster=cluster, sees=sees)
+    calls = each(_cut_recording, items, workers=workers, cluster=cluster, sees=sees)
     told: dict[Path, OmnidataError | OSError | Lost | None] = {}
     with closing(calls) as answers:
         for job, place in zip(jobs, places, strict=True):
@@ -294,7 +294,7 @@ def _is_cut(place: Path) -> bool:
     return (place / _REPORT).is_file() and (place / _MEDIA).is_dir()
 
 
-def _cut(item: tuple[Job, Path]) -> OmnidataError | OSError | None:
+def _cut_recording(item: tuple[Job, Path]) -> OmnidataError | OSError | None:
     """Cut a recording into a folder of its own, in any process; what goes wrong is told."""
     job, place = item
     try:

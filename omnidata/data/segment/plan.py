@@ -20,7 +20,7 @@ from omnidata.actions import (
     round_half_up,
 )
 from omnidata.data.segment.recording import BUDGET, Recording
-from omnidata.errors import DataError, Finding, UsageError, count_of
+from omnidata.errors import DataError, Finding, UsageError, plural
 from omnidata.loaders.action_log import Event, Log
 from omnidata.loaders.episode_tree import MAX_STEPS
 
@@ -232,7 +232,7 @@ def _report_held_frames(spans: Sequence[Span], recording: Recording) -> Iterator
             "frame-held",
             "warning",
             held[0].event.where,
-            f"{count_of(len(held), 'action')} from {held[0].start_s:.2f} s on: the recording ends "
+            f"{plural(len(held), 'action')} from {held[0].start_s:.2f} s on: the recording ends "
             f"at {recording.seconds:.2f} s, its last frame is held{silence}",
             "a screen that did not change until then",
             "nothing to do if it did; else record the episode again",
@@ -294,7 +294,7 @@ def _check(spans: list[Span], log: Log, cut: Cut, seconds: float) -> None:
     if not 0 < len(spans) <= MAX_STEPS:
         first, last = log.events[0].start_s, log.events[-1].start_s
         raise DataError(
-            f"{len(spans)} of {count_of(len(log.events), 'action')} are in the used part of the "
+            f"{len(spans)} of {plural(len(log.events), 'action')} are in the used part of the "
             "recording",
             where=log.events[0].where,
             expected=f"1 to {MAX_STEPS}; the recording lasts {seconds:.2f} s, the log goes from "

@@ -102,7 +102,7 @@ def compose(
     loaded = read_pool(pool, settings)
     plan = _plan(loaded, settings, tasks, author)
     staging = ComposeStaging(out, plan=plan, inputs=[pool], data=pool)
-    if report := staging.finished():
+    if report := staging.finished_report():
         return report
     show = progress or (lambda done, total: None)
     with staging, wrap_os_error(staging.path):

@@ -117,11 +117,11 @@ class PartialPlan:
         for needed in inputs:
             if self._slots.get(indexed.slots[needed], needed) != needed:
                 return "something else is in the same place"
-        if instance in self._seen and not self._changed(instance):
+        if instance in self._seen and not self._has_changed(instance):
             return "it was done already, and nothing has changed since"
         return ""
 
-    def _changed(self, instance: int) -> bool:
+    def _has_changed(self, instance: int) -> bool:
         place, before = self._seen[instance]
         for needed in self._pool.inputs[instance]:
             now = self._versions.get(needed, _START)

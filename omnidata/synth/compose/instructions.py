@@ -121,7 +121,7 @@ def ask_to_write(draft: Draft, misread: Misread | None) -> Conversation:
     """
     names = [f"S{place + 1}" for place in range(len(draft.subtasks))]
     lines = [f"Goal: {draft.intent}", "Subtasks:"]
-    lines += _listed(names, draft.subtasks)
+    lines += _lines(names, draft.subtasks)
     lines.append("Dependencies:")
     lines += [f"{names[b]} needs the result of {names[a]}" for a, b in sorted(draft.edges)]
     if not draft.edges:
@@ -166,11 +166,11 @@ def ask_to_read(
     """
     pairs = sorted(zip(names, draft.subtasks, strict=True))
     lines = ["Instruction:", instruction, "Subtasks:"]
-    lines += _listed([name for name, _ in pairs], [subtask for _, subtask in pairs])
+    lines += _lines([name for name, _ in pairs], [subtask for _, subtask in pairs])
     return _conversation(_READ.format(rule=_RULES[rule]), "\n".join(lines))
 
 
-def _listed(names: Sequence[str], subtasks: Sequence[tuple[str, str]]) -> list[str]:
+def _lines(names: Sequence[str], subtasks: Sequence[tuple[str, str]]) -> list[str]:
     return [
         f"{name}: in {app}: {text}" if app else f"{name}: {text}"
         for name, (app, text) in zip(names, subtasks, strict=True)
@@ -517,14 +517,14 @@ class _Rounds:
             completion = self._folder.done.get(step.sample_id)
             if completion is None or completion.delivery in TRANSIENT:
                 self.found.unanswered.append(task)
-            elif text := _said(completion):
+            elif text := _text_of(completion):
                 yield task, text
             else:
                 self.found.why["empty" if completion.delivery == "ok" else completion.delivery] += 1
                 still[task] = before[task]
 
 
-def _said(completion: Completion) -> str:
+def _text_of(completion: Completion) -> str:
     return completion.text.strip() if completion.delivery == "ok" else ""
 
 

@@ -304,8 +304,8 @@ def figure(made: Mapping[str, Any]) -> Figure:
     total = made["sums"]["tasks"]
     _levels(panels["a"], made["levels"], total)
     _sizes(panels["b"], made["values"]["instruction"])
-    _ranked(panels["c"], "(c) Intents", made["intents"])
-    _ranked(panels["d"], "(d) Apps", made["apps"])
+    _draw_bars(panels["c"], "(c) Intents", made["intents"])
+    _draw_bars(panels["d"], "(d) Apps", made["apps"])
     return drawn
 
 
@@ -330,7 +330,7 @@ def _sizes(axes: Axes, values: Mapping[str, int]) -> None:
     _finish(axes, "(b) Subtasks of a task")
 
 
-def _ranked(axes: Axes, title: str, counts: Mapping[str, int]) -> None:
+def _draw_bars(axes: Axes, title: str, counts: Mapping[str, int]) -> None:
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_BARS]
     families, written = spellings(name for name, _ in ranked)
     places: Sequence[int] = range(len(ranked))

@@ -54,7 +54,7 @@ def identity(labels: Sequence[Hashable], edges: Sequence[tuple[int, int]]) -> by
         >>> identity(["a", "a"], [(0, 1)]) == identity(["a", "a"], [])
         False
     """
-    colours = _refined([repr(label) for label in labels], edges)
+    colours = _refine([repr(label) for label in labels], edges)
     classes: dict[str, list[int]] = defaultdict(list)
     for node, colour in enumerate(colours):
         classes[colour].append(node)
@@ -63,7 +63,7 @@ def identity(labels: Sequence[Hashable], edges: Sequence[tuple[int, int]]) -> by
     return hashlib.blake2b(key.encode(), digest_size=16).digest()
 
 
-def _refined(colours: list[str], edges: Sequence[tuple[int, int]]) -> list[str]:
+def _refine(colours: list[str], edges: Sequence[tuple[int, int]]) -> list[str]:
     """Colours that no further look at the neighbours divides."""
     before: Mapping[int, list[int]] = defaultdict(list)
     after: Mapping[int, list[int]] = defaultdict(list)
@@ -374,11 +374,11 @@ def _batches(
         missing = tasks - len(found.sketches)
         size = min(_AHEAD, math.ceil(missing / (rate * BATCH) * 1.05)) if rate else workers
         numbers = range(first, first + size)
-        yield from _tried(indexed, search, folder, numbers, workers, cluster)
+        yield from _try_all(indexed, search, folder, numbers, workers, cluster)
         first += size
 
 
-def _tried(
+def _try_all(
     indexed: IndexedPool,
     search: Search,
     folder: Path,
@@ -390,10 +390,10 @@ def _tried(
     open_ = [number for number, path in paths.items() if not path.is_file()]
     jobs = [Job(indexed, search, number) for number in open_]
     with closing(each(try_batch, jobs, workers=workers, cluster=cluster)) as answers:
-        yield from _kept(paths, set(open_), answers)
+        yield from _all_batches(paths, set(open_), answers)
 
 
-def _kept(
+def _all_batches(
     paths: Mapping[int, Path], tried: set[int], answers: Iterator[Batch | Lost]
 ) -> Generator[Batch]:
     """All batches; those that have just been tried are kept from now on."""

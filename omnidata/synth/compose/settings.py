@@ -122,11 +122,11 @@ def complexity_target(levels: Levels, *, most: int) -> ComplexityTarget:
             f"{most} subtasks are asked for", where="--most", expected=f"{LEAST} to {MOST}"
         )
     for connected in (True, False):
-        found = _tightened(levels, most, connected)
+        found = _tighten(levels, most, connected)
         if found is not None:
             return ComplexityTarget(levels, most, connected, found)
     raise UsageError(
-        f"no graph of at most {most} subtasks has {_spelled(_culprits(levels, most))}",
+        f"no graph of at most {most} subtasks has {_describe(_culprits(levels, most))}",
         where=" ".join(f"--level {name}={level}" for name, level in levels.items()),
         expected="levels that one graph can have: n subtasks with a longest chain of d and w side "
         "by side have n >= w + d - 1, and at least d - 1 and at least n - w edges",
@@ -139,13 +139,13 @@ def _culprits(levels: Levels, most: int) -> Levels:
     for size in range(1, len(levels)):
         for names in combinations(levels, size):
             some = {name: levels[name] for name in names}
-            if _tightened(some, most, False) is None:
+            if _tighten(some, most, False) is None:
                 return some
     return levels
 
 
-def _spelled(levels: Levels) -> str:
-    spans = _asked(levels, MOST)
+def _describe(levels: Levels) -> str:
+    spans = _level_spans(levels, MOST)
     parts = []
     for name, level in levels.items():
         low, high = spans[name].low, spans[name].high
@@ -169,7 +169,7 @@ def span_of(name: Dimension, level: Level, *, highest: int) -> Span:
     }[level]
 
 
-def _asked(levels: Levels, most: int) -> dict[Dimension, Span]:
+def _level_spans(levels: Levels, most: int) -> dict[Dimension, Span]:
     """The values that the levels alone allow."""
     highest = dict.fromkeys(DIMENSIONS, most)
     highest["dependency"] = most * (most - 1) // 2
@@ -181,13 +181,13 @@ def _asked(levels: Levels, most: int) -> dict[Dimension, Span]:
     }
 
 
-def _tightened(levels: Levels, most: int, connected: bool) -> dict[Dimension, Span] | None:
+def _tighten(levels: Levels, most: int, connected: bool) -> dict[Dimension, Span] | None:
     """The values that occur together in a graph; None if there are none.
 
     Only what every graph obeys is asked here (Mirsky, Dilworth): whether a pool has such a graph is
     seen when it is composed.
     """
-    spans = _asked(levels, most)
+    spans = _level_spans(levels, most)
     possible = [
         found
         for found in _shapes(spans, connected)
