@@ -151,7 +151,6 @@ class Action:
     then: tuple[Action, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the kind, and that places are tuples, as a lone region is easily given."""
         if self.kind not in KINDS:
             raise ValueError(f"there is no kind of action {self.kind!r}; {_HINT}")
         for places in (self.start, self.end):

@@ -237,7 +237,6 @@ def outside(paths: Sequence[Path], allowed: Sequence[str]) -> FileError:
 
 
 def _way_out(path: Path, allowed: Sequence[str]) -> str:
-    """The folder to which the first link of a path leads, or that of the file itself."""
     for part in [*reversed(path.parents), path]:
         target = real(part)
         below = any(inside(folder, [target]) for folder in allowed)  # the user's own way there
@@ -336,8 +335,6 @@ def read_text(path: Path, limit: int = WHOLE) -> bytes:
 
 
 class _Recoded(io.RawIOBase):
-    """A file in another encoding, as UTF-8."""
-
     def __init__(self, file: BufferedReader, encoding: str, path: Path) -> None:
         self._file, self._path = file, path
         self._decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")

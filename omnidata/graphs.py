@@ -232,7 +232,6 @@ class Graph:
     _depths: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self, where: str) -> None:
-        """Check, and store what every question about a graph needs."""
         index = index_nodes(self.nodes, where)
         before: dict[str, list[str]] = {node: [] for node in self.nodes}
         after: dict[str, list[str]] = {node: [] for node in self.nodes}
@@ -475,14 +474,6 @@ def largest_antichain(related: Sequence[int], among: int | None = None) -> int:
 
 
 def _match(element: int, related: Sequence[int], among: int, partners: dict[int, int]) -> None:
-    """Give the element a partner, where the others can be given others.
-
-    Args:
-        element: the one to match.
-        related: as above.
-        among: as above.
-        partners: right element -> left element; changed.
-    """
     came: dict[int, int] = {}
     chosen = {left: right for right, left in partners.items()}
     waiting, unseen = [element], among

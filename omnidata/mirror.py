@@ -120,13 +120,6 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
 
 
 def _update(place: Address, found: Listing, others: Mapping[str, Path] | None = None) -> Path:
-    """The folder of a mirror, whose files are those of the listing.
-
-    Args:
-        place: of the data.
-        found: what lies there.
-        others: by names below the folder what is linked there.
-    """
     with _cache_errors(place.url):
         try:
             return _fill_mirror(open_cache(stores_folder()), place, found, others or {})
@@ -136,11 +129,6 @@ def _update(place: Address, found: Listing, others: Mapping[str, Path] | None = 
 
 @contextmanager
 def _cache_errors(where: str) -> Iterator[None]:
-    """Say what the database of the cache cannot do as what it is.
-
-    Args:
-        where: the URL that it is about.
-    """
     try:
         yield
     except sqlite3.Error as error:
@@ -224,7 +212,6 @@ def _forget(
     before: Mapping[str, tuple[int, StoredObject]],
     objects: Iterable[str],
 ) -> None:
-    """Remove the files of objects that are there no more."""
     for name in before.keys() - objects:
         with cache.lock(before[name][0]):
             with cache.change():
@@ -242,15 +229,6 @@ def _forget(
 def _renew(
     cache: Cache, path: Path, key: int, about: StoredObject, number: int | None = None
 ) -> None:
-    """Forget what was read of an object, and put an empty file in its place.
-
-    Args:
-        cache: of the mirror.
-        path: of the file.
-        key: of the object.
-        about: as it is listed.
-        number: of the listing in which it is another; None where it is the same.
-    """
     with cache.lock(key):
         if _is_as_left(path, about):  # by whoever held the lock
             return
@@ -392,7 +370,6 @@ def _write(known: Known, begin: int, content: bytes) -> None:
 
 
 def _note(cache: Cache, known: Known, begin: int, finish: int) -> Known:
-    """Say that blocks are there."""
     count = -(-known.about.size // BLOCK)
     blocks = bytearray(known.blocks or bytes(-(-count // 8)))
     for number in range(begin // BLOCK, -(-finish // BLOCK)):
@@ -495,13 +472,6 @@ class Ranged(io.RawIOBase):
 def _members(
     root: Path, plain: Mapping[str, StoredObject], zips: Mapping[str, StoredObject]
 ) -> dict[str, StoredObject]:
-    """The files of the zips of a store; a zip that is not read is a file itself, as on a disk.
-
-    Args:
-        root: of the mirror.
-        plain: the other objects.
-        zips: their directories are fetched.
-    """
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(_READERS) as pool:
@@ -529,12 +499,6 @@ def read_directory(path: Path) -> Directory:
 
 
 def _unpack(cache: Cache, known: Known, archive: str, about: StoredObject, it: Member) -> None:
-    """Write a member of a zip into its file.
-
-    Raises:
-        FileError: it is broken.
-        StoreError: the zip is another by now, or is not given.
-    """
     at = 0
     try:
         for piece in content(it, _reader(known, archive, about)):
@@ -550,7 +514,6 @@ def _unpack(cache: Cache, known: Known, archive: str, about: StoredObject, it: M
 
 
 def _reader(known: Known, archive: str, about: StoredObject) -> Callable[[int, int], bytes]:
-    """Gives the bytes of a zip between two places."""
     if known.place.scheme not in DISK:
         return lambda start, end: read(known.place, known.base, archive, about, start, end)
 
@@ -593,7 +556,6 @@ def trees(data: Path) -> tuple[str, ...]:
 
 
 def _on_disk(path: Path) -> str:
-    """Where the file of a mirror of this disk's lies, if it lies in no zip."""
     return "/" + os.fspath(path).removeprefix(holder(os.fspath(path))).partition("/")[2]
 
 
@@ -628,11 +590,6 @@ def _with_members(data: Path) -> Path:
 
 
 def _of_folder(place: Address) -> Path | None:
-    """The mirror of a folder of this disk; None where no file lies in a zip that is read.
-
-    Raises:
-        UsageError: the cache would lie in the data.
-    """
     folder = place.path
     if holder(f"{folder}{os.sep}") or not folder.isprintable():
         return None
@@ -667,13 +624,11 @@ def again(url: str) -> Path:
 
 
 def _visible_path(root: Path, name: str | Path) -> Path:
-    """A file or folder of a mirror; of a zip that is read the folder that it stands for."""
     path = root / name
     return path.with_suffix("") if is_zip(path.name) and not path.exists() else path
 
 
 def _unlink(root: Path, others: Mapping[str, Path]) -> None:
-    """Remove the links of a mirror that are none any more, and the folders that held only those."""
     for above, folders, files in os.walk(root, topdown=False):
         for path in (Path(above, name) for name in (*folders, *files) if _is_link(above, name)):
             if path.readlink() != others.get(path.relative_to(root).as_posix()):
@@ -684,7 +639,6 @@ def _unlink(root: Path, others: Mapping[str, Path]) -> None:
 
 
 def _link(root: Path, others: Mapping[str, Path]) -> None:
-    """Make the links of a mirror."""
     for name, target in others.items():
         path = root / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

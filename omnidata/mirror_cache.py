@@ -272,7 +272,6 @@ class Cache:
 
 @lru_cache(maxsize=8)
 def _listings(said: str) -> Mapping[str, int]:
-    """The numbers of the listings that hold, by `listing_key`."""
     pairs = (pair.partition("=") for pair in said.split(",") if pair)
     return {key: int(number) for key, _, number in pairs if number.isdecimal()}
 
@@ -361,7 +360,6 @@ _urls: dict[tuple[str, str], str] = {}
 
 
 def _url(stores: str, folder: str) -> str:
-    """The URL of a mirror, of which the folder's name is a hash; empty where there is none yet."""
     if (stores, folder) not in _urls:
         rows = open_cache(stores).base.execute(
             "SELECT url FROM mirrors WHERE folder = ?", (folder,)

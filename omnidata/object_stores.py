@@ -351,7 +351,6 @@ def check_names(names: Iterable[str], where: str) -> None:
 
 
 def _unusable(name: str) -> str:
-    """Why an object's name cannot be a file's; empty if it can."""
     if name.startswith("/"):
         return "it is absolute"
     parts = name.split("/")
@@ -431,7 +430,7 @@ def read(place: Address, base: str, name: str, about: StoredObject, start: int, 
 
 
 class _ChangedError(Exception):
-    """The object is not the one of the listing."""
+    pass
 
 
 def _read_s3(store: Any, path: str, about: StoredObject, start: int, end: int) -> bytes:
@@ -462,11 +461,6 @@ def _read_s3(store: Any, path: str, about: StoredObject, start: int, end: int) -
 
 
 def _store(place: Address) -> Any:
-    """The file system of `fsspec` for a scheme.
-
-    Raises:
-        PlatformError: its package is not installed.
-    """
     import fsspec
     from fsspec.config import conf
 
@@ -494,7 +488,6 @@ def _store(place: Address) -> Any:
 
 
 def _commit(store: Any, place: Address) -> str:
-    """The path with the commit that a branch or a tag of the Hub means now."""
     found = store.resolve_path(place.path)
     about = store._api.repo_info(
         found.repo_id, revision=found.revision, repo_type=found.repo_type, token=store.token
@@ -505,12 +498,6 @@ def _commit(store: Any, place: Address) -> str:
 
 
 def _patiently(url: str, ask: Callable[[], Result]) -> Result:
-    """What a store answers; it is asked again where that may help.
-
-    Raises:
-        StoreError: it gives no answer.
-        FileNotFoundError: it says that nothing is there.
-    """
     for wait in (*_WAITS, None):
         try:
             return ask()

@@ -187,7 +187,6 @@ def numbered_lines(
 def _lines_with_offsets(
     path: Path, *, expected: str, of_run: bool
 ) -> Iterator[tuple[int, int, bytes]]:
-    """As `numbered_lines`, each also with where it begins, in bytes."""
     start = 0
     try:
         file = open_own(path, "rb") if of_run else open_text(path, STREAMED)

@@ -337,7 +337,6 @@ class StagedFolder(ABC):
         self._tidy()
 
     def _tidy(self) -> None:
-        """Finish a move that was interrupted."""
         if self.is_ours(self._before) and not self.out.exists():
             self._before.rename(self.out)
         if self.is_ours(self.out):

@@ -161,7 +161,6 @@ class Step:
     group: str = ""
 
     def __post_init__(self) -> None:
-        """Check the types, and name the episode and the group where the loader has not."""
         if not (  # a look that costs little: steps are made by the million
             type(self.step_index) is type(self.num_steps) is int
             and type(self.sample_id) is type(self.episode_id) is type(self.instruction) is str
@@ -210,11 +209,6 @@ _STEP_ITEMS: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def _check_types(step: Step) -> None:
-    """Look at each field, and at what it holds.
-
-    Raises:
-        TypeError: one is of another type.
-    """
     for name, (kinds, expected) in _STEP_FIELDS.items():
         value = getattr(step, name)
         fits = isinstance(value, kinds)
@@ -284,7 +278,6 @@ class LoadedDataset:
     episode_rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Leave out the steps whose sample id an earlier step has."""
         steps, repeated = _split_repeats(self.steps)
         if not repeated:
             return
@@ -305,7 +298,6 @@ class LoadedDataset:
 
 
 def _split_repeats(steps: Sequence[Step]) -> tuple[Sequence[Step], list[str]]:
-    """The first step of each sample id, and the ids of the others."""
     if isinstance(steps, IndexedSteps):
         numbers = steps.repeated
         return steps.without(numbers), [steps.sample_ids[number] for number in numbers]
@@ -697,7 +689,6 @@ class Target:
     points: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the types."""
         for name, value in (("text", self.text), ("template", self.template)):
             if not isinstance(value, str):
                 raise _other_type("the target", name, self, "a text")

@@ -132,7 +132,6 @@ def _front(
     shards: Sequence[Shard],
     features: datasets.Features,
 ) -> dict[str, Any]:
-    """Return the metadata, by the names of the Hub."""
     stated = {step.tags.get("language", "") for step in source.steps}
     languages = sorted(value for value in stated if re.fullmatch("[a-z]{2,3}", value))
     kinds = [kind for kind in _CATEGORIES if kind in source.roles.values()]
@@ -195,7 +194,6 @@ def _info(name: str, shards: Sequence[Shard], features: datasets.Features | None
 
 
 def _yaml(features: datasets.Features) -> Any:
-    """Return the columns as metadata of the Hub."""
     from datasets.info import DatasetInfo, DatasetInfosDict
     from huggingface_hub import DatasetCardData
 
@@ -205,7 +203,6 @@ def _yaml(features: datasets.Features) -> Any:
 
 
 def _columns(features: datasets.Features) -> str:
-    """Return the table of the columns that a repository has."""
     lines = [["column", "type", "meaning"]]
     for path, kind in flatten(features):
         column = describe(path, kind)
@@ -243,7 +240,6 @@ def column_reference() -> dict[str, str]:
 
 
 def _fields(kinds: Mapping[str, str], paths: Sequence[str], below: str = "") -> str:
-    """Return the table of some columns, or of the fields below a path."""
     lines = [["name", "type", "meaning", "example"]]
     for path in paths:
         name = path.removeprefix(below)
@@ -365,7 +361,6 @@ def _shell_word(name: str) -> str:
 
 
 def _tags(source: LoadedDataset) -> list[Table]:
-    """Steps by tag, of all tags in one table; none where there is no tag."""
     rows = []
     for tag in source.tags:
         counts = Counter(step.tags[tag] for step in source.steps if tag in step.tags)

@@ -126,7 +126,6 @@ def _write(
     cluster: Cluster | None,
     progress: Progress | None,
 ) -> list[Shard]:
-    """Write all shards but those that an interrupted call has left."""
     settings = {
         "format": FORMAT,
         "embed": layout.embed,
@@ -169,12 +168,6 @@ def _elsewhere(
     cluster: Cluster | None,
     advance: Callable[[int], None],
 ) -> Generator[Shard]:
-    """Write shards in other processes.
-
-    Raises:
-        RunError: a process was lost again and again.
-        OmnidataError, OSError: as `write_shard`.
-    """
     # Processes share the cores, which the threads of one have for themselves.
     threads = math.ceil(cluster.cpus_per_worker) if cluster else max(1, cores() // workers)
     write = partial(try_to_write, layout, threads)
@@ -230,7 +223,6 @@ def _describe(
 
 
 def _media_findings(source: LoadedDataset, shards: Sequence[Shard]) -> list[Finding]:
-    """What is wrong with the media; one finding where none of them exists."""
     findings = [found for shard in shards for found in shard.findings]
     if findings and not any(shard.found for shard in shards):
         return list(portable([media_absent(source.steps)], source.root))

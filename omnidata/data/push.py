@@ -84,11 +84,6 @@ def _manifest(folder: Path) -> Manifest:
 
 
 def _files(folder: Path, manifest: Manifest) -> dict[str, Path]:
-    """What is pushed: nothing but what the manifest names.
-
-    Raises:
-        DataError: there is anything else, a link, or a file is missing.
-    """
     wanted = {README, MANIFEST, *manifest.shards}
     found = [*folder.rglob("*")]
     for each in found:

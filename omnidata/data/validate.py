@@ -287,7 +287,6 @@ class MediaChecks:
             )
 
     def _repetition(self, step: Step, last: Step | None, owner: Step | None) -> Iterator[Finding]:
-        """The screen did not change under an action, or the file is an earlier step's."""
         if last is not None and self._same_screen(last, step):
             owner = last if _has_effect(last) else None
         if owner is not None:
@@ -406,7 +405,6 @@ def _about(
 
 
 def _has_effect(step: Step) -> bool:
-    """Whether something was done that may change the screen."""
     return step.action is None or step.action.kind not in ("none", "wait")
 
 
@@ -448,7 +446,6 @@ def check_annotations(steps: Sequence[Step], *, language: bool) -> Iterator[Find
 
 
 def _contradiction(step: Step, targets: dict[int, Step]) -> str:
-    """Where a step's history and the targets of the steps before part; empty if nowhere."""
     if len(step.history) != step.step_index:
         return f"has {len(step.history)} actions, and {step.step_index} steps came before"
     for index, past in enumerate(step.history):
@@ -565,7 +562,6 @@ def report(source: LoadedDataset, outcomes: Outcomes) -> Report:
 
 
 def _unusable(findings: Iterable[Finding]) -> set[str]:
-    """Ids of the steps that errors are about."""
     return {
         sample for found in findings if found.severity == "error" for sample in found.sample_ids
     }

@@ -175,11 +175,6 @@ def stem_of(name: str) -> str:
 
 
 def _write(archive: Path, member: _File, target: Path, progress: Callable[[int], None]) -> None:
-    """Write one member, and not a byte more than it is said to have.
-
-    Raises:
-        DataError: it has another size.
-    """
     size = 0
     with member.open() as source, target.open("xb") as file:
         while block := source.read(_CHUNK):
@@ -218,13 +213,6 @@ def _of_zip(archive: Path, packed: zipfile.ZipFile) -> Iterator[_File]:
 
 
 def _of_tar(archive: Path, packed: tarfile.TarFile) -> Iterator[_File]:
-    """The files of a tar.
-
-    Raises:
-        DataError: a member is what is never unpacked, or too much follows the end.
-        ValueError: it ends without its end, or in what is no header.
-        OSError: the checksum of what it is packed in, which stands at its end, is another.
-    """
     for number, info in enumerate(packed):
         vars(packed)["members"].clear()  # else all headers of a large archive stay in memory
         if number > MOST_MEMBERS:
@@ -279,8 +267,6 @@ _ENTRY_FORM = struct.Struct("<4s6H3L5H2L")
 
 
 class _Joined(io.RawIOBase):
-    """Files as if they were one."""
-
     def __init__(self, files: Sequence[IO[bytes]], tail: bytes = b"") -> None:
         self._files = [*files, io.BytesIO(tail)]
         self.starts = [0]
@@ -317,12 +303,6 @@ class _Joined(io.RawIOBase):
 
 
 def _join_parts(archive: Path, files: Sequence[IO[bytes]]) -> IO[bytes]:
-    """The parts as one zip.
-
-    Raises:
-        DataError: they are not the parts of one archive.
-        struct.error: a part is cut short.
-    """
     parts = _Joined(files)
     whole = io.BufferedReader(parts)
     starts, size = parts.starts, parts.starts[len(files)]
@@ -368,7 +348,6 @@ def _start(archive: Path, starts: Sequence[int], files: Sequence[object], disk: 
 def _entry(
     archive: Path, directory: bytes, at: int, out: IO[bytes], start: Callable[[int], int]
 ) -> int:
-    """Write an entry of the directory with a place from the beginning; where the next one is."""
     fields = [*_ENTRY_FORM.unpack_from(directory, at)]
     if fields[0] != _ENTRY:
         raise bad_archive(archive, "its directory is broken")

@@ -174,7 +174,6 @@ class Decode:
         return found
 
     def _medium(self, role: str, cell: Any, name: str) -> dict[str, Any]:
-        """The array of a medium, and its mask."""
         if cell is not None and not isinstance(cell, Mapping):
             raise UsageError(
                 f"the column {role} holds {type(cell).__name__}, which is decoded already",
@@ -231,7 +230,6 @@ def _numbers(values: Sequence[Any]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A number or a text."""
     if value is None:
         return ""
     if isinstance(value, np.ndarray) and value.dtype == object:  # a list, in numpy's format
@@ -240,5 +238,4 @@ def _plain(value: Any) -> Any:
 
 
 def _to_list(value: Any) -> Any:
-    """The numbers of a tensor or an array, which a format of `datasets` may make within a row."""
     return value.tolist()

@@ -259,7 +259,6 @@ class TreeWriter:
         return self._root / episode.app / "media" / episode.id
 
     def _list(self, episode: TreeEpisode, meta: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-        """Remember the rows for the indexes."""
         self._steps.setdefault(episode.app, []).extend(rows)
         lists = self._episodes.setdefault(episode.app, {name: [] for name in DIMENSIONS})
         lists[episode.dimension].append(meta)
@@ -297,7 +296,6 @@ class TreeWriter:
 
 
 def _share(source: str, place: str) -> None:
-    """The same file under a second name, or a copy where the disk knows no such thing."""
     try:
         os.link(source, place)
     except OSError:
@@ -403,7 +401,6 @@ def _episode_row(episode: TreeEpisode, where: str) -> dict[str, Any]:
 
 
 def _write_step(folder: Path, episode: TreeEpisode, index: int, step: TreeStep) -> dict[str, Any]:
-    """Store the step's media; its row, in which the length of the episode is still open."""
     where = f"{episode.app}/{episode.id} step {index}"
     paths = {}
     for role, suffix, media in (
@@ -430,7 +427,6 @@ def _write_step(folder: Path, episode: TreeEpisode, index: int, step: TreeStep) 
 
 
 def _target(action: Action, screen: Screen, where: str) -> dict[str, Any]:
-    """The columns of a target."""
     text = action.text or ""
     touch = _regions(action.start, screen, where)
     number = _primitive(action, where)
@@ -469,7 +465,6 @@ def _with_extra(row: dict[str, Any], extra: Mapping[str, Any], where: str) -> di
 
 
 def _regions(regions: tuple[Region, ...], screen: Screen, where: str) -> str:
-    """Regions as the format spells them: `""`, a point, a rectangle, or a list of rectangles."""
     pixels = [_pixels(region, screen) for region in regions]
     if len(pixels) > 1 and any(isinstance(region, Point) for region in regions):
         raise DataError(
@@ -571,7 +566,6 @@ def _contents(paths: Iterable[Path]) -> Iterator[bytes]:
 
 
 def _join(paths: Iterable[Path]) -> Iterator[bytes]:
-    """One array of the items of several, without reading them."""
     yield _OPEN
     for number, content in enumerate(_contents(paths)):
         if number:

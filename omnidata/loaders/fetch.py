@@ -266,14 +266,11 @@ def _bucket(place: str) -> tuple[str, str]:
 
 
 class _FetchStaging(StagedFolder):
-    """See `StagedFolder`."""
-
     noun = "a fetched dataset"
     work = "fetching"
     hidden = (_DONE, PLAN)
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether `fetch` wrote the folder, and nobody else anything beside its files."""
         if folder.is_symlink() or not folder.is_dir():
             return False
         names = {path.name for path in folder.iterdir()}
@@ -361,17 +358,10 @@ def _is_kept(folder: Path, told: Mapping[str, Any]) -> bool:
 
 
 def _members(files: Sequence[Mapping[str, Any]]) -> int:
-    """How many files came out of archives."""
     return sum(each.get("members", 0) for each in files)
 
 
 def _unpacked_files(data: Path, files: Sequence[Mapping[str, Any]]) -> set[Path]:
-    """The files in the folders that archives were unpacked into, but for those that came as such.
-
-    Args:
-        data: the folder of the files.
-        files: as `source.json` has them.
-    """
     folders = {
         (data / each["path"]).with_name(archives.stem_of(PurePosixPath(each["path"]).name))
         for each in files
@@ -384,7 +374,6 @@ def _unpacked_files(data: Path, files: Sequence[Mapping[str, Any]]) -> set[Path]
 
 
 def _holds_no_other(data: Path, files: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a folder has no file but those that came, and those of archives."""
     unpacked = _unpacked_files(data, files)
     known = unpacked | {data / each["path"] for each in files}
     there = {path for path in data.rglob("*") if not path.is_dir()}
@@ -403,8 +392,6 @@ def _missing(plan: FetchPlan, folder: Path) -> int:
 
 
 class _Done:
-    """What is whole, by path: a line each, so that another call need not look at it again."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self._told: dict[str, dict[str, Any]] = {}
@@ -417,7 +404,6 @@ class _Done:
                     continue
 
     def trim(self) -> None:
-        """Write the lines anew, without one that was cut."""
         with atomic_write(self._path) as out:
             out.writelines(json.dumps(each).encode() + b"\n" for each in self._told.values())
 
@@ -444,12 +430,6 @@ class _Done:
 
 
 def _download(plan: FetchPlan, data: Path, done: _Done, progress: Progress) -> None:
-    """Download what is not there, and hold each file against its hash.
-
-    Raises:
-        DataError: see `fetch`.
-        OSError: the disk is full, or cannot be written.
-    """
     waiting: SimpleQueue[hub.RemoteFile] = SimpleQueue()
     come: SimpleQueue[tuple[hub.RemoteFile, str] | BaseException] = SimpleQueue()
     lacking = [each for each in plan.files if not done.has(each) or not _there(each, data, done)]
@@ -514,8 +494,6 @@ def _there(file: hub.RemoteFile, data: Path, done: _Done) -> bool:
 
 
 class _Count:
-    """Bytes that have come, and whether no more are wanted."""
-
     def __init__(self, value: int) -> None:
         self.value, self.stopped = value, False
 
@@ -540,8 +518,6 @@ def _from_hub(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Count) 
     from tqdm import tqdm
 
     class Bar(tqdm):  # type: ignore[misc]  # it has no types
-        """Shown nowhere: what it is told is added up."""
-
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             kwargs.pop("name", None)
             super().__init__(*args, **{**kwargs, "disable": True})
@@ -575,7 +551,6 @@ def _from_hub(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Count) 
 
 
 def _moving(count: _Count, total: int, progress: Progress) -> Callable[[int], None]:
-    """Moves the bar by what is written; of how much is not known, but it is about as much."""
 
     def move(size: int) -> None:
         count.add(size)
@@ -634,11 +609,6 @@ def _unpack(
 
 
 def _move(source: Path, target: Path, where: str) -> None:
-    """Move what was unpacked to its place; folders that are there already are filled.
-
-    Raises:
-        DataError: a file is there already.
-    """
     taken = {name.name.casefold(): name.name for name in target.iterdir()}
     for path in sorted(source.iterdir()):
         there = target / path.name
@@ -720,7 +690,6 @@ def _resolve(
     progress: Progress,
     folder: Path,
 ) -> str | Path:
-    """The path or URL that a user means: what is downloaded at once has been."""
     if address := hub.parse_address(data):
         try:
             return hub.snapshot(address, notice)

@@ -392,15 +392,6 @@ def check_media_files(
 
 
 class _Seen(NamedTuple):
-    """What a look at a medium has shown.
-
-    Attributes:
-        step: the first that has it.
-        there: whether there is something.
-        problem: what is wrong with it.
-        turned: whether it is a picture that lies turned in its file.
-    """
-
     step: Step
     there: bool
     problem: Finding | None = None
@@ -408,7 +399,6 @@ class _Seen(NamedTuple):
 
 
 def _look_at(steps: Sequence[Step], always_shown: bool) -> Iterator[_Seen]:
-    """Look at each medium, at its first step."""
     seen = NameIndex()
     for step in steps:
         for role, ref in step.media.items():

@@ -430,7 +430,6 @@ def _page(address: HubAddress) -> str:
 
 
 def _nearest(address: HubAddress) -> str:
-    """A remedy that names the dataset of a task whose name is most like it."""
     from omnidata import registry
 
     known = []
@@ -608,12 +607,10 @@ def copy_of(address: HubAddress, names: Sequence[str], notice: HubNotice) -> Pat
 
 
 def _escape_pattern(path: str) -> str:
-    """The path as a pattern that fits it alone."""
     return re.sub(r"([*?[])", r"[\1]", path)
 
 
 def _is_whole(address: HubAddress, noted: Mapping[str, Any]) -> bool:
-    """Whether the notes of a commit say that what an address names was downloaded as a whole."""
     done = noted.get("whole", [])
     return address.below in done or "" in done
 

@@ -107,21 +107,12 @@ def check(
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column chunk.
-
-    Attributes:
-        schema: what it holds.
-        values: how many.
-        pages: what they take, references as such.
-    """
-
     schema: pq.ColumnSchema
     values: int
     pages: Pages
 
     @property
     def nested(self) -> bool:
-        """Whether a row has any number of values."""
         return bool(self.schema.max_repetition_level)
 
     @property
@@ -141,7 +132,6 @@ class _Column:
 
     @property
     def is_text(self) -> bool:
-        """Whether a value may be of any length."""
         return bool(self.schema.physical_type == "BYTE_ARRAY")
 
     def expanded_bytes(self, path: Path, file: pq.ParquetFile, group: int) -> int:
@@ -175,7 +165,6 @@ class _Column:
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch in parts of which each fits into the memory as Python's own values."""
     needed = batch.nbytes + _CELL_BYTES * sum(map(_cells, batch.columns))
     if needed <= MAX_BYTES:
         yield batch
@@ -188,7 +177,6 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _cells(values: pa.Array) -> int:
-    """How many values there are, those that hold others included."""
     from pyarrow import types
 
     if types.is_struct(values.type):

@@ -231,11 +231,6 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
 def _in_order(
     data: Path, manifest: Manifest, found: Sequence[Step], positions: Numbers
 ) -> Sequence[Step]:
-    """The steps by their positions.
-
-    Raises:
-        DataError: two have the same.
-    """
     order = np.argsort(positions, kind="stable")
     if len(again := order[1:][np.diff(positions[order]) == 0]):
         first = int(positions[again.min()])  # of whose rows the second is to be named
@@ -330,7 +325,6 @@ def _map(stream: Any, refusing: _Refusing) -> Any:
 
 
 def _subset(data: Path, manifest: Manifest, name: str) -> list[str]:
-    """The shards of a subset, whose name is found in any case and spelling."""
     names = SubsetNames(manifest.task, manifest.tags)
     known = {names.key(subset): shards for subset, shards in manifest.subsets.items()}
     if names.key(name) not in known:
@@ -397,7 +391,6 @@ class _Refusing:
 
 
 def _leads(path: str) -> str:
-    """Where a path leads; what its folder leads to is looked up once for all of its files."""
     folder, name = os.path.split(path)
     if name in ("", ".", "..") or os.path.islink(path):  # noqa: PTH114  by the million
         return real(Path(path))
@@ -420,7 +413,6 @@ def _check_task(data: Path, manifest: Manifest, task: str) -> None:
 
 
 def _shard(data: Path, shard: str) -> Path:
-    """The file of a shard, which lies inside the repository."""
     try:
         return resolve(MediaRef("image", data, shard), budget=_ANY_SIZE, in_parts=True)
     except MediaError as error:
@@ -431,7 +423,6 @@ def _shard(data: Path, shard: str) -> Path:
 
 
 def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str, int]]:
-    """Every row without its media columns, with its shard and its number in there."""
     import pyarrow as pa
 
     for shard, expected in manifest.shards.items():
@@ -458,7 +449,6 @@ def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str,
 
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
-    """Name the shard in whatever goes wrong when it is read."""
     try:
         yield
     except (DataError, StoreError):

@@ -47,7 +47,6 @@ def fed_size(row: Row) -> Screen | None:
 
 
 def _two(value: object) -> tuple[float, float] | None:
-    """Two numbers from which sizes can be reckoned."""
     if not isinstance(value, list) or len(value) != 2:
         return None
     one, other = value

@@ -171,7 +171,6 @@ def to_python(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _to_python(value: Any, kind: Any, name: str) -> Any:
-    """A value of a row, as a column of this type holds it."""
     if isinstance(value, Mapping):
         known = kind if isinstance(kind, Mapping) else {}
         return {key: _to_python(held, known.get(key), name) for key, held in value.items()}
@@ -198,16 +197,10 @@ def _to_python(value: Any, kind: Any, name: str) -> Any:
 
 
 def _step_columns() -> frozenset[str]:
-    """The columns of a step that are neither tags nor media."""
     return frozenset({*features((), {}), *extra_features(), *OPTIONAL})
 
 
 def _columns_of(rows: datasets.Dataset | datasets.IterableDataset) -> Mapping[str, Any]:
-    """The columns of a table and their types.
-
-    Raises:
-        UsageError: a stream does not know them.
-    """
     if rows.features is None:
         raise UsageError(
             "the stream does not know the types of its columns",
@@ -235,7 +228,6 @@ def _lacks_screenshots(
 
 
 def _kind(name: str) -> Modality:
-    """What a file holds, by its name; a picture where that does not tell."""
     guessed = guess_type(name)[0] or ""
     for kind in _KINDS.values():
         if guessed.startswith(kind):

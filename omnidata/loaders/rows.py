@@ -277,8 +277,6 @@ _MOST_TIMES = 1000
 
 
 class _Edges(msgspec.Struct):
-    """A region, as in the column `action`."""
-
     left: float
     top: float
     right: float
@@ -288,8 +286,6 @@ class _Edges(msgspec.Struct):
 
 
 class _Plain(msgspec.Struct):
-    """An action, as in the column `action`."""
-
     kind: str
     number: int | None
     start: list[_Edges]
@@ -299,15 +295,11 @@ class _Plain(msgspec.Struct):
 
 
 class _Next(msgspec.Struct):
-    """An action that follows another in one step."""
-
     action: _Plain
     details: _Details
 
 
 class _Details(msgspec.Struct):
-    """What of an action its label, places, text and words do not say."""
-
     direction: Direction | None = None
     sense: Sense | None = None
     amount: float | None = None
@@ -328,18 +320,11 @@ class _Details(msgspec.Struct):
 
 
 class _More(msgspec.Struct):
-    """The column `DETAILS`."""
-
     action: _Details | None = None
     history: dict[str, _Details] = {}
 
 
 def _more(text: object) -> _More:
-    """The column of a row.
-
-    Raises:
-        ValueError: it is not one of `details`.
-    """
     if not isinstance(text, str):
         return _More()
     try:
@@ -365,7 +350,6 @@ def _details(action: Action | None) -> dict[str, Any]:
 
 
 def _and(action: Action | None, more: _Details | None) -> Action | None:
-    """The action with its details."""
     if action is None or more is None:
         return action
     said = {name: value for name in _MORE if (value := getattr(more, name)) is not None}

@@ -215,11 +215,9 @@ class Grouped(Generic[T]):
         self._last = array("q")  # the last row of each group
 
     def __len__(self) -> int:
-        """How many rows there are."""
         return len(self._before)
 
     def __getitem__(self, row: int) -> T:
-        """The row of a number, which says when it came."""
         stored = len(self) - len(self._held)
         if row >= stored or self._blocks is None:
             return self._held[row - stored]
@@ -271,7 +269,6 @@ class Grouped(Generic[T]):
         return found[::-1]
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Each group's numbers, in the order of the groups."""
         return map(self.of, range(len(self.groups)))
 
 

@@ -56,7 +56,6 @@ def _weight(step: Step) -> int:
 
 
 def _drain(steps: list[Step]) -> Iterator[Step]:
-    """The steps, of which none is kept."""
     steps.reverse()
     while steps:
         yield steps.pop()
@@ -120,7 +119,6 @@ class Positions:
         return isinstance(sample_id, str) and self.get(sample_id) is not None
 
     def __len__(self) -> int:
-        """How many ids there are."""
         return self._length
 
 
@@ -198,7 +196,6 @@ class PackedSteps:
         self._blocks, self._places = blocks, places
 
     def __iter__(self) -> Iterator[Step]:
-        """Each unpacked as it comes."""
         last, steps = -1, list[Step]()
         for block, number in self._places:
             if block != last:
@@ -245,8 +242,6 @@ def can_be_sent(steps: Sequence[Step]) -> bool:
 
 
 class _Ids(Sequence[str]):
-    """The sample ids of stored steps."""
-
     def __init__(self, steps: StoredSteps) -> None:
         self._steps = steps
 
@@ -378,8 +373,6 @@ class StoredSteps(IndexedSteps):
 
 
 class _Store:
-    """Steps on disk, packed by the block; only ever added to."""
-
     def __init__(self) -> None:
         self.blocks = Blocks(_pack, _unpack)
         self._ids, self._episodes = NameIndex(), NameIndex()
@@ -388,7 +381,6 @@ class _Store:
         self.episodes = array("i")
 
     def extend(self, steps: Sequence[Step]) -> None:
-        """Add a block; all but the last are full."""
         self.blocks.append(steps)
         for step in steps:
             name = self._ids.add(step.sample_id)
@@ -402,15 +394,12 @@ class _Store:
 
     @property
     def are_different(self) -> bool:
-        """Whether each step has an id of its own."""
         return len(self._ids) == len(self._named)
 
     def id_of(self, number: int) -> str:
-        """The sample id of a step."""
         return self._ids[self._named[number]]
 
     def find(self, sample_id: str) -> int | None:
-        """The first step that has the id."""
         name = self._ids.get(sample_id)
         return None if name is None else self._first[name]
 
@@ -450,7 +439,6 @@ def _pack(steps: Sequence[Step]) -> bytes:
 
 
 def _is_plain(size: object) -> bool:
-    """Whether a screen is the same as any that is equal to it."""
     return type(size) is tuple and all(type(side) is int for side in size)
 
 

@@ -144,7 +144,6 @@ def upload(
 
 
 def _open_pull_request(address: hub.HubAddress, title: str) -> str | None:
-    """The branch of the open pull request that has the title; None where there is none."""
     asked = hub.api().get_repo_discussions(
         address.name,
         repo_type="dataset",

@@ -81,7 +81,6 @@ def _samples(
 def _sound(
     source: Path | bytes, whole: MediaRef, begin: float, length: int, budget: Budget
 ) -> npt.NDArray[np.float32] | None:
-    """So many samples from the moment of the first picture on, or fewer; None if there are none."""
     import numpy as np
 
     with open_container(source, whole, budget) as container:

@@ -258,7 +258,6 @@ def _may_be_turned(content: bytes) -> bool:
 
 
 def _has_matrix(moov: bytes) -> bool:
-    """Whether the film or a track of it has one; FFmpeg multiplies the two."""
     for name, before in ((b"mvhd", 36), (b"tkhd", 40)):
         place = moov.find(name)
         while place >= 0:

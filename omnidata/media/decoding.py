@@ -289,7 +289,6 @@ def _spread_over(
     stream: int | None,
     budget: Budget,
 ) -> Frames | None:
-    """Frames evenly spread over so many; None if there are fewer."""
     if count < 1:
         return None
     video = video_stream(container, ref, budget, stream)
@@ -315,7 +314,6 @@ def recorded_seconds(ref: MediaRef) -> float:
 
 
 def _count(ref: MediaRef, budget: Budget, stream: int | None) -> int:
-    """Frames that the packets promise; nothing is decoded."""
     with open_media(ref, budget) as container:
         video = video_stream(container, ref, budget, stream)
         packets = (packet for packet in container.demux(video) if packet.size)

@@ -196,7 +196,6 @@ def encode_wav(samples: Samples) -> bytes:
 
 
 def _wav_file(numbers: bytes, rate: int) -> bytes:
-    """One channel of 16-bit numbers as a file."""
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setnchannels(1)

@@ -48,7 +48,6 @@ DEFAULT_BUDGET = Budget()
 
 
 def _sha256(path: Path) -> str:
-    """The file's hash; empty for one that cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -194,7 +194,6 @@ def _may_be_turned(content: bytes) -> bool:
 
 
 def _sideways() -> frozenset[Transpose]:
-    """What swaps width and height."""
     from PIL.Image import Transpose
 
     return frozenset(
@@ -220,7 +219,6 @@ def _turn(info: Mapping[Any, Any]) -> Transpose | None:
 
 
 def _orientation(info: Mapping[Any, Any]) -> int:
-    """The number of the first tag that can be read; 0 if there is none."""
     block = info.get(_EXIF)
     if block is None and isinstance(profile := info.get(_PROFILE), str):
         try:  # ImageMagick's: a line break, a name, a length, then hexadecimal digits
@@ -264,7 +262,6 @@ def _exif_orientation(block: bytes) -> int:
 
 
 def _in_rgb(picture: Image) -> Image:
-    """The pixels of an open picture in RGB."""
     import numpy as np
     from PIL import Image
 

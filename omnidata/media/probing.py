@@ -204,8 +204,6 @@ def _clip(ref: MediaRef, budget: Budget) -> Probe:
 
 
 class _Moves:
-    """Whether any frame differs from the first."""
-
     def __init__(self, video: VideoStream) -> None:
         from av.video.reformatter import VideoReformatter
 
@@ -230,7 +228,6 @@ class _Moves:
 
 
 def _differ(apart: npt.NDArray[np.int16]) -> bool:
-    """Whether there is more than a codec's noise in a difference."""
     import numpy as np
 
     most = max(int(apart.max()), -int(apart.min()))
@@ -303,7 +300,6 @@ def _wave(ref: MediaRef, budget: Budget) -> npt.NDArray[np.float32]:
 
 
 def _own_sound(ref: MediaRef, budget: Budget) -> AudioState:
-    """The state of the sound in a clip."""
     try:
         return _loudness(_wave(ref, budget))
     except MediaError:
@@ -311,7 +307,6 @@ def _own_sound(ref: MediaRef, budget: Budget) -> AudioState:
 
 
 def _unheard(ref: MediaRef, budget: Budget) -> AudioState:
-    """Why there is no sample: no stream to decode, or one that cannot be decoded."""
     try:
         with open_media(ref, budget) as container:
             return "corrupt" if container.streams.audio else "missing"

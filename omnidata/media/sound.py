@@ -167,7 +167,6 @@ class Mono:
 
 
 def _mix(frame: AudioFrame) -> npt.NDArray[np.float32]:
-    """The mean of the channels."""
     import numpy as np
 
     channels = frame.to_ndarray().reshape(-1, frame.layout.nb_channels).T

@@ -143,7 +143,6 @@ class Unpacked:
             self._last = _State(out, taken, inflate)
 
     def _nearest(self, offset: int) -> _State:
-        """The furthest state that is not beyond the offset, for the caller alone."""
         with self._lock:
             at = bisect_right(self._states, offset, key=attrgetter("out")) - 1
             found, last = self._states[at], self._last
@@ -259,7 +258,6 @@ class _Cursor:
     following: int = 0
 
     def read(self) -> pa.Array:
-        """The next batch."""
         found = next(self.batches)
         if found.num_rows != min(self.rows, self.left):
             raise ValueError("a batch of another length: its rows would be mistaken for others")
@@ -403,7 +401,6 @@ def _read_cell(ref: MediaRef, cell: ParquetLocation, budget: Budget) -> bytes:
 
 @lru_cache(maxsize=32)
 def _open(shard: Path, size: int, time: int) -> tuple[pq.ParquetFile, list[int]]:
-    """The reader, and at which row each row group begins."""
     file = open_parquet(shard, memory_map=True)
     rows = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
     return file, [0, *accumulate(rows)]
@@ -416,7 +413,6 @@ def _chunk(file: pq.ParquetFile, group: int, leaf: str) -> pq.ColumnChunkMetaDat
 
 
 def _leaf(file: pq.ParquetFile, column: str) -> str:
-    """Where the schema has the bytes of a column: in its field `bytes`, or in the column itself."""
     columns = map(file.schema.column, range(len(file.schema)))
     bare = {each.path for each in columns if each.physical_type == "BYTE_ARRAY"}
     return column if column in bare and "." not in column else f"{column}.bytes"
@@ -439,7 +435,6 @@ def _value(row: pa.Array, item: int | None) -> bytes | None:
 
 
 def _row(key: _Key, number: int, limit: int) -> pa.Array:
-    """A column's part of one row of a row group; the batches read last are kept."""
     cursor = _cursors.pop(key, None) or _start(key, limit)
     wanted = number // cursor.rows
     if (key, wanted) in _batches:

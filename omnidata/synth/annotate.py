@@ -166,7 +166,6 @@ def _assumption(episode: Episode) -> Finding:
 
 
 def _instructions(episode: Episode) -> tuple[str | None, str | None]:
-    """English and Chinese, as the rows say them; else what the steps have, as if English."""
     first = episode.steps[0]
     said = instructions(episode.row, first.source)
     return said if any(said) else (first.instruction or None, None)
@@ -229,7 +228,6 @@ _FORMS: Mapping[str, Literal[".png", ".mp4", ".wav"]] = {
 
 
 def _medium(step: Step, role: str, note: Note) -> Media | None:
-    """The file of a medium, or its bytes; None where there is none to be had."""
     ref = step.media.get(role)
     if ref is None:
         return None
@@ -520,7 +518,6 @@ def annotate(
 
 
 def _report(task: Task, asked: Asked, answered: Answered, found: Result) -> dict[str, Any]:
-    """What was done, as JSON values."""
     unmeasured = f"precision not measured: {found.unmeasured}; {annotation_of(task).truth}"
     warnings = ("" if found.precision else unmeasured, asked.caveat)
     return {
@@ -544,7 +541,6 @@ def _write(
     report: Mapping[str, Any],
     episodes: Callable[[Note], Iterable[TreeEpisode]],
 ) -> Mapping[str, Any]:
-    """Write the tree and its report, which appear when they are whole, unless they are there."""
     there = staging.there()
     if there is not None and {**there, "findings": ()} == {**report, "findings": ()}:
         return there

@@ -89,8 +89,6 @@ class _Run:
 
 
 class _Reply(NamedTuple):
-    """An answer with a verdict, and the prompt that it is to."""
-
     step: Step
     answer: Completion
     key: str
@@ -182,17 +180,6 @@ def _sha256(path: Path) -> str:
 
 
 class _Maker:
-    """Writes the rows, episode by episode.
-
-    Args:
-        tasks: as of `derive_critics`.
-        task: as of `derive_critics`.
-        source: as of `derive_critics`.
-        profile: says what is right.
-        runs: whose answers are asked about.
-        folder: for the files.
-    """
-
     def __init__(
         self,
         tasks: Sequence[Task],
@@ -211,15 +198,6 @@ class _Maker:
         self._findings: dict[str, Finding] = {}
 
     def write(self, progress: Progress) -> dict[str, Any]:
-        """Write all files.
-
-        Returns:
-            The report.
-
-        Raises:
-            DataError: there is no row.
-            OSError: a file cannot be written.
-        """
         total = len({step.episode for step in self._source.steps})
         with ExitStack() as files:
             out = {
@@ -269,7 +247,6 @@ class _Maker:
         self._groups[name].add(row.group)
 
     def _of_episode(self, steps: Sequence[Step]) -> Iterator[tuple[str, Judged]]:
-        """The rows of an episode's answers, each answer once."""
         known: set[str] = set()
         for run in self._runs:
             asked = [step for step in steps if step.sample_id in run.asked]
@@ -287,14 +264,12 @@ class _Maker:
             yield from self._new("answers", whole, known)
 
     def _new(self, of: str, row: Judged | None, known: set[str]) -> Iterator[tuple[str, Judged]]:
-        """The row for each task that asks about such answers, unless it is there already."""
         if row is None or row.name in known:
             return
         known.add(row.name)
         yield from ((name, row) for name, each in self._rows.items() if each.of == of)
 
     def _replies(self, run: _Run, steps: Sequence[Step]) -> tuple[list[_Reply], str]:
-        """The answers that the profile has a verdict on; what the first other one is."""
         found: list[_Reply] = []
         lacks = ""
         histories = Histories(self._task)
@@ -322,7 +297,6 @@ class _Maker:
         return found, lacks
 
     def _answer(self, run: _Run, reply: _Reply) -> Judged | None:
-        """The row of an answer; None where a medium of it is not to be had."""
         media: dict[str, tuple[Modality, str]] = {}
         step = reply.step
         shown = self._store_parts(step, _flat_parts(reply.prompt), media, "")
@@ -346,7 +320,6 @@ class _Maker:
         )
 
     def _answers(self, run: _Run, replies: Sequence[_Reply]) -> Judged | None:
-        """The row of an episode: its first prompt, and what is of the moment of the others."""
         media: dict[str, tuple[Modality, str]] = {}
         turns = []
         before: set[str] = set()
@@ -382,12 +355,10 @@ class _Maker:
         )
 
     def _words(self, step: Step) -> list[Part]:
-        """What the prompt of a step says beside its history: its own instruction, its tree."""
         alone = replace(step, step_index=0, history=(), history_screens=())
         return [part for part in _flat_parts(self._task.prompt(alone, [])) if not part.media]
 
     def _is_now(self, part: Part) -> bool:
-        """Whether a medium is of the step's own moment."""
         return part.role not in self._task.other_moments and not part.role.startswith(HISTORY)
 
     def _store_parts(
@@ -397,7 +368,6 @@ class _Maker:
         media: dict[str, tuple[Modality, str]],
         suffix: str,
     ) -> tuple[Part, ...] | None:
-        """The parts, their media stored and named; None where one is not to be had."""
         found: list[Part] = []
         for part in parts:
             if part.media is None:
@@ -435,7 +405,6 @@ class _Maker:
 
 
 def _became(row: Judged | None, known: Collection[str]) -> str:
-    """What becomes of answers with a verdict, in a word."""
     if row is None:
         return "media_missing"
     return "repeated" if row.name in known else "right" if row.right else "wrong"
@@ -446,7 +415,6 @@ def _new_lines(text: str, before: Collection[str]) -> str:
 
 
 def _flat_parts(prompt: Conversation) -> list[Part]:
-    """What a prompt shows and says, in order; whose words are whose stands before them."""
     several = len({message.role for message in prompt}) > 1
     parts: list[Part] = []
     for message in prompt:
@@ -457,26 +425,17 @@ def _flat_parts(prompt: Conversation) -> list[Part]:
 
 
 def _free(role: str, media: Mapping[str, object]) -> str:
-    """The role, with a number behind it where an earlier medium has the name."""
     names = (role, *(f"{role}_{number}" for number in range(2, len(media) + 3)))
     return next(name for name in names if name not in media)
 
 
 class _Shelf:
-    """The media that rows show, each written once: a hard link to its file, else a copy."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._known: dict[str, str] = {}
         (folder / MEDIA).mkdir(exist_ok=True)
 
     def name(self, ref: MediaRef) -> str:
-        """The path of a medium, relative to the rows.
-
-        Raises:
-            MediaError: it cannot be read.
-            OSError: it cannot be written.
-        """
         own = [str(ref.root), ref.path, repr(ref.cell), ref.until, [*ref.marks], ref.inline]
         digest = hash_of(own)[:_NAME]
         if digest not in self._known:

@@ -160,7 +160,6 @@ def platform_of(task: Task, step: Step) -> str:
 
 
 def _language_of(task: Task, step: Step) -> str:
-    """What a step's tag says of its language, or its task of the app, or else the letters."""
     told = step.tags.get("language") or task.language_of(step.tags.get("app", ""))
     return told or ("other" if foreign(step.instruction, "en") else "en")
 
@@ -247,7 +246,6 @@ class Piece:
 
 
 def _part(recording: Recording, start: int, stop: int, *, after: bool = True) -> Piece:
-    """Actions `start` to `stop - 1`, and what was seen then, if the recording has it."""
     end = (recording, stop) if after and stop < len(recording.shots) else None
     return Piece(tuple((recording, at) for at in range(start, stop)), end, recording)
 
@@ -358,7 +356,6 @@ def _partners(
 
 
 def _pair_groups(groups: Iterable[Group]) -> tuple[list[tuple[Group, Group]], list[Group]]:
-    """Neighbours that share no instruction, and the groups that are left over."""
     pairs: list[tuple[Group, Group]] = []
     left: list[Group] = []
     for group in groups:
@@ -401,7 +398,6 @@ def _cut_pieces(
 
 
 def _swap_instructions(a: Recording, b: Recording, most: int) -> list[Piece]:
-    """The end of each episode, under its own instruction and under the other's."""
     return [
         under
         for done, other in ((a, b), (b, a))
@@ -410,7 +406,6 @@ def _swap_instructions(a: Recording, b: Recording, most: int) -> list[Piece]:
 
 
 def _extend(a: Recording, b: Recording, most: int, rng: random.Random) -> list[Piece]:
-    """The beginning of one episode, left for the end of the other, under either's instruction."""
     found: list[Piece] = []
     if min(most, len(a.steps), len(b.steps)) < 2:
         return found
@@ -423,7 +418,6 @@ def _extend(a: Recording, b: Recording, most: int, rng: random.Random) -> list[P
 
 
 def _under(piece: Piece, other: Recording, design: Design = "swapped") -> list[Piece]:
-    """A piece under its own instruction, which it fulfils, and under another's."""
     return [
         replace(piece, success=True, design=design),
         replace(piece, success=False, design=design, asked=other),
@@ -551,7 +545,6 @@ def _rows(
     album: Album,
     seed: int,
 ) -> tuple[list[Mapping[str, Any]], Mapping[str, Any]]:
-    """The rows of a task of that name, and what there is in them."""
     counts = Counter(action.label for each in recordings for action in each.actions)
     space = tuple(sorted(label for label, _ in counts.most_common(MOST_OPERATIONS)))
     if derivation.of == "actions":
@@ -582,7 +575,6 @@ def _rows(
 def _trajectory(
     piece: Piece, name: str, source: str, space: tuple[str, ...], album: Album
 ) -> Trajectory:
-    """What the benchmark writes a row of."""
     made_of = dict.fromkeys(each.name for each, _ in (*piece.moments, (piece.asked, 0)))
     return Trajectory(
         name,

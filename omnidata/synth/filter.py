@@ -97,7 +97,6 @@ def judgements(
 
 
 def _claim(profile: Profile, verdict: Verdict) -> bool | None:
-    """What an answer says: that the episode succeeded or failed, or nothing that could be read."""
     value = dict(zip(profile.values, verdict.values, strict=True))["said"]
     return None if value is None else bool(value)
 
@@ -231,7 +230,6 @@ def _with(columns: Mapping[str, Any]) -> Callable[[Step], Change]:
 
 
 def _fates(asked: Asked, judged: Mapping[str, Judgement]) -> dict[str, Any]:
-    """What became of the episodes, as JSON values."""
     counts = Counter(judgement.fate for judgement in judged.values())
     return {
         "episodes": {

@@ -207,7 +207,6 @@ class SynthStaging(StagedFolder):
 
 
 def _is_new(folder: Path) -> bool:
-    """Whether nothing is there, or what a call left that was killed as it wrote the plan."""
     if folder.is_symlink() or not folder.is_dir():
         return False
     return all(is_unfinished(path.name) for path in folder.iterdir())
@@ -281,7 +280,6 @@ class TreeStaging(StagedFolder):
         self.move()
 
     def _digest(self, folder: Path) -> str:
-        """SHA-256 over names, sizes, and all annotations; the report itself is left out."""
         digest = hashlib.sha256()
         for path in sorted(folder.rglob("*")):
             name = path.relative_to(folder).as_posix()
@@ -294,6 +292,5 @@ class TreeStaging(StagedFolder):
 
 
 def _is_unfinished(folder: Path) -> bool:
-    """Whether a tree was begun in the folder, or was about to be."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {""}
     return PLAN in names or all(map(is_unfinished, names))

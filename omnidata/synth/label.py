@@ -225,7 +225,6 @@ def questions(task: Task, source: LoadedDataset, known: LoadedDataset | None = N
 
 
 def _blank(step: Step) -> Step:
-    """The step without a target that a model made."""
     return replace(step, action=None) if by_model(step) else step
 
 
@@ -242,7 +241,6 @@ def _check_column(source: LoadedDataset) -> None:
 def _with_known(
     task: Task, asked: LoadedDataset, known: LoadedDataset
 ) -> tuple[LoadedDataset, Counter[str]]:
-    """The questions with the actions that another dataset knows, and its own further steps."""
     _check_column(known)
     there = {step.sample_id: step for step in known.steps if _blank(step).action}
     if not there:
@@ -287,7 +285,6 @@ def _same(step: Step, other: Step) -> bool:
 
 
 def _has_pictures(step: Step) -> bool:
-    """Whether a step can be shown; annotations alone cannot."""
     try:
         for ref in step.media.values():
             if ref and ref.kind == "image":
@@ -348,7 +345,6 @@ def _retold(
 
 
 def _counts(asked: Asked, labels: Mapping[str, Label]) -> dict[str, Any]:
-    """What became of the steps, as JSON values."""
     steps = [step for episode in asked.episodes for step in episode.steps]
     wanted = [step.sample_id for step in steps if step.sample_id not in asked.own]
     found = {name: labels[name] for name in wanted if name in labels}

@@ -163,7 +163,6 @@ def read_targets(task: Task, source: LoadedDataset) -> tuple[list[Target], Count
 
 
 def _target(task: Task, step: Step) -> Target | str:
-    """The element that a step means, or why there is none that can be used."""
     if step.action and (step.action.kind, step.action.button, step.action.count) != (
         "tap", "left", 1,
     ):  # fmt: skip
@@ -385,10 +384,6 @@ def recaption(
 def _questions(
     targets: Sequence[Target], left_out: Counter[str], source: LoadedDataset, folder: Path
 ) -> tuple[list[Target], LoadedDataset]:
-    """A step for each element, which shows it framed; those that are drawn already are whole.
-
-    Elements on screenshots that cannot be read are left out and counted.
-    """
     marked = folder / MARKED
     marked.mkdir(exist_ok=True)
     kept, steps = [], []
@@ -419,11 +414,6 @@ def _questions(
 
 
 def _answers(asked: LoadedDataset, run: Path) -> list[Prediction]:
-    """The answers, in the order of the steps.
-
-    Raises:
-        UnansweredError: one is missing.
-    """
     lines = {line.sample_id: line for line in predictions.read(run / PREDICTIONS, of_run=True)}
     found = [line for step in asked.steps if (line := lines.get(step.sample_id))]
     final = [line for line in found if line.delivery not in TRANSIENT]
@@ -444,15 +434,6 @@ def _collect_captions(
     about: Mapping[str, str],
     album: Album,
 ) -> tuple[list[Element], list[Mapping[str, Any]]]:
-    """The elements with their new instructions, and what was answered where that is none.
-
-    Args:
-        task: of the data.
-        targets: the elements.
-        answers: to the question for each.
-        about: what every row says of how it got its instruction.
-        album: names the screenshots.
-    """
     places = {target.shot: number for number, target in enumerate(targets)}
     elements: list[Element] = []
     rejected: list[Mapping[str, Any]] = []
@@ -484,7 +465,6 @@ def _write(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _with_old(rows: LoadedDataset, elements: Sequence[Element]) -> LoadedDataset:
-    """The rows, and the same ones once more with the instructions that the data had."""
     raw = dict(zip(rows.row_ids, (element.raw for element in elements), strict=True))
     old = [
         replace(step, sample_id=f"{_OLD}{step.sample_id}", instruction=raw[step.sample_id])
@@ -495,7 +475,6 @@ def _with_old(rows: LoadedDataset, elements: Sequence[Element]) -> LoadedDataset
 
 
 def _grounded_ids(task: Task, steps: Sequence[Step], answers: Sequence[Prediction]) -> set[str]:
-    """The sample ids of the steps whose element was found."""
     profile = task.profiles[task.default_profile]
     return {
         step.sample_id

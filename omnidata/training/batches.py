@@ -513,7 +513,6 @@ class CollateRows:
     decode: Decode
 
     def __post_init__(self) -> None:
-        """Refuse the rows themselves."""
         if not isinstance(self.decode, Decode):
             raise UsageError(
                 f"a {type(self.decode).__name__} decodes no rows",
@@ -557,7 +556,6 @@ _PICTURES, _CLIPS, _TRACKS = ("screenshot", "history_screenshot"), ("video",), (
 
 
 def _by_role(held: Sequence[Any], roles: Iterable[str] = ()) -> dict[str, list[Any]]:
-    """What the items hold for these roles, and for all that any item has."""
     roles = dict.fromkeys((*roles, *(role for found in held for role in found)))
     return {role: [found.get(role) for found in held] for role in roles}
 

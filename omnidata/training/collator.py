@@ -112,12 +112,6 @@ class OmniCollator:
         return as_example(self._task, found, longest=self._pipeline.capabilities.image_size)
 
     def _of_row(self, row: Mapping[str, Any]) -> Step | Example:
-        """The step or the example of a row.
-
-        Raises:
-            UsageError: the row is none, or its media are decoded.
-            DataError: it names a file that may lie anywhere.
-        """
         held: Step | Example | None = row.get("step") or row.get("example")
         if held is not None:
             return held
@@ -198,7 +192,6 @@ def _with_answers(
 
 
 def _behind(name: str, row: Tensor, answer: Tensor) -> Tensor:
-    """What a tensor of tokens holds for those of the answer."""
     if name == "input_ids":
         return answer
     return row.new_full(answer.shape, int(name == "attention_mask"))

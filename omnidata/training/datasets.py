@@ -125,7 +125,6 @@ def steps_of(given: Any) -> Sequence[Step] | None:
 
 
 def _is_stream(given: Any) -> bool:
-    """Whether it is a stream of `datasets`."""
     library = sys.modules.get("datasets")
     return library is not None and isinstance(given, library.IterableDataset)
 
@@ -480,7 +479,6 @@ def _check_number(name: str, value: int) -> None:
 
 
 def _episodes(steps: Iterable[Step]) -> list[list[int]]:
-    """The places of every episode's steps, in step order; episodes in the order met."""
     found: dict[str, list[tuple[int, int]]] = {}
     for place, step in enumerate(steps):
         found.setdefault(step.episode, []).append((step.step_index, place))
@@ -488,7 +486,6 @@ def _episodes(steps: Iterable[Step]) -> list[list[int]]:
 
 
 def _assign_ranks(lengths: npt.NDArray[np.int64], num_replicas: int) -> npt.NDArray[np.int64]:
-    """For each episode, longest first, the process with the fewest steps so far."""
     loads = [(0, rank) for rank in range(num_replicas)]
     owners = []
     for length in lengths.tolist():

@@ -109,7 +109,6 @@ class ExportStaging(StagedFolder):
 
 
 def _holds(folder: Path, *, half: bool) -> bool:
-    """Whether a folder has nothing but an export's files; `half`, what a kill left among them."""
     inside = folder / MEDIA
     if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
         return False
@@ -164,7 +163,6 @@ class SplitFile:
     _steps: NameIndex = field(default_factory=NameIndex)
 
     def __post_init__(self) -> None:
-        """Forget what an interrupted call has left."""
         self._rest.unlink(missing_ok=True)
 
     @property
@@ -398,7 +396,6 @@ def export(
 
 
 def _reword(task: Task, options: Options) -> Task:
-    """As `Options.reword`, for a task with a run's histories too."""
     if isinstance(task, WithHistories):
         return cast("Task", replace(task, task=options.reword(task.task)))
     return options.reword(task)
@@ -407,12 +404,6 @@ def _reword(task: Task, options: Options) -> Task:
 def _required_media(
     task: Task, steps: Sequence[Step], options: Options
 ) -> tuple[list[Wanted], frozenset[Modality]]:
-    """The media of all prompts, each once in each size, and the modalities that rows have files of.
-
-    Raises:
-        UsageError: pictures are to be resized whose size the prompts tell, or a prompt declares a
-            tool of a provider's.
-    """
     needed: dict[Hashable, Wanted] = {}
     kinds: set[Modality] = set()
     for step in steps:
@@ -446,7 +437,6 @@ def _required_media(
 def _split(
     rows: Iterable[tuple[Step, Line | Finding]], options: Options, folder: Path
 ) -> tuple[dict[Split, SplitFile], list[Finding]]:
-    """Write the rows; say which steps have none."""
     files: dict[Split, SplitFile] = {}
     findings: list[Finding] = []
     for step, made in rows:
@@ -471,7 +461,6 @@ def _split(
 def _remarks(
     task: Task, source: LoadedDataset, options: Options, splits: Mapping[Split, SplitFile]
 ) -> Iterator[Finding]:
-    """What is doubtful of the export as a whole."""
     if source.skipped:
         yield Finding(
             "rows-skipped",
@@ -576,7 +565,6 @@ def _deaf(
 
 
 def _lacks(task: Task, step: Step, options: Options) -> set[Modality]:
-    """The kinds of sound and clips that a step has, and its row does not."""
     if "modalities" not in task.options and not options.drop_audio:
         return set()  # what the prompts of other benchmarks leave out, they always do
     own = {ref.kind for ref in step.media.values() if ref} - {"image"}
@@ -584,7 +572,6 @@ def _lacks(task: Task, step: Step, options: Options) -> set[Modality]:
 
 
 def _modalities_of(task: Task, step: Step) -> set[Modality]:
-    """The kinds of media in a prompt; none where it cannot be made, so that there is no row."""
     try:
         turns = task.prompt(step)
     except MediaError:
@@ -593,7 +580,6 @@ def _modalities_of(task: Task, step: Step) -> set[Modality]:
 
 
 def _got(splits: Mapping[Split, SplitFile]) -> dict[Split, dict[str, float]]:
-    """The shares of the groups and of the steps that each split really got."""
     groups = sum(len(file.groups) for file in splits.values())
     steps = sum(file.steps for file in splits.values())
     return {
@@ -621,7 +607,6 @@ def _leaks(
     stored: Media,
     known: leaks.Evaluation,
 ) -> tuple[list[Finding], list[str]]:
-    """What training shares with an evaluation, and the ids of all steps of such episodes."""
     training: dict[str, list[leaks.Shown]] = defaultdict(list)
     for step in steps:
         if split_of(step, options.shares) != "test":
@@ -638,7 +623,6 @@ def _leaks(
 
 
 def _options_record(options: Options) -> dict[str, Any]:
-    """The options as a report has them."""
     found = asdict(options)
     prompts, reward = found.pop("prompts"), found.pop("reward")
     if prompts:

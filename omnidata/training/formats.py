@@ -230,8 +230,6 @@ class Written:
 
 
 class _Format(Protocol):
-    """The form of a trainer's rows: a type that rows are read as, with what writes them."""
-
     @property
     def sample_id(self) -> str: ...
     @property
@@ -240,23 +238,16 @@ class _Format(Protocol):
     @classmethod
     def of(
         cls, turns: Turns, target: Target, objects: Objects | None, kinds: Collection[Modality]
-    ) -> Row:
-        """The row of a prompt and its answer."""
+    ) -> Row: ...
 
     @classmethod
-    def texts(cls, made: Row) -> list[str]:
-        """The texts of a row, one for each turn."""
+    def texts(cls, made: Row) -> list[str]: ...
 
     @classmethod
     def placeholders(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
         """Each placeholder, how often it is in the texts, and the list that it stands for."""
 
-    def parse(self) -> Written:
-        """What the row holds.
-
-        Raises:
-            DataError: it is no row of an export.
-        """
+    def parse(self) -> Written: ...
 
 
 def texts_of(turns: Turns) -> list[tuple[str, str]]:
@@ -612,7 +603,6 @@ def read(line: bytes, form: FormatName, root: Path) -> Example:
 
 
 def _difference(written: Written, roles: int) -> str:
-    """Where placeholders, media and roles differ in number; empty where each has its own."""
     kinds = [kind for _, pieces in written.turns for kind, _ in pieces]
     found = [
         f"{kinds.count(kind)} {tag} in the texts, {len(written.lists.get(kind, ()))} in the list"

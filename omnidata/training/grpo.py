@@ -288,7 +288,6 @@ class OmniGRPOTrainer(GRPOTrainer):
         ]
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        """As TRL's; every row of what it gives knows whose media it has."""
         self._prepared = [self._prompts.of(_step(row)) for row in inputs]
         self._kept[self.model.training] = self._scored = self._prepared
         rows = [
@@ -300,7 +299,6 @@ class OmniGRPOTrainer(GRPOTrainer):
         return found
 
     def _tokenize_prompts(self, prompts: list[Any]) -> tuple[list[list[int]], None, dict[str, Any]]:
-        """The tokens and the media that `generate` is given."""
         made = self._prepared
         fields: dict[str, Any] = _join_media([each.media for each in made], self.model.dtype)
         for name in made[0].per_token:
@@ -369,7 +367,6 @@ def _step(row: Mapping[str, Any]) -> Step:
 
 
 def _join_media(media: Iterable[Mapping[str, Tensor]], dtype: torch.dtype) -> dict[str, Tensor]:
-    """The media of several prompts, one behind the other, the shorter ones filled with zeros."""
     found: dict[str, list[Tensor]] = {}
     for each in media:
         for name, value in each.items():
@@ -389,12 +386,6 @@ def _pad_and_concatenate(values: Sequence[Tensor]) -> Tensor:
 
 
 def _check(args: GRPOConfig, options: Mapping[str, Any]) -> None:
-    """Refuse what has not been proved.
-
-    Raises:
-        PlatformError: TRL has another version.
-        UsageError: an option is not covered.
-    """
     if not version("trl").startswith(TRL):
         raise PlatformError(
             f"TRL {version('trl')} is installed",

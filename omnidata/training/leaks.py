@@ -86,7 +86,6 @@ def read(
 
 
 def _pixels(ref: MediaRef) -> str | StoreError | None:
-    """The hash of a picture's size and pixels; None for what is no picture."""
     try:
         return media.examine(ref).pixels
     except MediaError:
@@ -108,7 +107,6 @@ def normalise(text: str) -> str:
 
 
 def _instructions(task: Task, source: LoadedDataset, step: Step) -> Iterator[str]:
-    """The instruction in all its wordings."""
     told = task.instructions(step, source.episode_rows.get(step.episode, {}))
     return filter(None, map(normalise, told))
 

@@ -60,7 +60,6 @@ class Sizing:
     max_pixels: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant."""
         if self.factor is None:
             if self.min_pixels is not None or self.max_pixels is not None:
                 raise UsageError(
@@ -292,7 +291,6 @@ class Store:
         return done
 
     def _reusable(self, wanted: Wanted) -> Kept | None:
-        """What an interrupted call has made of a medium that has not changed since."""
         before = self._before.get(wanted.place) if self._before else None
         if before and before.stamp == _stamp(wanted.ref):
             return before.kept if all(map(self._writer.is_whole, before.kept.files)) else None
@@ -301,7 +299,6 @@ class Store:
     def _unwrap(
         self, wanted: Wanted, answer: _Entry | Broken | Exception | Lost
     ) -> _Entry | Broken:
-        """What came of a call."""
         if isinstance(answer, Exception):
             raise answer
         if isinstance(answer, Lost):
@@ -310,7 +307,6 @@ class Store:
         return answer
 
     def _wait_for(self, files: Sequence[File]) -> None:
-        """Wait until this machine sees what another has written."""
         for file in files:
             path = self._writer.root / file.name
             wait_until_seen(path, path.exists)
@@ -318,15 +314,12 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes a medium, in any process; for the fields see `Store`."""
-
     root: Path
     sizing: Sizing
     frames: int | None
     copy: bool
 
     def add(self, wanted: Wanted) -> _Entry | Broken | Exception:
-        """What a medium becomes; what goes wrong otherwise is told to whoever asked."""
         stamp = _stamp(wanted.ref)  # before it is read: who changes it then is found out
         try:
             return _Entry(wanted.place, stamp, self._decode(wanted.ref, wanted.size))
@@ -337,13 +330,11 @@ class _Writer:
             return error
 
     def is_whole(self, file: File) -> bool:
-        """Whether a file is there, as long as it should be."""
         with suppress(OSError):
             return (self.root / file.name).stat().st_size == file.bytes
         return False
 
     def _decode(self, ref: MediaRef, wanted: Screen | None) -> Kept:
-        """Decode a medium from end to end and write what the export has of it."""
         if ref.inline is not None:
             return self._sound(ref, None)
         held = media.hold(ref)
@@ -406,7 +397,6 @@ class _Writer:
     def _same(
         self, ref: MediaRef, held: media.InMemoryMedia, form: str, width: int = 0, height: int = 0
     ) -> File:
-        """The medium's own bytes: a hard link to its file where there is one, else a copy."""
         file = _file_of(held.content, _SUFFIXES.get(form, form), width, height)
         source = None if self.copy or not held.as_stored else media.linkable(ref)
         if source is not None and not self.is_whole(file):
@@ -447,7 +437,6 @@ def _misread(content: bytes) -> bool:
 
 
 def _stamp(ref: MediaRef) -> tuple[int, int] | None:
-    """Size and time of the file that a medium lies in; None where there is none to be trusted."""
     shard = ref if ref.cell is None else media.around(ref, ref.cell)
     path = media.linkable(shard)
     with suppress(OSError):
@@ -458,7 +447,6 @@ def _stamp(ref: MediaRef) -> tuple[int, int] | None:
 
 
 def _entries(journal: Path) -> Iterator[_Entry]:
-    """The lines that an interrupted call has left."""
     with suppress(OSError, msgspec.DecodeError):
         for line in journal.read_bytes().split(b"\n")[:-1]:
             yield msgspec.json.decode(line, type=_Entry)

@@ -205,7 +205,6 @@ class _Source:
 
 @contextmanager
 def _closing(sources: Iterable[_Source]) -> Iterator[None]:
-    """Close the files of answers at the end; they open again when one is asked for."""
     try:
         yield
     finally:
@@ -215,8 +214,6 @@ def _closing(sources: Iterable[_Source]) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """An answer with a verdict."""
-
     run: int
     cause: Cause | None = None
     distance: float = math.inf
@@ -314,7 +311,6 @@ def check_run(
 
 
 def _read_otherwise(info: Mapping[str, Any], task: Task, run: Path) -> bool:
-    """Whether an option differs by which answers are read or told, whatever prompts say of it."""
     own = recorded_task(info, run=run)
     return any(
         own.options.get(name) != task.options.get(name)
@@ -516,7 +512,6 @@ class Choosing:
     def _judge_answers(
         self, step: Step, seen: Sequence[Seen]
     ) -> tuple[list[_Judged], list[_Judged]]:
-        """The different answers to a step that are right, and those that are wrong."""
         right: list[_Judged] = []
         wrong: list[_Judged] = []
         known: set[str] = set()
@@ -716,7 +711,6 @@ class PairMaker:
         return row(self._trainer, prompt.turns, target, objects=None, kinds=self._kinds)
 
     def _unfit(self, step: Step, answer: Completion, prompt: Prompted, made: Row) -> Finding | None:
-        """Why an answer cannot stand behind the prompt of the row; None if it can."""
         then, now = (
             found.size if (found := shown(receipt, where=step.sample_id)) else step.screen
             for receipt in (answer.receipt, prompt.receipt)
@@ -736,7 +730,6 @@ class PairMaker:
         return _unusable(step, what, "an answer without what trainers and models obey")
 
     def _moves(self, step: Step, answer: Completion, prompt: Prompted) -> bool:
-        """Whether an answer points elsewhere in a picture of another size."""
         if self._space == "px":
             said = self._task.read(answer.text, answer.receipt)
             return said is None or any(

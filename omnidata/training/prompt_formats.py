@@ -122,7 +122,6 @@ def _easyr1(
     sample_id: str,
     shown: str,
 ) -> Row:
-    """A prompt of one text, in which the system's stands before the question."""
     if any(message["role"] == "assistant" for message in messages):
         raise UsageError(
             "the prompt has turns of the model's, and a prompt of easyr1 is one text",

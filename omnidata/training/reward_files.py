@@ -112,17 +112,11 @@ def load_reward(path: Path) -> Reward:
 
 
 def _receipt(text: str | None) -> Mapping[str, Any]:
-    """The receipt of a row, which holds it as JSON."""
     found = json.loads(text) if text else {}
     return found if isinstance(found, dict) else {}
 
 
 def _numbers(reward: Reward, sample_id: str, text: str, receipt: str | None) -> dict[str, float]:
-    """A score for a trainer that takes numbers alone.
-
-    Raises:
-        PredictionError: the step cannot be judged: no export has it.
-    """
     found = reward.score(sample_id, text, receipt=_receipt(receipt))
     worth = found["reward"]
     if worth is None:
@@ -277,7 +271,6 @@ class TrlReward:
 
 
 def _refuse_deaf(prompts: Sequence[Any], of_steps: bool) -> None:
-    """Raise a UsageError if a prompt holds what TRL's own trainer does not give to the model."""
     if of_steps:
         raise UsageError(
             "the rows are steps, whose media TRL's GRPOTrainer never opens: it would train on the "

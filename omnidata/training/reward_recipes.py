@@ -114,7 +114,6 @@ def gui_r1(judged: Judged) -> float:
 
 
 def _gui_r1_rest(judged: Judged) -> float:
-    """Whether all but the type of the action is right."""
     wanted = judged.step.action
     if judged.placed or wanted is None:
         return judged.exact

@@ -83,8 +83,6 @@ class Score(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The values of a verdict under the names that all profiles share."""
-
     type_match: float | bool | None
     exact_match: float | bool | None
     format_ok: float | bool | None
@@ -217,7 +215,6 @@ class Reward:
     def _explanation(
         self, step: Step, verdict: Verdict, receipt: Mapping[str, Any]
     ) -> Explanation | None:
-        """As scoring asks for it; None where a plug-in fails to give one."""
         try:
             told = self.task.explain(step, verdict, profile=self.profile.name, receipt=receipt)
             _ = told.diagnosis
@@ -257,7 +254,6 @@ class Reward:
         return round(total, 9)
 
     def _right(self, step: Step, text: str, receipt: Mapping[str, Any]) -> float:
-        """How right another answer to the step is."""
         return float(self._parts(self.profile.judge(step, text, receipt)).exact_match or 0.0)
 
 

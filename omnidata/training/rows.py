@@ -328,7 +328,6 @@ class Maker:
         return Prompted(turns, begun, receipt)
 
     def _answer(self, step: Step, receipt: Mapping[str, Any]) -> Target | Finding:
-        """What a model is to say, which the task's profile calls right."""
         seen = shown(receipt, where=step.sample_id) or Resizing(step.screen, step.screen)
         original = seen.original
         if self._space == "px" and original != step.screen:
@@ -411,7 +410,6 @@ class Maker:
     def _pieces(
         self, part: Part, ref: MediaRef, frames: int | None, capabilities: Capabilities
     ) -> tuple[list[Piece], dict[str, Any]]:
-        """A medium as pieces; frames of a clip as in evaluation, each behind its time."""
         kept = self._stored[Wanted(ref, part.size).key]
         assert isinstance(kept, Kept)
         if frames is None:
@@ -439,7 +437,6 @@ def places_without_target(source: LoadedDataset) -> frozenset[str]:
 
 
 def _is_on_screen(target: Target, space: Space | None, size: Screen) -> bool:
-    """Whether all places of an answer lie on the picture, which has the size in pixels."""
     ends: Mapping[str | None, Screen] = {"norm1000": (1000, 1000), "rel": (1, 1)}
     width, height = ends.get(space, size)
     return all(0 <= x <= width and 0 <= y <= height for x, y in target.points)

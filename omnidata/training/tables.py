@@ -209,7 +209,6 @@ class _Rows:
 
 
 def _check_targets(task: Task, steps: Iterable[Step]) -> None:
-    """Raise a DataError that names the first of these steps that lack one, if any do."""
     names = [step.sample_id for step in steps if task.target(step) is None]
     if names:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
@@ -235,8 +234,6 @@ class _Written(msgspec.Struct):
 
 
 class _Report(msgspec.Struct):
-    """What `export.json` says, as far as it is needed here."""
-
     options: _Options
     task_options: dict[str, str]
     splits: dict[Split, _Written]
@@ -364,7 +361,6 @@ class _File:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """The file; a DataError where it cannot be read, or a link leads elsewhere."""
         try:
             if self.path.exists() and not _is_own(self.path):
                 raise DataError(
@@ -384,7 +380,6 @@ class _File:
             ) from None
 
     def example(self, line: bytes, number: int) -> Example:
-        """The row that stands in a line, counted from 1."""
         where = f"{self.path}:{number}"
         if len(line) > _LONGEST:
             raise DataError(
@@ -426,11 +421,6 @@ class _ExampleLookup:
 
 
 def _as_written(prompt: Conversation) -> Conversation:
-    """The prompt with pictures that keep the size in which they were written.
-
-    Raises:
-        MediaError: one cannot be read.
-    """
     return tuple(
         Message(
             turn.role,
@@ -446,7 +436,6 @@ def _as_written(prompt: Conversation) -> Conversation:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether a regular file lies where its name says, and not behind a link."""
     return path.is_file() and path.resolve().parent == path.parent.resolve()
 
 

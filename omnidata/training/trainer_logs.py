@@ -86,7 +86,6 @@ class _Row:
     own: Mapping[str, Any]
 
     def is_prompt_of(self, texts: str | None, media: Sequence[str] | None) -> bool:
-        """Whether the prompt and the media may be those of the row; None says nothing."""
         return (texts is None or all(text in texts for text in self.texts)) and (
             media is None or [*media] == [*self.media]
         )
@@ -234,7 +233,6 @@ class TrainerLog:
         return files[0]
 
     def _is_of(self, path: Path) -> bool:
-        """Whether the first prediction names a row of the file."""
         names = {row.sample_id for row in self._read_rows(path)}
         line = next(self._lines(), None)
         said = (
@@ -243,11 +241,6 @@ class TrainerLog:
         return isinstance(said, str) and said in names
 
     def _check(self, rows: Path) -> None:
-        """Hold every line against the row at its place.
-
-        Raises:
-            PredictionError: the numbers differ, or a line is of another row.
-        """
         if self._columns.sample_id:
             return
         looked = 0
@@ -284,7 +277,6 @@ class TrainerLog:
         )
 
     def _check_prompt(self, line: Line, row: _Row, rows: Path) -> None:
-        """Refuse a prompt that is another row's; one of no row was cut or written otherwise."""
         said = _prompt_of(line.row)
         for other in self._read_rows(rows):
             differs = other.texts != row.texts or other.media != row.media
@@ -306,7 +298,6 @@ class TrainerLog:
             yield _row(row_of(line, _ROWS), line.where)
 
     def _answer(self, line: Line) -> str | None:
-        """The model's text; None where the trainer wrote none."""
         expected = f"{self._columns.answer}: the model's text"
         row = row_of(line, expected)
         if self._columns.answer not in row:
@@ -336,11 +327,6 @@ class TrainerLog:
         )
 
     def _receipt(self, row: _Row) -> dict[str, Any]:
-        """The size of the row's screenshot, where the export has resized it.
-
-        Raises:
-            PredictionError: places may be in its pixels, and it is not there.
-        """
         chosen = self.report.get("options") or {}
         unit = (self.report.get("task_options") or {}).get("coordinates")
         if not any((chosen.get("sizing") or {}).values()) or unit in ("norm1000", "rel"):
@@ -364,11 +350,6 @@ class TrainerLog:
 
 
 def _row(row: Mapping[str, Any], where: str) -> _Row:
-    """A row of an export, whatever the trainer.
-
-    Raises:
-        PredictionError: it is none.
-    """
     extra = row.get("extra_info")
     held = {**(extra if isinstance(extra, dict) else {}), **row}
     sample_id = held.get("sample_id") or held.get("ground_truth")
@@ -387,7 +368,6 @@ def _row(row: Mapping[str, Any], where: str) -> _Row:
 
 
 def _turns(row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The roles and texts of a row's conversation."""
     found = []
     for column in ("messages", "prompt", "conversations", "completion"):
         listed = row.get(column)
@@ -403,7 +383,6 @@ def _turns(row: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _text_of(content: Any) -> Any:
-    """A text, of which a conversation may be made; anything else as it is."""
     if isinstance(content, list) and content and all(isinstance(each, dict) for each in content):
         parts = [each.get("text", each.get("content")) for each in content]
         return "".join(part if isinstance(part, str) else "<image>" for part in parts)
@@ -420,7 +399,6 @@ def _media(row: Mapping[str, Any]) -> list[str]:
 
 
 def _prompt_of(row: Mapping[str, Any]) -> tuple[str | None, Sequence[str] | None]:
-    """The prompt of a prediction without blanks, and its media; None where it does not say."""
     prompt = row.get("prompt", row.get("query"))
     if isinstance(row.get("messages"), list) and row["messages"]:
         prompt = "".join(text for _, text in _turns({"messages": row["messages"]}))
@@ -433,7 +411,6 @@ def _without_spaces(text: str) -> str:
 
 
 def _is_label(said: Any, own: str) -> bool:
-    """Whether a label is the answer of a row, which a tokenizer may have written otherwise."""
     text = said if isinstance(said, str) else json.dumps(said)
     plain = _without_spaces(_TOKEN.sub("", text))
     parts = [re.escape(_without_spaces(_TOKEN.sub("", part))) for part in own.split(PLACE)]
@@ -441,7 +418,6 @@ def _is_label(said: Any, own: str) -> bool:
 
 
 def _receipt_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a row of prompts says of the size of its picture, as JSON."""
     try:
         found = json.loads(row["receipt"])
     except (KeyError, TypeError, ValueError, RecursionError):

@@ -94,7 +94,6 @@ class _Shot:
         self._pixels: Frame | None = None
 
     def before(self, moment: float) -> None:
-        """Take it if the film is about to run beyond it."""
         if self._pixels is None and self._moment < moment:
             self._pixels = self._film.at(self._moment)
 
@@ -108,7 +107,6 @@ class _Shot:
 
 
 def _clip(recording: Recording, film: Film, span: Span, shot: _Shot) -> Iterator[Frame]:
-    """The picture at the beginning of the span, and then at every tick of the rate."""
     width, height = (extent // 2 * 2 for extent in recording.screen)
     for number in range(span.frames):
         moment = span.clip_s + float(number / recording.fps)
@@ -204,19 +202,16 @@ def cut_episode(
 
 
 def _read_log(events: Path) -> Log:
-    """The log of the benchmark whose recorder wrote it, or else a plain one."""
     read = (task.action_log(events) for _, task in working())
     return next((log for log in read if log is not None), None) or read_events(events)
 
 
 def _still_true(log: Log, spans: Sequence[Span]) -> list[Finding]:
-    """The log's findings, without the one about an assumed end that was trimmed away."""
     ends = any(span.event.earliest_s is not None for span in spans)
     return [finding for finding in log.findings if ends or finding.code != "end-assumed"]
 
 
 def _complete_labels(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[Finding]]:
-    """The labels with what follows from others, and a finding for a guess."""
     if not labels.app or not (labels.instruction_en or labels.instruction_zh):
         raise DataError(
             "the log states no " + ("instruction" if labels.app else "app"),
@@ -247,7 +242,6 @@ def _complete_labels(labels: Labels, recording: Path, events: Path) -> tuple[Lab
 
 
 def _check_language(labels: Labels, events: Path) -> None:
-    """Make sure that readers can tell which of the two instructions counts."""
     assert labels.app
     if labels.language is None and get_task(episode_tree_reader()).language_of(labels.app) is None:
         raise DataError(

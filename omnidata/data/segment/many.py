@@ -52,7 +52,6 @@ class Job:
 
 
 def _stamp(job: Job) -> str:
-    """Changes with all that the episode depends on."""
     files = [job.recording, job.events]
     if job.events.is_dir():
         files += sorted(path for path in job.events.rglob("*") if path.is_file())
@@ -69,8 +68,6 @@ def _stat(path: Path) -> tuple[str, int, int]:
 
 
 class _Row(msgspec.Struct, forbid_unknown_fields=True):
-    """A line of a list."""
-
     recording: str
     events: str
     app: str | None = None
@@ -256,7 +253,6 @@ def segment_all(
 def _parts(
     jobs: Sequence[Job], parts: Path, workers: int | None, cluster: Cluster | None
 ) -> Generator[Path | OmnidataError]:
-    """The folder of each episode, or why there is none; those that are there are not cut again."""
     places = [parts / _stamp(job) for job in jobs]
     missing: dict[Path, Job] = {}  # a list may have one twice
     for job, place in zip(jobs, places, strict=True):
@@ -290,12 +286,10 @@ def _parts(
 
 
 def _is_cut(place: Path) -> bool:
-    """Whether an episode is there."""
     return (place / _REPORT).is_file() and (place / _MEDIA).is_dir()
 
 
 def _cut_recording(item: tuple[Job, Path]) -> OmnidataError | OSError | None:
-    """Cut a recording into a folder of its own, in any process; what goes wrong is told."""
     job, place = item
     try:
         made, found = cut_episode(job.recording, job.events, labels=job.labels, cut=job.cut)

@@ -224,7 +224,6 @@ def _until(events: Sequence[Event], recording: Recording, cut: Cut) -> float:
 
 
 def _report_held_frames(spans: Sequence[Span], recording: Recording) -> Iterator[Finding]:
-    """The finding that says for how many steps the last frame was held."""
     held = [span for span in spans if span.start_s > recording.seconds]
     if held:
         silence = ", with silence" if recording.has_sound else ""
@@ -247,7 +246,6 @@ def _span(event: Event, start: float, end: float, over: float, fps: Fraction, cu
 
 
 def _doubts(span: Span, over: float, recording: Recording) -> Iterator[Finding]:
-    """Findings for a step that is cut all the same."""
     name = span.event.action.label
     without = "the step has a screenshot, but neither clip nor audio"
     if span.start_s < over:

@@ -128,7 +128,6 @@ def _rate(video: VideoStream) -> Fraction:
 def _extent(
     container: InputContainer, video: VideoStream, sound: AudioStream | None, fps: Fraction
 ) -> tuple[float, float]:
-    """When the first frame begins, and when picture and sound have ended, by the packets."""
     begin, end = float("inf"), float("-inf")
     for packet in container.demux([stream for stream in (video, sound) if stream]):
         stamp = packet.dts if packet.pts is None else packet.pts
@@ -144,7 +143,6 @@ def _extent(
 
 
 def _rotation(ref: MediaRef, frame: VideoFrame) -> Turn:
-    """What the container's display matrix asks for, if that is a quarter turn or more of them."""
     if frame.rotation % 90:
         raise broken_media(
             ref, f"the picture is turned by {frame.rotation} degrees", "quarter turns"
@@ -256,7 +254,6 @@ class Film:
 
 
 def _frames(recording: Recording) -> Generator[tuple[float, VideoFrame], None, None]:
-    """The frames with their times after the first."""
     ref = recording.ref
     with open_media(ref, BUDGET) as container:
         video = video_stream(container, ref, BUDGET, None)

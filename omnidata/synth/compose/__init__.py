@@ -151,11 +151,6 @@ def _plan(pool: Pool, settings: Settings, tasks: int, author: Author | None) -> 
 def _texts(
     found: Found, pool: Pool, settings: Settings, author: Author | None, run: Path
 ) -> tuple[list[parts.Text], Written | None]:
-    """Who wrote what: nothing yet, where the template is filled when tasks are written.
-
-    Raises:
-        RunError: the model did not answer everything.
-    """
     if author is None:
         return [parts.Text(number) for number in range(len(found.sketches))], None
     drafts = [_draft(number, sketch, pool) for number, sketch in enumerate(found.sketches)]
@@ -208,11 +203,6 @@ def _jobs(
 
 
 def _join(jobs: Sequence[parts.Job], folder: Path, pool: Pool) -> list[str]:
-    """The files of all parts become one each; subtasks and pictures are added.
-
-    Returns:
-        The names at the top of the pictures' paths.
-    """
     for name in _JOINED:
         with atomic_write(folder / name) as file:
             for job in jobs:

@@ -302,7 +302,6 @@ def _best(
 def _candidate(
     plan: PartialPlan, group: Group, target: ComplexityTarget, rng: random.Random
 ) -> int | None:
-    """Any instance; one that uses what is there, where all parts are to be connected."""
     if not target.connected or not plan.instances:
         return rng.choice(group.instances)
     users = group.users.get(rng.choice(plan.made), ()) if plan.made else ()
@@ -317,7 +316,6 @@ def _reach(
     wanted: int,
     rng: random.Random,
 ) -> bool:
-    """Add an instance, and before it what provides its inputs; False if that cannot be done."""
     for needed in indexed.inputs[instance]:
         if plan.has(needed):
             continue
@@ -344,7 +342,6 @@ def _score(
     target: ComplexityTarget,
     taste: _Taste,
 ) -> float | None:
-    """How well a continuation fits; None if it exceeds what may be."""
     depth, edges = max(after.depths), len(after.edges)
     kinds = len({indexed.categories[one] for one in after.instances})
     spans = target.spans

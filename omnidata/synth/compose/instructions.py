@@ -220,7 +220,6 @@ def read_edges(text: str, names: Sequence[str]) -> frozenset[Edge] | None:
 
 
 def _pairs(value: Any) -> list[Any]:
-    """Pairs out of a list of them, or out of an object of lists."""
     if isinstance(value, dict):
         return [
             (first, second)
@@ -321,11 +320,6 @@ class Author:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        """Check the number of rounds.
-
-        Raises:
-            UsageError: nobody would be asked.
-        """
         if self.rounds < 1:
             raise UsageError(f"{self.rounds} rounds", where="--rounds", expected="1 or more")
 
@@ -406,8 +400,6 @@ def write_instructions(
 
 
 class _Rounds:
-    """Rounds of questions to a model."""
-
     def __init__(
         self,
         drafts: Sequence[Draft],
@@ -430,7 +422,6 @@ class _Rounds:
         self._rule = rule
 
     async def work(self) -> None:
-        """Go on until every task is accepted, rejected or without an answer."""
         waiting: dict[int, Misread | None] = {draft.number: None for draft in self._drafts}
         try:
             for number in range(1, self._author.rounds + 1):
@@ -448,7 +439,6 @@ class _Rounds:
     async def _round(
         self, number: int, waiting: Mapping[int, Misread | None]
     ) -> dict[int, Misread | None]:
-        """One instruction for each task, and what was read from it; those that wait for another."""
         drafts = [draft for draft in self._drafts if draft.number in waiting]
         still: dict[int, Misread | None] = {}
         write = {draft.number: ask_to_write(draft, waiting[draft.number]) for draft in drafts}
@@ -482,7 +472,6 @@ class _Rounds:
         before: Mapping[int, Misread | None],
         still: dict[int, Misread | None],
     ) -> dict[int, str]:
-        """The answers, by task; what has none waits for the next round, or for the next call."""
         steps = {task: question(f"{task}/{what}", text) for task, text in conversations.items()}
         if self.found.stopped:
             still.update({task: before[task] for task in steps})

@@ -191,7 +191,6 @@ def write(job: Job) -> Failure | None:
 def _task(
     job: Job, sketch: Sketch, text: Text, tally: Tally
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The row of a task and those of its trajectories."""
     cards = [job.cards[number] for number in sketch.instances]
     names = node_names([card.subtask for card in cards], job.known)
     graph = Graph(names, tuple((names[first], names[second]) for first, second in sketch.edges))
@@ -248,7 +247,6 @@ def _trajectories(
     rng: random.Random,
     row: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
-    """Along the orders in which people would do it: those that change applications least."""
     ranked = [
         (-coherence(order, apps), rng.random(), number)
         for number, order in enumerate(orders.listed)

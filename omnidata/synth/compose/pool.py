@@ -283,8 +283,6 @@ def unused_findings(pool: Pool, wanted: frozenset[str]) -> Iterator[Finding]:
 
 
 class _Look:
-    """What of a pool is there, and who makes what."""
-
     def __init__(self, indexed: IndexedPool, cards: Sequence[Card], usable: set[int]) -> None:
         self._pool = indexed
         self._cards = cards
@@ -296,7 +294,6 @@ class _Look:
                     self._makers[one].append(number)
 
     def why(self, subtask: Subtask, instance: int) -> Finding:
-        """Why an instance cannot be used."""
         missing = (one for one in self._pool.inputs[instance] if one not in self._there)
         needed = next(missing)
         resource, makers = self._pool.resources[needed], self._makers[needed]
@@ -321,7 +318,6 @@ class _Look:
         )
 
     def _others(self, resource: Resource) -> bool:
-        """Whether somebody makes other things of its category."""
         kinds = {self._pool.resources[one][0] for one, makers in self._makers.items() if makers}
         return resource[0] in kinds
 
@@ -380,7 +376,6 @@ class Compiler:
                 )
 
     def _add(self, card: Card) -> list[str]:
-        """Take an instance in, unless there are files that no parameter names."""
         subtask = self._subtasks[card.subtask]
         every = (*subtask.inputs, *subtask.outputs)
         needed = resources(subtask.inputs, every, card.binding)
@@ -429,7 +424,6 @@ class Compiler:
         return tuple(numbers.get(name, -1) for name in names)
 
     def _groups(self, initial: frozenset[int]) -> Iterator[Group]:
-        """One for each intent that was asked for and has a subtask that can be used."""
         members: dict[str, list[int]] = defaultdict(list)
         for number, card in enumerate(self.cards):
             for intent in intents_of(self._subtasks[card.subtask]):
@@ -516,7 +510,6 @@ def read_pool(path: Path, settings: Settings) -> Pool:
 
 
 def _wanted_subtasks(library: Library, settings: Settings) -> frozenset[str]:
-    """The subtasks that serve an intent that was asked for; none where there are no intents."""
     intents = {name: intents_of(subtask) for name, subtask in library.subtasks.items()}
     every = list(dict.fromkeys(intent for found in intents.values() for intent in found))
     asked = set(select_intents(every, settings)) if every else set()
@@ -529,7 +522,6 @@ def _cards(
     settings: Settings,
     note: Note,
 ) -> Iterator[Card]:
-    """Every subtask with every binding that is whole, and recorded where that is asked for."""
     for subtask in library.subtasks.values():
         lacking = 0
         seen: set[str] = set()

@@ -64,7 +64,6 @@ def identity(labels: Sequence[Hashable], edges: Sequence[tuple[int, int]]) -> by
 
 
 def _refine(colours: list[str], edges: Sequence[tuple[int, int]]) -> list[str]:
-    """Colours that no further look at the neighbours divides."""
     before: Mapping[int, list[int]] = defaultdict(list)
     after: Mapping[int, list[int]] = defaultdict(list)
     for first, second in edges:
@@ -347,7 +346,6 @@ def find_tasks(
 
 
 def _count(found: Found, batch: Batch, new: Sequence[Sketch], *, ended: bool) -> None:
-    """Add up the counts of a batch; of the last one only up to the last task that was taken."""
     first = batch.number * BATCH
     end = new[-1].attempt + 1 if ended else first + BATCH
     found.attempts += end - first
@@ -366,7 +364,6 @@ def _batches(
     workers: int,
     cluster: Cluster | None,
 ) -> Generator[Batch]:
-    """Batches without end, in order; several are tried at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     first = 0
     while True:
@@ -396,7 +393,6 @@ def _try_all(
 def _all_batches(
     paths: Mapping[int, Path], tried: set[int], answers: Iterator[Batch | Lost]
 ) -> Generator[Batch]:
-    """All batches; those that have just been tried are kept from now on."""
     for number, path in paths.items():
         if number not in tried:
             yield msgspec.msgpack.decode(path.read_bytes(), type=Batch)

@@ -135,7 +135,6 @@ def complexity_target(levels: Levels, *, most: int) -> ComplexityTarget:
 
 
 def _culprits(levels: Levels, most: int) -> Levels:
-    """As few of the levels as exclude each other."""
     for size in range(1, len(levels)):
         for names in combinations(levels, size):
             some = {name: levels[name] for name in names}
@@ -170,7 +169,6 @@ def span_of(name: Dimension, level: Level, *, highest: int) -> Span:
 
 
 def _level_spans(levels: Levels, most: int) -> dict[Dimension, Span]:
-    """The values that the levels alone allow."""
     highest = dict.fromkeys(DIMENSIONS, most)
     highest["dependency"] = most * (most - 1) // 2
     return {
@@ -202,7 +200,6 @@ def _tighten(levels: Levels, most: int, connected: bool) -> dict[Dimension, Span
 
 
 def _shapes(spans: Mapping[Dimension, Span], connected: bool) -> Iterator[dict[Dimension, int]]:
-    """Values at the ends of what the sizes of a graph allow."""
     sizes = spans["instruction"]
     for nodes in range(max(LEAST, sizes.low), sizes.high + 1):
         for depth in _within(spans["hierarchy"], nodes):
@@ -228,7 +225,6 @@ def _within(span: Span, most: int) -> Sequence[int]:
 
 
 def _ends(span: Span, low: int, high: int) -> list[int]:
-    """The smallest and the largest value of both spans, if they meet."""
     low, high = max(span.low, low), min(span.high, high)
     return sorted({low, high}) if low <= high else []
 
@@ -262,11 +258,6 @@ class Settings:
     initial: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no task can be composed by.
-
-        Raises:
-            UsageError: a number is out of range, or no graph can have the levels.
-        """
         for name, value, low in (
             ("orders", self.orders, 1),
             ("trajectories", self.trajectories, 0),

@@ -71,7 +71,6 @@ def recordings(
 
 
 def _match(subtask: Subtask, trajectories: list[Trajectory]) -> Iterator[tuple[int, Trajectory]]:
-    """Trajectories with the binding that each belongs to, those with equal instructions first."""
     bindings = subtask.parameters or ({},)
     wanted = [" ".join(fill(subtask.template, binding).split()) for binding in bindings]
     values = [[str(value) for value in binding.values()] for binding in bindings]
@@ -94,7 +93,6 @@ def _match(subtask: Subtask, trajectories: list[Trajectory]) -> Iterator[tuple[i
 def _usable(
     trajectory: Trajectory, library: Library, note: Callable[[Finding], None]
 ) -> Recorded | None:
-    """The trajectory, if every action has its picture."""
     pictures, actions = trajectory.observations, trajectory.actions
     why = ""
     if not actions or len(pictures) - len(actions) not in (0, 1) or not all(pictures):
@@ -186,7 +184,6 @@ def _renumber(
 
 
 def _without_history(action: Mapping[str, Any]) -> Any:
-    """An earlier action as a history tells it: without the history that it had itself."""
     return {name: value for name, value in action.items() if name != "history"}
 
 
@@ -253,7 +250,6 @@ def orders_of(graph: Graph, *, most: int, rng: random.Random) -> Orders:
 def _order_of(
     choices: Mapping[int, list[tuple[int, int]]], whole: int, number: int
 ) -> Iterator[int]:
-    """The order of that number, as places."""
     done = 0
     while done != whole:
         steps = iter(choices[done])
