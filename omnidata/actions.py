@@ -161,7 +161,7 @@ class Action:
 
     @property
     def label(self) -> str:
-        """The action as one word that many steps share.
+        """One word for the action, shared by many steps.
 
         What OmniGUI has a primitive for (paper, Table 2) is called like it.
 

@@ -1,4 +1,4 @@
-"""Lines of predictions: what a run writes, what `score` and `replay:` read."""
+"""Lines of predictions, as runs write them and `score` and `replay:` read them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Prediction(msgspec.Struct, kw_only=True):
 
     @classmethod
     def of(cls, sample_id: str, completion: Completion) -> Prediction:
-        """The line for a completion."""
+        """Return the line for a completion."""
         return cls(
             sample_id=sample_id,
             output=completion.text,
@@ -60,7 +60,7 @@ class Prediction(msgspec.Struct, kw_only=True):
         )
 
     def completion(self) -> Completion:
-        """The completion that the line records."""
+        """Return the completion that the line records."""
         return Completion(
             delivery=self.delivery,
             text=self.output or "",
@@ -92,7 +92,7 @@ def check_written(completion: Completion) -> None:
 
 
 def parts(receipt: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The media that a receipt is about; of any receipt, whoever wrote it."""
+    """Return the parts of a receipt, of any origin, that are about media."""
     listed = receipt.get("parts")
     found = listed if isinstance(listed, list | tuple) else ()
     return [part for part in found if isinstance(part, Mapping)]
@@ -104,7 +104,7 @@ def dropped_parts(receipt: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def missing_media(receipt: Mapping[str, Any]) -> list[str]:
-    """What the model did not get of a step's media, in words; empty where it got all.
+    """Return descriptions of the step's media that the model did not get.
 
     Examples:
         >>> missing_media({"parts": [{"role": "audio", "kind": "audio", "dropped": "no ears"}]})
@@ -122,7 +122,7 @@ _decoder = msgspec.json.Decoder(Prediction)
 
 
 def decode(line: bytes, path: Path) -> Prediction:
-    """A line that a run wrote.
+    """Decode one line of a run.
 
     Args:
         line: whole.
@@ -138,7 +138,7 @@ def decode(line: bytes, path: Path) -> Prediction:
 
 
 def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
-    """The predictions of a file, one by one; blank lines are skipped.
+    """Yield the predictions of a file; blank lines are skipped.
 
     Args:
         path: the file.
@@ -153,7 +153,7 @@ def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
 
 
 def read_with_offsets(path: Path, *, of_run: bool) -> Iterator[tuple[int, Prediction]]:
-    """As `read`, each with where its line begins, in bytes."""
+    """Yield predictions like `read`, each with the byte offset of its line."""
     decode = _decoder.decode
     expected = 'JSON lines of {"sample_id", "output"}'
     for number, start, line in _lines_with_offsets(path, expected=expected, of_run=of_run):
@@ -169,7 +169,7 @@ def read_with_offsets(path: Path, *, of_run: bool) -> Iterator[tuple[int, Predic
 def numbered_lines(
     path: Path, *, expected: str, of_run: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file of answers that are not blank, each with its number.
+    """Yield the lines of a file that are not blank, each with its number.
 
     Args:
         path: the file.
@@ -212,7 +212,7 @@ def _lines_with_offsets(
 
 
 def read_final(path: Path) -> Iterator[Prediction]:
-    """The lines of a run folder's predictions, one per step.
+    """Yield the predictions of a run folder, one per step.
 
     Raises:
         PredictionError: see `read`; or a step has two lines.
@@ -225,7 +225,7 @@ def read_final(path: Path) -> Iterator[Prediction]:
 
 
 def repeated_line(line: Prediction, path: Path) -> PredictionError:
-    """What is wrong with a second line of a step in a run's file."""
+    """Return the error for a second line of a step."""
     return PredictionError(
         f"step {line.sample_id} has two lines",
         where=str(path),

@@ -142,7 +142,7 @@ def refuse_size(size: Any, where: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Decode:
-    """Decodes columns of rows; see `decode`, whose arguments it has, and the `numbers` columns."""
+    """The transform that `decode` returns; `numbers` are its columns of numbers."""
 
     reader: RowReader
     roles: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The data of a task from where their authors publish them, as a folder that is whole or not there.
+"""Download a task's data from its publishers, into a folder that is complete or absent.
 
     FOLDER/source.json   which dataset, which commit, when, under which licence, what it was made of
     FOLDER/data/         the files; an archive is unpacked where it lay, into a folder of its name
@@ -51,7 +51,7 @@ _GONE: Final = "unpacked"
 
 @dataclass(frozen=True, slots=True)
 class FetchPlan:
-    """What would come.
+    """The files that a download would fetch.
 
     Attributes:
         task: whose data it is.
@@ -73,19 +73,19 @@ class FetchPlan:
 
     @property
     def bytes(self) -> int:
-        """Of all files that would come."""
+        """Size of all files to download, in bytes."""
         return sum(each.size for each in self.files)
 
     @property
     def packed(self) -> Sequence[hub.RemoteFile]:
-        """The archives that are unpacked; of those in parts the last part."""
+        """Archives that are unpacked; of an archive in parts, the last part."""
         patterns = _remote(self.publication).archives
         chosen = [each for each in self.files if _fits(each.path, patterns)]
         return [each for each in chosen if not archives.is_part(each.path)]
 
     @property
     def server(self) -> str:
-        """Where the files come from."""
+        """The server of the files."""
         return buckets.store() if self.place.startswith("gs://") else hub.endpoint()
 
     @property
@@ -94,7 +94,7 @@ class FetchPlan:
         return f"{self.place}@{self.commit}" if self.commit else self.place
 
     def describe(self) -> dict[str, Any]:
-        """The plan as a JSON object, as `source.json` has it."""
+        """Return the plan as a JSON object, as in `source.json`."""
         remote = _remote(self.publication)
         return {
             "format": FORMAT,
@@ -120,7 +120,7 @@ def _remote(publication: Publication) -> Remote:
 
 
 def sources_of(task: str) -> tuple[str, Sequence[Publication]]:
-    """The task whose data a task reads, and where they are published.
+    """Return the task whose data a task reads, and its publications.
 
     Raises:
         UsageError: there is no such task.
@@ -130,7 +130,7 @@ def sources_of(task: str) -> tuple[str, Sequence[Publication]]:
 
 
 def default_sources(task: str) -> Sequence[Publication]:
-    """What `fetch` takes where no source is named.
+    """Return the sources that `fetch` takes if none is named.
 
     Returns:
         Of the sources that a program can fetch the first for each choice of tags of steps: one
@@ -145,7 +145,7 @@ def default_sources(task: str) -> Sequence[Publication]:
 
 
 def choose_source(task: str, name: str | None = None) -> Publication:
-    """The publication to fetch.
+    """Return the publication to fetch.
 
     Args:
         task: the benchmark.
@@ -196,7 +196,7 @@ def plan_fetch(
     revision: str | None = None,
     only: Sequence[str] = (),
 ) -> FetchPlan:
-    """Find out what would come; no content is asked for.
+    """Plan a download; no content is requested.
 
     Args:
         task: the benchmark.
@@ -292,7 +292,7 @@ def fetch(
     overwrite: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> Path:
-    """Download what a plan says, hold it against its hashes, unpack it.
+    """Download the files of a plan, verify their hashes, and unpack archives.
 
     Args:
         plan: of `plan_fetch`.
@@ -338,7 +338,7 @@ def fetch(
 
 
 def is_fetched(plan: FetchPlan, folder: Path) -> bool:
-    """Whether an earlier call has fetched the same files to a place."""
+    """Return whether an earlier call has fetched the same files."""
     told, wanted = read_json(folder / SOURCE), json.loads(json.dumps(plan.describe()))
     if not told or not (folder / DATA).is_dir():
         return False
@@ -630,13 +630,13 @@ def _move(source: Path, target: Path, where: str) -> None:
 
 
 def fetched_folder(task: str, name: str) -> Path:
-    """Where the cache has a publication of a task."""
+    """Return the cache folder of a task's publication."""
     safe = re.sub(r"[^\w.-]+", "-", name).strip("-.").lower()
     return cache_folder() / "data" / task / safe
 
 
 def in_cache(task: str) -> Mapping[str, Path]:
-    """The folders of a task's sources that are in the cache, by the name of the source."""
+    """Return the cached folders of a task's sources, by the name of the source."""
     owner, sources = sources_of(task)
     places = {one.name: fetched_folder(owner, one.name) for one in sources}
     return {name: at for name, at in places.items() if (at / SOURCE).is_file()}
@@ -650,7 +650,7 @@ def local_place(
     *,
     folder: Path = Path(),
 ) -> Path:
-    """The path that a user means by DATA: a path, a URL, `hf://ORG/NAME...`, or `auto`.
+    """Resolve DATA to a path or URL: a path, a URL, `hf://ORG/NAME...`, or `auto`.
 
     A dataset of the Hub is downloaded into the Hub's own cache, which other programs share; of one
     with more than `hub.LARGE` bytes, as of data on any other store, only what is read is fetched
@@ -741,7 +741,7 @@ _GATES: Final = {
 
 
 def announce(plan: FetchPlan) -> list[str]:
-    """What would come, from where, how much of it and under which licence: lines for a person."""
+    """Return lines that describe a plan: files, source, size and licence."""
     publication, remote = plan.publication, _remote(plan.publication)
     licence = (
         f"{publication.licence}, as its publisher says"

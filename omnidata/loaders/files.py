@@ -1,4 +1,4 @@
-"""Where the files of a dataset lie: in folders of folders, each known by a look at it."""
+"""Find a benchmark's files in nested folders, and check the media that they name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _DEEPEST: Final = 32  # folders in folders: no dataset has so many, and recursio
 
 
 def walk(data: Path) -> Iterator[Path]:
-    """The file, or all but the folders in the folder and in those below it, sorted.
+    """Return the file itself, or all files in and below the folder, sorted.
 
     What leads outside is among the files, and no regular file either: opening it raises the
     error. A link to a folder of the data is passed over, as what lies there is found there.
@@ -85,7 +85,7 @@ def _below(folder: Path, trees: tuple[str, ...], far: list[Path], depth: int) ->
 
 
 def is_walked(leads: str, trees: Sequence[str]) -> bool:
-    """Whether a folder to which a link leads is come to without the link; no hidden one is.
+    """Return whether a link's target is walked anyway; hidden folders are not.
 
     Args:
         leads: the folder's real path.
@@ -103,7 +103,7 @@ def is_walked(leads: str, trees: Sequence[str]) -> bool:
 
 
 def refuse_far(links: Sequence[Path], data: Path) -> None:
-    """Refuse data with links to folders elsewhere: without what lies there each number is wrong.
+    """Refuse data with links to folders outside: numbers without them would be wrong.
 
     Args:
         links: all of them.
@@ -117,7 +117,7 @@ def refuse_far(links: Sequence[Path], data: Path) -> None:
 
 
 def check_depth(folder: Path, depth: int) -> None:
-    """Refuse a folder that lies deeper than any dataset's: nothing in it is left out in silence.
+    """Refuse a folder that is nested too deeply, so nothing is skipped silently.
 
     Args:
         folder: to be looked into.
@@ -136,7 +136,7 @@ def check_depth(folder: Path, depth: int) -> None:
 
 
 def select_files(data: Path, looks: Mapping[Path, Look], expected: str) -> list[Path]:
-    """The files that are known, and the broken ones with them: nobody may overlook those.
+    """Return the recognised files, together with broken ones, which must not be overlooked.
 
     Args:
         data: as the user named it.
@@ -163,7 +163,7 @@ def select_files(data: Path, looks: Mapping[Path, Look], expected: str) -> list[
 
 
 def fingerprint(paths: Sequence[Path], root: Path) -> str:
-    """SHA-256 over files: the same wherever the folder lies.
+    """Return SHA-256 over files, independent of the folder's location.
 
     Args:
         paths: below the root.
@@ -191,7 +191,7 @@ _ROWS: Final = frozenset({".json", ".jsonl", ".csv", ".tsv", ".parquet"})
 
 
 def rows_again(data: Path) -> list[Finding]:
-    """A finding for each zip with a file of rows that is elsewhere in the data too.
+    """Yield a finding for each zip whose file of rows also exists elsewhere in the data.
 
     A zip of which files lie in its folder or beside it is not read; this is about copies that lie
     anywhere else, or in another zip, and have the same name.
@@ -243,7 +243,7 @@ _SUFFIXES: Final = frozenset({".json", ".jsonl", ".ndjson", ".parquet"})
 
 @dataclass(frozen=True, slots=True)
 class RowFiles:
-    """The files of a benchmark's rows, in any form that `read_rows` reads.
+    """The files of a benchmark's rows, in any format that `read_rows` reads.
 
     Attributes:
         columns: what the rows have, for messages.
@@ -261,7 +261,7 @@ class RowFiles:
     text_first: bool = False
 
     def find(self, data: Path) -> list[Path]:
-        """The benchmark's files, sorted.
+        """Return the benchmark's files, sorted.
 
         Raises:
             DataError: nothing is there, or nothing of the benchmark.
@@ -273,7 +273,7 @@ class RowFiles:
         return texts if self.text_first and texts else found
 
     def recognises(self, data: Path) -> bool:
-        """Whether one of the first files is known.
+        """Return whether one of the first files is the benchmark's.
 
         Raises:
             OSError: a file cannot be read.
@@ -282,7 +282,7 @@ class RowFiles:
         return any(self._look(path, data) == "known" for path in islice(paths, _PEEKED))
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the files; of Parquet over the rows, and how much room all columns take.
+        """Return SHA-256 over the files; of Parquet over the rows and the sizes of all columns.
 
         Raises:
             DataError: as `find`, or a file cannot be read.
@@ -293,7 +293,7 @@ class RowFiles:
         return digest.hexdigest()
 
     def rows(self, paths: Iterable[Path], note: Callable[[Finding], None]) -> Iterator[Line]:
-        """Every row of files; what is no JSON object has a finding instead.
+        """Yield every row of files; anything that is no JSON object becomes a finding.
 
         Args:
             paths: as `find` gives them.
@@ -331,12 +331,12 @@ JsonFiles = RowFiles
 
 
 def holds_rows(path: Path) -> bool:
-    """Whether a file is called as files of rows are."""
+    """Return whether a file's name is that of a file of rows."""
     return path.suffix.lower() in _SUFFIXES
 
 
 def not_an_object(line: Line, expected: str) -> Finding:
-    """The finding for a row that is no JSON object.
+    """Return the finding for a row that is no JSON object.
 
     Args:
         line: of a file, as `read_rows` gives it.
@@ -347,7 +347,7 @@ def not_an_object(line: Line, expected: str) -> Finding:
 
 
 def images(path: Path, names: Sequence[str]) -> Path:
-    """The folder with the pictures of a file's rows, beside it or beside its folder.
+    """Return the folder with a file's pictures, beside the file or beside its folder.
 
     Args:
         path: the file.
@@ -363,7 +363,7 @@ def images(path: Path, names: Sequence[str]) -> Path:
 def check_media_files(
     steps: Sequence[Step], note: Callable[[Finding], None], *, always_shown: bool = True
 ) -> None:
-    """Existence of every medium; wholeness and size of every screenshot.
+    """Check that every medium exists, and that every screenshot is whole and of the stated size.
 
     Where nothing exists at all, the data is annotations alone, and one finding says so. Of data on
     an object store only the listing is asked: to look into every screenshot is to fetch them all,
@@ -431,7 +431,7 @@ def _look_at(steps: Sequence[Step], always_shown: bool) -> Iterator[_Seen]:
 
 
 def refuse_closed(steps: Sequence[Step]) -> None:
-    """Say once, before any work, which folders with media the user would have to name.
+    """Refuse media in folders that the user has not allowed, before any work.
 
     Every medium there would be refused: the folder is a link that leads outside the data, or one
     that a linked repository lists.
@@ -454,7 +454,7 @@ def refuse_closed(steps: Sequence[Step]) -> None:
 
 
 def media_absent(steps: Sequence[Step]) -> Finding:
-    """The one finding for annotations alone."""
+    """Return the finding for data without any media."""
     refs = (ref for step in steps for ref in step.media.values() if ref)
     found = Counter((ref.root, ref.kind) for ref in refs)
     roots: Counter[Path] = Counter()
@@ -474,7 +474,7 @@ def media_absent(steps: Sequence[Step]) -> Finding:
 
 
 def medium_broken(step: Step, role: str, what: str, expected: str) -> Finding:
-    """The finding for a medium that no model can take."""
+    """Return the finding for a medium that no model can take."""
     return Finding(
         "media-broken",
         "error",
@@ -487,7 +487,7 @@ def medium_broken(step: Step, role: str, what: str, expected: str) -> Finding:
 
 
 def media_turned(counts: Mapping[str, int], sample_ids: Sequence[str]) -> Finding:
-    """The one finding for pictures and clips that lie turned in their files.
+    """Return the finding for pictures and clips that are stored rotated.
 
     Args:
         counts: of the media, by kind.
@@ -509,7 +509,7 @@ def media_turned(counts: Mapping[str, int], sample_ids: Sequence[str]) -> Findin
 
 
 def size_differs(step: Step, role: str, size: Screen) -> Finding | None:
-    """The finding for a screenshot that is not of the size that its row states.
+    """Return the finding for a screenshot whose size differs from its row's.
 
     Where the row states none, the size was read from the picture, or is unknown: (0, 0).
     """

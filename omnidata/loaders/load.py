@@ -49,7 +49,7 @@ def about(note: Note, *sample_ids: str) -> Note:
 
 @dataclass(frozen=True, slots=True)
 class RowContext:
-    """The place of a row, and where its findings go."""
+    """The position of a row, and the receiver of its findings."""
 
     where: str
     note: Note

@@ -1,4 +1,4 @@
-"""A Parquet repository, as `omnidata convert` writes it, back as steps.
+"""Read a Parquet repository that `omnidata convert` wrote.
 
 `datasets.load_dataset(FOLDER)` opens it without omnidata. For us it holds what `datasets` has no
 place for: where the media were, what is wrong with them, and the order of the source. It may come
@@ -48,7 +48,7 @@ _ANY_SIZE = Budget(max_bytes=1 << 60)
 
 
 def extra_features() -> dict[str, Any]:
-    """The columns beyond those of `rows.features`.
+    """Return the columns beyond those of `rows.features`.
 
     `history_screens`: the screens of the earlier steps; `media`: per medium its role, path and root
     in the source (a number into the manifest's `roots`; null where it is embedded), state, SHA-256,
@@ -79,7 +79,7 @@ def extra_features() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What the file `omnidata.json` says.
+    """The content of `omnidata.json`.
 
     Attributes:
         task: the benchmark.
@@ -113,12 +113,12 @@ class Manifest:
 
 
 def is_repository(data: Path) -> bool:
-    """Whether the folder says of itself that it is one."""
+    """Return whether the folder has the manifest of a repository."""
     return (data / MANIFEST).exists()
 
 
 def read_manifest(data: Path) -> Manifest:
-    """The manifest.
+    """Read the manifest.
 
     Raises:
         DataError: it cannot be read, contradicts itself, or is of another format.
@@ -250,7 +250,7 @@ def _steps_of_rows(rows_of: Numbers, count: int) -> Numbers:
 
 
 def subset_steps(data: Path, manifest: Manifest, name: str) -> Iterator[Step]:
-    """The steps of a subset, one after the other, in the order of the files.
+    """Yield the steps of a subset, in the order of the files.
 
     Args:
         data: the repository's folder.
@@ -279,7 +279,7 @@ def _subset_steps(
 
 
 def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
-    """The repository through `datasets`; its subset is found in any case and spelling.
+    """Open the repository with `datasets`; a subset's name may have any case and spelling.
 
     Args:
         data: the repository's folder.

@@ -1,4 +1,4 @@
-"""Steps by the million: on disk, with an index in memory.
+"""Millions of steps: stored on disk, with an index in memory.
 
 A step takes 3 KB as Python objects. Where there are more than `omnidata.loaders.spill.many`, they
 lie packed in a file and are unpacked as they are asked for. What is asked of all
@@ -31,7 +31,7 @@ _BESIDE_SOURCE = 1500
 
 
 def collect(steps: Iterable[Step]) -> Sequence[Step]:
-    """The steps as a list; if they are more than memory is meant for, as `StoredSteps`.
+    """Return the steps as a list, or as `StoredSteps` if memory is too small for so many.
 
     Raises:
         UsageError: as `many`.
@@ -65,14 +65,14 @@ def _drain(steps: list[Step]) -> Iterator[Step]:
 
 
 def ids_of(steps: Sequence[Step]) -> Iterable[str]:
-    """The sample ids, in the order of the steps."""
+    """Return the sample ids, in the order of the steps."""
     if isinstance(steps, IndexedSteps):
         return steps.sample_ids
     return (step.sample_id for step in steps)
 
 
 def episodes_of(steps: Sequence[Step]) -> Numbers:
-    """A number for each step's episode, int64 (N,), in the order in which episodes first come."""
+    """Return each step's episode as a number, int64 (N,), in order of first occurrence."""
     if isinstance(steps, StoredSteps):
         _, first, number = np.unique(steps.episodes, return_index=True, return_inverse=True)
         return np.argsort(np.argsort(first))[number]
@@ -82,7 +82,7 @@ def episodes_of(steps: Sequence[Step]) -> Numbers:
 
 
 def select_steps(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[Step]:
-    """The steps of those numbers, in that order."""
+    """Return the steps at the given indices, in that order."""
     found = numbers if isinstance(numbers, np.ndarray) else np.fromiter(numbers, np.int64)
     if isinstance(steps, StoredSteps):
         return steps.take(found)
@@ -90,7 +90,7 @@ def select_steps(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[Step
 
 
 class Positions:
-    """Where each step is in a sequence, by its id; of several with one id the first.
+    """The index of each step by its id; of steps with the same id, the first.
 
     Attributes:
         get: the number of the step that has an id; None where none has.
@@ -123,7 +123,7 @@ class Positions:
 
 
 class RowIds(Sequence[str | None]):
-    """The sample id of each row of a source, None for a row that became no step.
+    """The sample id of each row of a source; None for a row that became no step.
 
     Args:
         steps: those of the source.
@@ -156,7 +156,7 @@ class RowIds(Sequence[str | None]):
 
 
 def row_ids(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[str | None]:
-    """The sample id of each row of a source.
+    """Return the sample id of each row of a source.
 
     Args:
         steps: those of the source.
@@ -168,7 +168,7 @@ def row_ids(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[str | Non
 
 
 def number_steps(rows: Iterable[Step | None], numbers: array[int]) -> Iterator[Step]:
-    """The steps among the rows of a source.
+    """Yield the steps among the rows of a source.
 
     Args:
         rows: None for a row that became no step.
@@ -185,7 +185,7 @@ def number_steps(rows: Iterable[Step | None], numbers: array[int]) -> Iterator[S
 
 
 class PackedSteps:
-    """Some steps, packed as they lie on disk, for another process.
+    """Packed steps for another process.
 
     Args:
         blocks: steps that were packed together.
@@ -204,7 +204,7 @@ class PackedSteps:
 
 
 def pack_steps(steps: Sequence[Step], numbers: Sequence[int]) -> PackedSteps:
-    """The steps of those numbers, in that order, to be sent to another process.
+    """Pack the steps at the given indices for another process.
 
     Raises:
         UsageError: a plug-in's cannot be.
@@ -231,7 +231,7 @@ def pack_steps(steps: Sequence[Step], numbers: Sequence[int]) -> PackedSteps:
 
 
 def can_be_sent(steps: Sequence[Step]) -> bool:
-    """Whether steps can be sent to other processes; of a list only the first is looked at."""
+    """Return whether steps can be sent to other processes; of a list only the first is checked."""
     if isinstance(steps, StoredSteps):
         return not steps.store.blocks.unpackable
     try:
@@ -260,7 +260,7 @@ class _Ids(Sequence[str]):
 
 
 class StoredSteps(IndexedSteps):
-    """Steps in a `_Store`, all or some of them; each is unpacked when it is asked for.
+    """Some or all steps of a `_Store`; each is unpacked on access.
 
     A step that is asked for twice may be two objects, which are equal. Threads and forked processes
     may share the steps; pickled they become a list.
@@ -277,18 +277,18 @@ class StoredSteps(IndexedSteps):
 
     @property
     def sample_ids(self) -> Sequence[str]:
-        """In order."""
+        """The sample ids, in order."""
         return _Ids(self)
 
     @property
     def episodes(self) -> Numbers:
-        """The number that the store has given to each step's episode, int64 (N,)."""
+        """The number of each step's episode in the store, int64 (N,)."""
         found = np.frombuffer(self.store.episodes, np.int32).astype(np.int64)
         return found if self._numbers is None else found[self._numbers]
 
     @property
     def repeated(self) -> list[int]:
-        """The numbers of the steps whose id an earlier one has."""
+        """Indices of the steps whose id an earlier step has."""
         numbers = self._numbers
         once = numbers is None or len(np.unique(numbers)) == len(numbers)
         if once and self.store.are_different:
@@ -300,13 +300,13 @@ class StoredSteps(IndexedSteps):
         return found
 
     def without(self, numbers: Sequence[int]) -> StoredSteps:
-        """All steps but those."""
+        """Return all steps but those at the given indices."""
         if not numbers:
             return self
         return self.take(np.delete(np.arange(len(self)), numbers))
 
     def number(self, index: int) -> int:
-        """The number in the store of the step at an index, which may be negative.
+        """Return the store's number of the step at an index, which may be negative.
 
         Raises:
             IndexError: there is none.
@@ -318,7 +318,7 @@ class StoredSteps(IndexedSteps):
         return index if self._numbers is None else int(self._numbers[index])
 
     def position(self, sample_id: str) -> int | None:
-        """Where the step of that id is; None where there is none."""
+        """Return the index of the step with an id; None if there is none."""
         number = self.store.find(sample_id)
         if number is None or self._numbers is None:
             return number
@@ -330,7 +330,7 @@ class StoredSteps(IndexedSteps):
         return None if found < 0 else found
 
     def take(self, numbers: Numbers) -> StoredSteps:
-        """The steps at those indices, in that order."""
+        """Return the steps at the given indices, in that order."""
         own = np.where(numbers < 0, numbers + len(self), numbers)
         kept = own if self._numbers is None else self._numbers[own]
         return StoredSteps(self.store, kept)
