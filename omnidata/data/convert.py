@@ -1,4 +1,4 @@
-"""Any source as a Parquet repository that `datasets.load_dataset` opens without omnidata."""
+"""Convert any source into a Parquet repository that `datasets.load_dataset` opens."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from omnidata.types import LoadedDataset, Progress
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """What has been written.
+    """The result of a conversion.
 
     Attributes:
         manifest: what the repository says of itself.
@@ -58,7 +58,7 @@ def convert(
     cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Converted:
-    """Write a repository; it appears under its name only when it is whole.
+    """Write a repository; it appears under its name only when it is complete.
 
     An interrupted conversion leaves a hidden folder beside `out`; the same call goes on with the
     shards that are there, unless the source or a medium has changed.

@@ -1,4 +1,4 @@
-"""What is wrong with a dataset: its media, decoded from end to end, and its annotations.
+"""Check a dataset: its media, decoded from end to end, and its annotations.
 
 Two halves, so that an interrupted look at the media still gives a report: `look` decodes, `report`
 judges. `validate` is both.
@@ -34,7 +34,7 @@ NoAnswer = Literal["timeout", "crash"]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a medium is unusable.
+    """The reason why a medium is unusable.
 
     Attributes:
         kind: as in `MediaError`; "timeout" and "crash" where there was no answer.
@@ -53,7 +53,7 @@ Outcomes = Mapping[Hashable, Outcome]
 
 
 def key(ref: MediaRef) -> Hashable:
-    """What two references to the same medium have in common.
+    """Return a key that references to the same medium share.
 
     A repository that embeds its media holds one that several steps use several times.
     """
@@ -65,7 +65,7 @@ def key(ref: MediaRef) -> Hashable:
 
 
 def references(steps: Sequence[Step]) -> list[MediaRef]:
-    """Every medium once, in the order met; those with unsafe paths are left to the loader.
+    """Return every medium once, in order of first use; unsafe paths are left to the loader.
 
     Raises:
         DataError: media lie outside the data, in folders that nobody named.
@@ -163,7 +163,7 @@ CODES: Mapping[str, tuple[Severity, str]] = {
 def finding(
     code: str, where: str, what: str, expected: str, sample_ids: tuple[str, ...] = ()
 ) -> Finding:
-    """A finding with the severity and the remedy of its code."""
+    """Return a finding with the severity and the remedy of its code."""
     severity, remedy = CODES[code]
     return Finding(code, severity, where, what, expected, remedy, sample_ids)
 
@@ -182,7 +182,7 @@ ASPECT = 0.05
 
 
 class MediaChecks:
-    """Holds the steps of a dataset against what is known of their media.
+    """Compare the steps of a dataset with their decoded media.
 
     Args:
         source: the dataset.
@@ -209,7 +209,7 @@ class MediaChecks:
         }
 
     def absent(self) -> Finding | None:
-        """The one finding for data that is annotations alone; None where any medium exists."""
+        """Return the finding for data without media; None if any medium exists."""
         refs = references(self._source.steps)
         outcomes = [self._outcomes.get(key(ref)) for ref in refs]
         if not all(isinstance(found, Fault) and found.kind == "missing" for found in outcomes):
@@ -223,7 +223,7 @@ class MediaChecks:
         )
 
     def turned_media(self) -> Finding | None:
-        """The one finding for media that lie turned in their files; None if there are none."""
+        """Return the finding for media that are stored rotated; None if there are none."""
         users: list[str] = []
         counts: Counter[str] = Counter()
         for ref in references(self._source.steps):
@@ -234,7 +234,7 @@ class MediaChecks:
         return media_turned(counts, list(dict.fromkeys(users))) if users else None
 
     def of_episode(self, steps: Sequence[Step]) -> Iterator[Finding]:
-        """Everything about the media of one episode, by step."""
+        """Return the findings about the media of one episode, by step."""
         before: dict[int, Step] = {}
         files: dict[Hashable, Step] = {}
         for step in steps:
@@ -417,7 +417,7 @@ def _length(found: Probe) -> float:
 
 
 def check_annotations(steps: Sequence[Step], *, language: bool) -> Iterator[Finding]:
-    """Histories and instructions of one episode.
+    """Yield findings about the histories and instructions of one episode.
 
     Args:
         steps: of the episode, by index.
@@ -459,7 +459,7 @@ def _contradiction(step: Step, targets: dict[int, Step]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found.
+    """The result of a validation.
 
     Attributes:
         findings: the loader's, then those of each episode in the order of the source.
@@ -473,11 +473,11 @@ class Report:
 
     @property
     def errors(self) -> int:
-        """How many findings are errors."""
+        """Number of findings that are errors."""
         return sum(finding.severity == "error" for finding in self.findings)
 
     def summary(self) -> dict[str, Any]:
-        """The counts: errors, warnings, findings by code, steps to leave out."""
+        """Return the counts: errors, warnings, findings by code, steps to leave out."""
         codes = Counter(finding.code for finding in self.findings)
         return {
             "errors": self.errors,
@@ -496,7 +496,7 @@ def validate(
     budget: Budget = DEFAULT_BUDGET,
     progress: Progress | None = None,
 ) -> Report:
-    """Look at every medium of a dataset and say what is wrong.
+    """Decode every medium of a dataset and report all problems.
 
     Processes are started with `spawn`: in a script, call it from below
     `if __name__ == "__main__":`.
@@ -524,7 +524,7 @@ def validate(
 
 
 def report(source: LoadedDataset, outcomes: Outcomes) -> Report:
-    """Hold a dataset against what is known of its media.
+    """Compare a dataset with its decoded media.
 
     Args:
         source: the dataset.

@@ -1,4 +1,4 @@
-"""Clips and tracks as arrays: some or all frames, decoded in one pass from the beginning; sound.
+"""Decode clips and tracks: frames and sound as arrays.
 
 Sequential on purpose: in a clip of two seconds four seeks cost twice as much as one pass. Frames
 are sought only where few of a long clip are wanted.
@@ -44,7 +44,7 @@ _SEEK_COST = 20  # frames that could be decoded in the time of one seek
 
 
 class Index:
-    """When every frame is shown and which ones can be decoded alone, from the packets.
+    """Display time and decoding order of a clip's frames, from its packets.
 
     Attributes:
         times: of the frames in the order in which they are shown, in the stream's time base.
@@ -75,11 +75,11 @@ class Index:
         self.usable &= len(set(times)) == len(times)
 
     def key_before(self, number: int) -> int:
-        """The time of the keyframe from which a frame can be decoded."""
+        """Return the time of the keyframe from which a frame can be decoded."""
         return self._keys[bisect_right(self._keys, self.times[number]) - 1]
 
     def pays(self, wanted: Sequence[int]) -> bool:
-        """Whether seeking decodes much less than one pass from the beginning."""
+        """Return whether seeking decodes much less than one pass from the beginning."""
         decoded = 0
         for number in wanted:
             decoded += _SEEK_COST + number - bisect_right(self.times, self.key_before(number)) + 1
@@ -89,7 +89,7 @@ class Index:
 def sought(
     container: InputContainer, video: VideoStream, index: Index, wanted: Sequence[int]
 ) -> Iterator[tuple[int, float, VideoFrame]]:
-    """The wanted frames, in rising order: number, seconds, frame.
+    """Yield the wanted frames, ascending: number, seconds, frame.
 
     Ends early where the packets have promised a frame that the decoder does not give, or a keyframe
     that is none; the caller must count.
@@ -182,7 +182,7 @@ def samples(
     stream: int | None = None,
     budget: Budget = DEFAULT_BUDGET,
 ) -> npt.NDArray[np.float32]:
-    """The waveform of a track, or of a clip's sound.
+    """Decode the waveform of a track or of a clip's sound.
 
     Args:
         ref: a track, a clip with sound, or audio that a row holds inline.
@@ -208,7 +208,7 @@ def samples(
 
 
 def check_choice(num_frames: int | None, fps: float | None, which: str | None) -> None:
-    """Whether the three say which frames of a clip are meant.
+    """Check that exactly one of the three selects frames of a clip.
 
     Raises:
         UsageError: not exactly one of the three, or a value that keeps nothing or too much.
@@ -298,7 +298,7 @@ def _spread_over(
 
 
 def recorded_seconds(ref: MediaRef) -> float:
-    """How long a recording is by its header; nothing is decoded.
+    """Return the length of a recording by its header; nothing is decoded.
 
     Raises:
         MediaError: it is missing or no recording, or its header does not say.

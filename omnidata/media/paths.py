@@ -1,4 +1,4 @@
-"""Where a path from a dataset may lead, and how much of a file may be opened.
+"""Resolve paths of a dataset safely, within budgets.
 
 Data is untrusted. A path is relative, has no scheme and no `..`, and after following links still
 lies inside the dataset's folder; only regular files are opened, up to a budget.
@@ -27,7 +27,7 @@ _DIGITS = (32, 64)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much one medium may cost; beyond it there is a `MediaError` instead of a full disk.
+    """Limits of one medium; beyond them there is a `MediaError`.
 
     Attributes:
         max_bytes: of the file.
@@ -56,7 +56,7 @@ def _sha256(path: Path) -> str:
 
 
 def place(ref: MediaRef) -> str:
-    """Where a medium lies, for messages."""
+    """Return the location of a medium, for messages."""
     if ref.cell is None:
         return display_path(ref.root / ref.path)
     cell = ref.cell
@@ -69,13 +69,13 @@ def place(ref: MediaRef) -> str:
 
 
 def around(ref: MediaRef, cell: ParquetLocation | ByteRange | VideoSegment) -> MediaRef:
-    """The file that holds a medium, as a medium of its own."""
+    """Return the file that contains a medium, as a medium of its own."""
     kind: Modality = "video" if isinstance(cell, VideoSegment) else ref.kind
     return MediaRef(kind, ref.root, cell.shard, within=ref.within)
 
 
 def spelling_on_disk(root: Path, name: str) -> Path:
-    """The path of a medium as the disk spells it, whether or not there is a file.
+    """Return the path of a medium as the disk spells it, whether or not the file exists.
 
     A name with accents has two spellings in Unicode: macOS's tools write the letters apart (NFD),
     most others composed (NFC). Rows that were written on Windows separate folders by backslashes,
@@ -98,7 +98,7 @@ def spelling_on_disk(root: Path, name: str) -> Path:
 
 
 def linkable(ref: MediaRef) -> Path | None:
-    """The absolute path behind a reference, whether or not there is a file.
+    """Return the absolute path of a medium with a file of its own, whether or not it exists.
 
     None for one that leads outside its folder, for an object on a store, for audio that a row holds
     inline, for a picture that marks are drawn on, and for bytes that have no file of their own:
@@ -119,12 +119,12 @@ def linkable(ref: MediaRef) -> Path | None:
 
 
 def is_mirrored(ref: MediaRef) -> bool:
-    """Whether the file of a medium stands for an object on a store, and may be empty as yet."""
+    """Return whether a medium's file mirrors an object of a store, and may still be empty."""
     return mirror.is_mirrored(spelling_on_disk(ref.root, ref.path))
 
 
 def leads_outside(ref: MediaRef) -> bool:
-    """Whether the folder of a medium leads outside what the user named: nothing there is opened."""
+    """Return whether a medium's folder leads outside the allowed data, so it is never opened."""
     return bool(ref.within) and not inside(real(ref.root), ref.within)
 
 
@@ -133,7 +133,7 @@ def _within(ref: MediaRef) -> tuple[str, ...]:
 
 
 def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = False) -> Path:
-    """The file behind a reference.
+    """Return the file of a medium.
 
     Args:
         ref: the medium.
@@ -189,7 +189,7 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
 
 
 def unread_zip(ref: MediaRef) -> str:
-    """What to do where a missing medium may lie in a zip that is not read; empty where none is.
+    """Return a remedy if a missing medium may be in a zip that is not read; else an empty string.
 
     Such a zip has the name of a folder that the medium would lie in.
     """

@@ -1,4 +1,4 @@
-"""What a medium is, without keeping what it shows."""
+"""Facts about a medium, without keeping its content."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Probe:
 
 
 def probe(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
-    """Decode a medium from end to end and say what it is.
+    """Decode a medium from end to end and return its facts.
 
     Raises:
         MediaError: a picture or a clip is missing or broken. A track never raises: `audio` is
@@ -112,7 +112,7 @@ def probe(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
 
 
 def examine(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
-    """As `probe`, but strict: a track raises as well, and so does whatever was cut short.
+    """Like `probe`, but also raise for broken tracks and for truncated files.
 
     Raises:
         MediaError: the medium is missing, broken, or ends before its own header says.
@@ -247,7 +247,7 @@ def _header_seconds(stream: VideoStream | AudioStream, container: InputContainer
 
 
 def stated_seconds(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> float | None:
-    """How long a clip or a track is by its header; nothing is decoded.
+    """Return the length of a clip or a track by its header; nothing is decoded.
 
     Args:
         ref: a clip, a track, or sound that a row holds.
@@ -329,7 +329,7 @@ def _rms(wave: npt.NDArray[np.float32]) -> float:
 
 
 def check(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> None:
-    """Make sure that a medium can be handed to a model: it opens as what it should be.
+    """Check that a medium opens and is of its kind.
 
     Only the beginning of a clip or a track is decoded; `probe` goes to the end.
 
@@ -362,7 +362,7 @@ _SUBTYPES = {
 
 @dataclass(frozen=True, slots=True)
 class MediaInfo:
-    """What a medium is, by its content; None where it does not apply or the header is silent.
+    """Format and size of a medium, by its content; None if unknown or not applicable.
 
     Attributes:
         format: png, jpeg, webp; mp4, mov, mkv, webm, avi; wav, mp3, m4a, ogg, flac, aac.
@@ -383,7 +383,7 @@ class MediaInfo:
 
 
 def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
-    """Read a medium into memory, upright, and make sure that nothing is missing at its end.
+    """Read a medium into memory, upright, and check that it is complete.
 
     Args:
         ref: a medium with bytes of its own, not one that a row holds inline.
@@ -406,7 +406,7 @@ def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
 
 
 def media_info(held: InMemoryMedia, *, budget: Budget = DEFAULT_BUDGET) -> MediaInfo:
-    """Say what a medium is and make sure that it opens: of a clip, the first frame is decoded.
+    """Return format and size of a medium, and check that it opens (a clip: its first frame).
 
     Raises:
         MediaError: it is not what its kind promises.
@@ -463,7 +463,7 @@ def in_threads(
     workers: int | None = None,
     ahead: int = 1000,
 ) -> Generator[Result, None, None]:
-    """What a function makes of each medium, in order.
+    """Call a function for each medium in threads; yield the results in order.
 
     In threads: decoders and hashes release the interpreter, and bytes need no copy between
     processes. Whoever stops before the end closes the generator, and the calls that have not begun

@@ -1,4 +1,4 @@
-"""Sound as a waveform: one channel, the rate that models want.
+"""Decode sound as a waveform with one channel at one rate.
 
 Everything here is given an open container, or what a row holds itself; `decoding` opens media.
 """
@@ -37,7 +37,7 @@ _PIECE = 1 << 20
 def decode_sound(
     container: InputContainer, ref: MediaRef, rate: int, stream: int | None, budget: Budget
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """The sound of a container, piece by piece, as `Mono` gives it.
+    """Yield the sound of a container in pieces, as `Mono` returns them.
 
     Raises:
         MediaError: there is none, or it is longer than the budget.
@@ -54,7 +54,7 @@ def decode_sound(
 def join_sound(
     pieces: Iterable[npt.NDArray[np.float32]], ref: MediaRef, rate: int, budget: Budget
 ) -> npt.NDArray[np.float32]:
-    """The pieces of a sound as one.
+    """Return the pieces of a sound as one array.
 
     Raises:
         MediaError: there is not one sample, or there are more than the budget has room for.
@@ -84,7 +84,7 @@ def _endless(ref: MediaRef, seconds: float) -> MediaError:
 
 
 class Mono:
-    """Sound of any layout as one channel at one rate, piece by piece.
+    """Convert sound of any layout to one channel at one rate, piece by piece.
 
     Pieces are of about one size, whatever the packets of the file: of 33 KB that claim to last for
     hours no more is made than is taken.
@@ -101,7 +101,7 @@ class Mono:
         self._form: tuple[str, str, int] | None = None
 
     def feed(self, frame: AudioFrame | None) -> Iterator[npt.NDArray[np.float32]]:
-        """The mean of the channels, as far as it can be known by now.
+        """Return the next samples, mixed to one channel.
 
         Args:
             frame: the next one; None at the end, after which nothing may follow.
@@ -176,7 +176,7 @@ def _mix(frame: AudioFrame) -> npt.NDArray[np.float32]:
 
 
 def inline(ref: MediaRef, rate: int) -> Iterator[npt.NDArray[np.float32]]:
-    """Samples that a row holds itself, `{"array": [...], "sampling_rate": Hz}`."""
+    """Return the samples that a row contains, `{"array": [...], "sampling_rate": Hz}`."""
     import numpy as np
     from av.audio.frame import AudioFrame
 

@@ -1,4 +1,4 @@
-"""Rows of IDMBench's and CriticBench's kind out of the episodes of any task.
+"""Derive rows of IDMBench's and CriticBench's kind from the episodes of any task.
 
 What was done between observations is asked about windows of one length, so that a prompt's form
 tells nothing of the answer. Whether a trajectory succeeds is asked about whole ones and about
@@ -51,7 +51,7 @@ _IDLE: Final = frozenset({"wait", "none"})
 
 @dataclass(frozen=True)
 class Recording:
-    """An episode, every action of which was made on a screenshot.
+    """An episode with a screenshot before every action.
 
     Attributes:
         number: its place among those of the data.
@@ -74,22 +74,22 @@ class Recording:
 
     @property
     def name(self) -> str:
-        """Of the episode."""
+        """Name of the episode."""
         return self.steps[0].episode
 
     @property
     def group(self) -> str:
-        """What it must never be torn apart from."""
+        """Group of the episode, which is never split."""
         return self.steps[0].group
 
     @cached_property
     def actions(self) -> tuple[Action, ...]:
-        """What was done at each step."""
+        """The action of each step."""
         return tuple(step.action for step in self.steps if step.action)
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """Each action as a history tells it, with all that is done in its step."""
+        """The wording of each action in a history, with everything done in its step."""
         return tuple(
             action.words
             if action.words is not None
@@ -101,7 +101,7 @@ class Recording:
 def read_recordings(
     task: Task, source: LoadedDataset, note: list[Finding]
 ) -> tuple[list[Recording], Counter[str]]:
-    """The episodes that rows can be made of, and how many cannot, by reason.
+    """Return the usable episodes, and the number of others by reason.
 
     Args:
         task: of the data.
@@ -154,7 +154,7 @@ def _doubtful_steps(findings: Sequence[Finding]) -> set[str]:
 
 
 def platform_of(task: Task, step: Step) -> str:
-    """What a step's tag says of its platform, or its task of all."""
+    """Return a step's platform: by its tag, or by its task."""
     told = step.tags.get("platform", "").lower()
     return told if told in PLATFORMS else task.platform
 
@@ -221,7 +221,7 @@ Design = Literal["", "cut", "extended", "swapped"]
 
 @dataclass(frozen=True)
 class Piece:
-    """Actions of one recording or of two, and the instruction that they are shown under.
+    """Actions of one or two recordings, and the instruction under which they are shown.
 
     Attributes:
         moments: a recording and the place of an action in it, for each action.
@@ -241,7 +241,7 @@ class Piece:
 
     @property
     def seen(self) -> list[tuple[Recording, int]]:
-        """Where each observation is from."""
+        """The source of each observation."""
         return [*self.moments, *([self.end] if self.end else [])]
 
 
@@ -251,7 +251,7 @@ def _part(recording: Recording, start: int, stop: int, *, after: bool = True) ->
 
 
 def windows(recordings: Sequence[Recording], space: Sequence[str], *, most: int) -> list[Piece]:
-    """Actions in a row, each with what was seen before and after it.
+    """Return windows of consecutive actions with the observations before and after each.
 
     All windows have the same number of actions: the usual one of the episodes (their median, of
     those with two or more), and not more than a prompt shows. Windows of an episode do not overlap.
@@ -282,7 +282,7 @@ def windows(recordings: Sequence[Recording], space: Sequence[str], *, most: int)
 
 
 def make_pieces(recordings: Sequence[Recording], *, most: int, seed: int) -> list[Piece]:
-    """Successes and as many failures, in designs whose members differ in nothing but the truth.
+    """Return successes and as many failures, in designs whose members differ only in the truth.
 
     Args:
         recordings: successful episodes.
@@ -428,7 +428,7 @@ def _under(piece: Piece, other: Recording, design: Design = "swapped") -> list[P
 
 
 class RowsStaging(SynthStaging):
-    """Rows in the making."""
+    """The staging folder of rows."""
 
     noun = "rows"
     work = "writing rows"
@@ -436,7 +436,7 @@ class RowsStaging(SynthStaging):
     contents = frozenset({REPORT, PICTURES})
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether the verb wrote the folder; the names of its files are in the report."""
+        """Return whether the verb wrote the folder; the report lists its files."""
         if folder.is_symlink() or not (folder / REPORT).is_file():
             return False
         files = read_json(folder / REPORT).get("files", {})
@@ -453,7 +453,7 @@ def derive(
     seed: int = 0,
     progress: Progress = lambda done, total: None,
 ) -> Mapping[str, Any]:
-    """Write rows of some tasks, made of the episodes of another.
+    """Write rows of some tasks, derived from the episodes of another.
 
     Equal data and equal seeds make equal rows.
 
@@ -522,7 +522,7 @@ def derive(
 
 
 def derivation_of(task: Task) -> Derivation:
-    """How rows of a task are made of the data of others.
+    """Return how rows of a task are derived from other data.
 
     Raises:
         UsageError: they are not.
@@ -592,20 +592,20 @@ def _trajectory(
 
 
 class Album:
-    """Pictures by the names that rows know them by; only those that some row names are copied."""
+    """Screenshots by their names in rows; only those that rows use are copied."""
 
     def __init__(self) -> None:
         self._held: dict[str, MediaRef] = {}
 
     def name(self, episode: int, place: int, shot: MediaRef) -> str:
-        """The name of a screenshot: of its episode and its place there."""
+        """Return the name of a screenshot: its episode and its position."""
         suffix = Path(shot.path).suffix.lower()
         name = f"e{episode:06}_{place}{suffix if suffix in _SUFFIXES else '.png'}"
         self._held[name] = shot
         return name
 
     def write(self, folder: Path, progress: Progress) -> None:
-        """Copy the pictures; those that an interrupted call has copied are whole.
+        """Copy the pictures, but those that an interrupted call has already copied.
 
         Raises:
             MediaError: one that another file holds cannot be read.

@@ -1,4 +1,4 @@
-"""Episodes that a critic accepts; and how often it is right.
+"""Keep the episodes that a critic accepts, and measure the critic's precision.
 
 The questions are those of a task whose answers say whether an episode succeeded (`Annotation.of`).
 `docs/label.md` has the rules.
@@ -45,7 +45,7 @@ __all__ = ["COLUMN", "REPORT", "Asked", "Asking", "Done", "choose", "questions",
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a critic said of an episode.
+    """A critic's answer about an episode.
 
     Attributes:
         success: that it succeeded or failed; None = nothing that could be read.
@@ -61,7 +61,7 @@ class Judgement:
 
     @property
     def fate(self) -> Literal["accepted", "rejected", "undecided"]:
-        """What becomes of the episode."""
+        """The outcome for the episode."""
         if self.success is None:
             return "undecided"
         return "accepted" if self.success else "rejected"
@@ -70,7 +70,7 @@ class Judgement:
 def judgements(
     task: Task, steps: Sequence[Step], lines: Mapping[str, Prediction]
 ) -> dict[str, Judgement]:
-    """Read the answers; one that did not come whole is no judgement.
+    """Parse the answers; incomplete ones are no judgements.
 
     Args:
         task: its profile reads texts.
@@ -102,7 +102,7 @@ def _claim(profile: Profile, verdict: Verdict) -> bool | None:
 
 
 def true_outcome(task: Task, step: Step) -> bool | None:
-    """Whether the episode succeeded, as the right answer says it; None = nobody knows."""
+    """Return whether the episode succeeded by the right answer; None if unknown."""
     profile = task.profiles[task.default_profile]
     target = task.target(step)
     return None if target is None else _claim(profile, profile.judge(step, target.text))
@@ -111,7 +111,7 @@ def true_outcome(task: Task, step: Step) -> bool | None:
 def precision(
     task: Task, steps: Sequence[Step], said: Mapping[str, Judgement]
 ) -> dict[str, Any] | None:
-    """The table of the episodes of which it is known whether they succeeded.
+    """Return the table of the episodes with a known outcome.
 
     Args:
         task: knows the right answers.
@@ -153,7 +153,7 @@ COLUMN = "critics"
 
 
 def questions(task: Task, source: LoadedDataset, bench: LoadedDataset | None = None) -> Asked:
-    """Choose what to ask about.
+    """Select the episodes to ask about.
 
     Args:
         task: asks whether an episode succeeded.

@@ -1,4 +1,4 @@
-"""Actions for recordings without any, by an inverse-dynamics model; and how often it is right.
+"""Label recordings with actions by an inverse-dynamics model, and measure its precision.
 
 The questions are those of a task whose answers are actions (`Annotation.of`). `docs/label.md` has
 the rules.
@@ -45,7 +45,7 @@ __all__ = ["COLUMN", "REPORT", "Asked", "Asking", "Done", "label", "questions", 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What came of asking about a step.
+    """The answer about a step.
 
     Attributes:
         outcome: "ok"; "unparsed", nothing could be read; "unusable", what was read is no action
@@ -67,7 +67,7 @@ class Label:
     extension: bool = False
 
     def column(self, model: str, *, used: bool) -> dict[str, Any]:
-        """What the step's row says of it.
+        """Return the column of the step's row about its label.
 
         Args:
             model: the SPEC.
@@ -78,7 +78,7 @@ class Label:
 
 
 def read_label(task: Task, profile: Profile, step: Step, answer: Prediction) -> Label:
-    """Read one answer.
+    """Parse one answer.
 
     Args:
         task: reads texts.
@@ -110,7 +110,7 @@ def read_label(task: Task, profile: Profile, step: Step, answer: Prediction) -> 
 
 
 def lacks(action: Action, screen: Screen) -> str:
-    """Why an action cannot have been made between two screenshots; empty if it can.
+    """Return why an action is impossible between two screenshots; empty if it is possible.
 
     Args:
         action: as a model answered it.
@@ -142,7 +142,7 @@ def _on_screen(region: Region, screen: Screen) -> bool:
 
 
 def precision(asked: Iterable[tuple[Step, Label]]) -> dict[str, Any] | None:
-    """The table of the steps whose action is known.
+    """Return the table of the steps with a known action.
 
     Precision is over the labels that were made; a step that the model left unlabelled lowers
     `coverage` instead.
@@ -180,7 +180,7 @@ COLUMN = "idm"
 
 
 def questions(task: Task, source: LoadedDataset, known: LoadedDataset | None = None) -> Asked:
-    """Choose what to ask about.
+    """Select the steps to ask about.
 
     A step that has a target keeps it, and is asked about to measure the model; one whose target a
     model made, as an earlier call left it, has none.
@@ -229,7 +229,7 @@ def _blank(step: Step) -> Step:
 
 
 def by_model(step: Step) -> bool:
-    """Whether a model made the step's target."""
+    """Return whether a model made the step's target."""
     answered = step.source.get(COLUMN)
     return bool(answered and answered["used"])
 

@@ -1,4 +1,4 @@
-"""New instructions for the elements of screenshots, by any model, and only those that lead back.
+"""Write new instructions for elements of screenshots with any model, and keep those that lead back.
 
 As for GroundUI (AgentStudio, appendix C.2) a model is shown each screenshot with its element
 framed and writes the instruction. Then it, or another, is asked where the element is that the new
@@ -67,7 +67,7 @@ others look the same. Do not mention the frame. Answer with the instruction alon
 
 
 def read_caption(text: str) -> str | None:
-    r"""The instruction that a model wrote; None where the answer is not one line.
+    r"""Return the instruction in an answer; None if the answer is not one line.
 
     Examples:
         >>> read_caption('Instruction: "Open the settings."')
@@ -82,13 +82,13 @@ def read_caption(text: str) -> str | None:
 
 
 class Written(RowProfile):
-    """Whether an instruction was written; whether it is any good, the grounding tells."""
+    """Profile that accepts any instruction; the grounding decides whether it is good."""
 
     name = "written"
     by: Mapping[str, Sequence[str]] = {}
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the instruction."""
+        """Parse the instruction."""
         said = read_caption(text)
         outcome: Outcome = "unparsed" if said is None else "ok"
         return Verdict(outcome, (said is not None,), {"instruction": said} if said else None)
@@ -107,7 +107,7 @@ class Captions(Benchmark):
         super().__init__("recaption", {})
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
-        """There are no files of questions.
+        """Refuse: no files of questions exist.
 
         Raises:
             UsageError: always.
@@ -115,12 +115,12 @@ class Captions(Benchmark):
         raise UsageError("questions about elements are not loaded", where=str(data))
 
     def answer(self, step: Step) -> str:
-        """The instruction that the data have: `baseline:oracle` changes nothing."""
+        """Return the data's own instruction: `baseline:oracle` changes nothing."""
         return step.instruction
 
 
 def writer_for(task: str) -> str:
-    """The task whose rows are written for elements of a task: its own, or one that takes any.
+    """Return the task that writes rows for elements of a task: itself, or one that takes any.
 
     Raises:
         UsageError: no task that is installed writes such rows.
@@ -136,7 +136,7 @@ def writer_for(task: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An element that an instruction is wanted for.
+    """An element that gets an instruction.
 
     Attributes:
         step: of the data.
@@ -150,7 +150,7 @@ class Target:
 
 
 def read_targets(task: Task, source: LoadedDataset) -> tuple[list[Target], Counter[str]]:
-    """The steps whose right answer is one box to be clicked, and how many are not, by reason."""
+    """Return the steps whose answer is a click in one box, and counts of the others by reason."""
     found: list[Target] = []
     left_out: Counter[str] = Counter()
     for step in source.steps:
@@ -186,7 +186,7 @@ def _target(task: Task, step: Step) -> Target | str:
 
 
 def draw_frame(shot: MediaRef, box: Box, screen: Screen) -> bytes:
-    """The screenshot as PNG, with a frame around the box.
+    """Return the screenshot as PNG, with a frame around the box.
 
     Args:
         shot: the screenshot.
@@ -218,7 +218,7 @@ def draw_frame(shot: MediaRef, box: Box, screen: Screen) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A model, and how it is made for the questions of a task.
+    """A model, and the function that creates it for the questions of a task.
 
     Attributes:
         name: its SPEC.
@@ -232,13 +232,13 @@ class Asked:
 
 
 class UnansweredError(RunError):
-    """A model did not answer everything; the same call goes on."""
+    """A model did not answer everything; the same call resumes."""
 
     exit_code = 1
 
 
 class CaptionsStaging(RowsStaging):
-    """Rows with new instructions in the making."""
+    """The staging folder of rows with new instructions."""
 
     contents = RowsStaging.contents | {MARKED}
 
@@ -256,7 +256,7 @@ def recaption(
     progress: Progress | None = None,
     count: Count | None = None,
 ) -> Mapping[str, Any]:
-    """Write rows with new instructions, each of which leads the grounder back to its element.
+    """Write rows with new instructions that lead the grounder back to their elements.
 
     The same call goes on after an interruption; what has been answered is not asked again.
 

@@ -1,4 +1,4 @@
-"""Any benchmark as training data for four trainers: TRL, LLaMA-Factory, ms-swift, Qwen-VL.
+"""Export any benchmark as training data for TRL, LLaMA-Factory, ms-swift or Qwen-VL.
 
 The prompt is the one of the evaluation, the answer is one that the evaluation calls an exact match.
 """
@@ -60,7 +60,7 @@ _HASHED = re.compile(r"[0-9a-f]{32}\.[0-9a-z]{2,4}")
 
 
 class ExportStaging(StagedFolder):
-    """See `StagedFolder`.
+    """A `StagedFolder` of an export.
 
     Args:
         out, overwrite, inputs: as `StagedFolder`.
@@ -83,17 +83,17 @@ class ExportStaging(StagedFolder):
         self.journal = self.path / _JOURNAL
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether an export wrote the folder, and nobody else anything into it."""
+        """Return whether the folder has the files of an export and no others."""
         return (folder / REPORT).is_file() and _holds(folder, half=False)
 
     def begin(self) -> None:
-        """Keep what an interrupted call with the same settings has left, else make the folder."""
+        """Keep the files of an interrupted call with the same settings, or create the folder."""
         if self.keep(self._settings, ours=_holds(self.path, half=True)):
             for part in (self.path / MEDIA).glob(".*"):
                 part.unlink()
 
     def publish(self, wanted: Iterable[str]) -> None:
-        """Move the folder to its place.
+        """Move the folder to its destination.
 
         Args:
             wanted: the files of the export, relative to it; what an earlier call left goes.
@@ -134,7 +134,7 @@ _MODELS = ("idm", "critics")
 
 @dataclass(slots=True)
 class SplitFile:
-    """The rows of a split.
+    """The file with the rows of a split.
 
     `datasets`, with which most trainers read, takes the types of all columns from the first few
     megabytes: a list that is empty until then would be a list of nothing. So the first rows that
@@ -167,7 +167,7 @@ class SplitFile:
 
     @property
     def name(self) -> str:
-        """Of the file, relative to the export."""
+        """Path of the file, relative to the export."""
         return f"{self.split}{self.suffix}"
 
     @property
@@ -176,15 +176,15 @@ class SplitFile:
 
     @property
     def steps(self) -> int:
-        """How many steps the rows are of."""
+        """Number of steps with rows."""
         return len(self._steps)
 
     def has(self, step: Step) -> bool:
-        """Whether there is a row of the step."""
+        """Return whether the step has a row."""
         return self._steps.get(step.sample_id) is not None
 
     def add(self, step: Step, line: Line) -> None:
-        """Take a row."""
+        """Add a row."""
         self.rows += 1
         self._steps.add(step.sample_id)
         self.episodes.add(step.episode)
@@ -198,7 +198,7 @@ class SplitFile:
         self._first.append(line.data)
 
     def finish(self) -> None:
-        """Put the file there."""
+        """Write the file."""
         with atomic_write(self.folder / self.name) as file:
             file.writelines(self._first)
             if self._rest.exists():
@@ -208,7 +208,7 @@ class SplitFile:
 
 
 def dataset_info(task: str, files: Iterable[SplitFile]) -> dict[str, Any]:
-    """LLaMA-Factory's list of datasets, one per split: `TASK_train`, ...
+    """Return LLaMA-Factory's list of datasets, one per split: `TASK_train`, ...
 
     Args:
         task: the benchmark.
@@ -227,7 +227,7 @@ def dataset_info(task: str, files: Iterable[SplitFile]) -> dict[str, Any]:
 
 
 def write_models(path: Path, steps: Iterable[Step]) -> bool:
-    """Write what models had to do with the steps: who labelled them, who accepted their episodes.
+    """Write the models that labelled or accepted each step.
 
     Args:
         path: of the file, a line per step with something to tell.
@@ -251,7 +251,7 @@ _FAR_OFF = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What has been written.
+    """The result of an export.
 
     Attributes:
         report: as in `export.json`.
@@ -279,7 +279,7 @@ def export(
     cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Exported:
-    """Write training data; they appear under their name only when they are whole.
+    """Write training data; they appear under their name only when they are complete.
 
     An interrupted export leaves a hidden folder beside `out`; the next call with the same settings
     goes on with the media that are there. The bytes are the same whoever writes the media.

@@ -46,7 +46,7 @@ _KEPT: Final = 64
 
 
 def prompt_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> datasets.Dataset:
-    """Steps as the rows that `OmniGRPOTrainer` samples answers to.
+    """Return steps as the rows to which `OmniGRPOTrainer` samples answers.
 
     A row has `sample_id`, the `step`, and as `prompt` the texts of the prompt, for logs. No medium
     is opened, and the right answer is not among them.
@@ -66,7 +66,7 @@ def prompt_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> datasets.
 
 
 def exported_prompts(out: Path, split: Split = "train") -> tuple[Task, datasets.Dataset]:
-    """The steps of an export, as `prompt_table` has them, and their task.
+    """Return the steps of an export as a `prompt_table`, and their task.
 
     The prompts are made anew of the data, with all media as they are, so that a split of
     `omnidata export --format trl-grpo` and its checks for leaks serve sound and clips too.
@@ -154,7 +154,7 @@ class _Prompt:
 
 
 class OmniPrompts:
-    """Makes prompts for one checkpoint, by the code that makes them in evaluation.
+    """Make prompts for one checkpoint, with the code of the evaluation.
 
     Args:
         path: the checkpoint: a folder, or the name of a model that transformers finds.
@@ -192,7 +192,7 @@ class OmniPrompts:
         self._made = lru_cache(_KEPT)(self._make)
 
     def of(self, step: Step) -> _Prompt:
-        """The prompt of a step.
+        """Return the prompt of a step.
 
         Raises:
             MediaError: a medium cannot be read, or a text holds a placeholder; names the step.

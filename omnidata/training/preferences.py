@@ -1,4 +1,4 @@
-"""Preferences out of runs: to one step, an answer that is right and one that is wrong.
+"""Preferences from runs: pairs of a right and a wrong answer to the same step.
 
 Both are answers of models as they came, to the prompt that the row has; which is which the profile
 says. What is no verdict of a model's is no preference: steps without an answer, answers that were
@@ -77,7 +77,7 @@ _CAUSE: Final = "cause"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """What preferences are made of, and which of them are taken.
+    """Sources and selection of preferences.
 
     Attributes:
         runs: the folders of the runs; samples below one are runs as well.
@@ -101,7 +101,7 @@ class Preferences:
 
 
 class Pair(NamedTuple):
-    """Two answers to a step, or one of them alone.
+    """Two answers to a step, or a single one.
 
     Attributes:
         step: its number among the steps.
@@ -119,7 +119,7 @@ class Pair(NamedTuple):
 
 
 def tier(cause: Cause | None) -> int:
-    """How near to right an answer with this cause is, in classes: 0 is nearest.
+    """Return the tier of a cause: 0 for the answers that are nearest to right.
 
     A near miss; the right type of action with another argument; another type; what nobody can read.
 
@@ -135,7 +135,7 @@ def tier(cause: Cause | None) -> int:
 
 
 def sort_pairs(pairs: Iterable[Pair], order: Order) -> list[Pair]:
-    """Pairs in the order in which they are written.
+    """Return pairs in the order in which they are written.
 
     Distances of two causes have no common unit. So within a tier pairs stand by their rank among
     those of their own cause, as a share of their number: the nearest tenth of all near misses is
@@ -168,7 +168,7 @@ def sort_pairs(pairs: Iterable[Pair], order: Order) -> list[Pair]:
 
 
 def apart(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """The answers of pairs one by one, each once: the right one, then the wrong one.
+    """Return the answers of pairs one by one, each once: the right one, then the wrong one.
 
     Examples:
         >>> [(one.chosen, one.rejected) for one in apart([Pair(0, 0, 1), Pair(0, 0, 2)])]
@@ -222,7 +222,7 @@ class _Judged:
 def run_options(
     task: str, run: Path, given: Mapping[str, str], option: str = "--pairs"
 ) -> RecordedOptions:
-    """The task's options in a run, for whoever wants its prompts.
+    """Return the task's options in a run.
 
     Args:
         task: its name.
@@ -262,7 +262,7 @@ def _check_task(run: Path, info: Mapping[str, Any], task: str, option: str) -> N
 def check_run(
     run: Path, info: Mapping[str, Any], task: Task, source: LoadedDataset, option: str = "--pairs"
 ) -> None:
-    """Refuse a run whose answers are not to these prompts.
+    """Refuse a run whose prompts differ from these.
 
     Args:
         run: the folder, for messages.
@@ -320,7 +320,7 @@ def _read_otherwise(info: Mapping[str, Any], task: Task, run: Path) -> bool:
 
 
 def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> str:
-    """Why an answer is no verdict of the model's on the step, in a word; empty if it is one.
+    """Return a code if an answer is no verdict of the model on the step; else an empty string.
 
     Args:
         answer: what a run has for the step.
@@ -337,7 +337,7 @@ def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> 
 
 
 def judge_answer(profile: Profile, step: Step, answer: Completion) -> tuple[Verdict, Standing]:
-    """The profile's verdict on an answer, and what it comes to."""
+    """Return the profile's verdict on an answer, and its standing."""
     verdict = profile.judge(step, answer.text, answer.receipt)
     return verdict, standing(profile, verdict)
 
@@ -345,7 +345,7 @@ def judge_answer(profile: Profile, step: Step, answer: Completion) -> tuple[Verd
 def diagnosis(
     task: Task, profile: Profile, step: Step, verdict: Verdict, answer: Completion
 ) -> Diagnosis:
-    """What is wrong with an answer; `rule` where the benchmark's own explanation fails."""
+    """Return the cause of a wrong answer; `rule` if the benchmark's explanation fails."""
     try:
         told = task.explain(step, verdict, profile=profile.name, receipt=answer.receipt)
         return told.diagnosis or Diagnosis("rule")
@@ -375,7 +375,7 @@ class NamedRun:
 def open_runs(
     runs: Iterable[Path], task: Task, source: LoadedDataset, flag: str = "--pairs"
 ) -> Iterator[NamedRun]:
-    """The runs that were named, each with its samples.
+    """Yield the given runs, each with its samples.
 
     Raises:
         UsageError, RunError: see `check_run`; one is named twice, unfinished or broken.
@@ -408,7 +408,7 @@ def open_runs(
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What rows are made of.
+    """The preferences from which rows are made.
 
     Attributes:
         steps: that have any.
@@ -424,12 +424,12 @@ class Chosen:
     sources: Sequence[_Source]
 
     def answer(self, step: Step, run: int) -> Completion:
-        """What a run has for a step."""
+        """Return a run's answer to a step."""
         return self.sources[run].answers[step.sample_id]
 
 
 class Choosing:
-    """Finds preferences in runs.
+    """Select preferences from runs.
 
     Args:
         task: writes the prompts, and judges the answers.
@@ -462,7 +462,7 @@ class Choosing:
         ]
 
     def choose(self, steps: Sequence[Step]) -> Chosen:
-        """The preferences among the answers to steps.
+        """Return the preferences among the answers to steps.
 
         Args:
             steps: that are exported.
@@ -580,7 +580,7 @@ def _alike(right: Collection[_Judged], wrong: Collection[_Judged]) -> str:
 def preference_row(
     name: PreferenceFormat, chosen: Row | None, rejected: Row | None, cause: Cause | None
 ) -> Row:
-    """A row of a trainer's for preferences.
+    """Return a trainer's row of preferences.
 
     Args:
         name: of the format.
@@ -606,7 +606,7 @@ def preference_row(
 
 
 def preference_info(name: PreferenceFormat, info: Mapping[str, Any]) -> dict[str, Any]:
-    """LLaMA-Factory's list of datasets as it must be for preferences.
+    """Return LLaMA-Factory's list of datasets for preferences.
 
     Args:
         name: of the format.
@@ -624,7 +624,7 @@ def preference_info(name: PreferenceFormat, info: Mapping[str, Any]) -> dict[str
 
 
 class PairMaker:
-    """Writes the rows of preferences.
+    """Write the rows of preferences.
 
     Attributes:
         right, wrong: how many answers of these kinds the rows have so far.
@@ -656,7 +656,7 @@ class PairMaker:
         self._profile = get_profile(task, wanted.profile)
 
     def lines(self) -> Iterator[tuple[Step, Line | Finding]]:
-        """The rows in order, or why there is none; a finding comes once."""
+        """Yield the rows in order, or the finding why a pair has none; each finding once."""
         told: set[Finding] = set()
         with _closing(self._chosen.sources):
             for pair in self._chosen.pairs:
@@ -671,7 +671,7 @@ class PairMaker:
                 yield step, made
 
     def report(self) -> dict[str, Any]:
-        """What `export.json` says of the rows, and of what they were made of."""
+        """Return the part of `export.json` about the rows and their sources."""
         causes = {cause: self.causes[cause] for cause in CAUSES if self.causes[cause]}
         return {
             **self._chosen.report,

@@ -1,4 +1,4 @@
-"""The reward in the hands of the trainers: what each calls, and the file that it is loaded from.
+"""Rewards as trainers call them, and the file from which a trainer loads its reward.
 
 Sources: as `omnidata.training.prompt_formats`.
 """
@@ -26,7 +26,7 @@ from omnidata.types import LoadedDataset, Task
 
 
 class RewardPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """How a reward is made.
+    """The settings of a reward.
 
     Attributes:
         task, task_options: of the evaluation.
@@ -80,7 +80,7 @@ def write_reward(
 
 
 def load_reward(path: Path) -> Reward:
-    """The reward that a plan describes.
+    """Load the reward that a plan describes.
 
     Args:
         path: `reward.json` of an export.
@@ -135,7 +135,7 @@ def _numbers(reward: Reward, sample_id: str, text: str, receipt: str | None) -> 
 def verl_score(
     reward: Reward, solution: str, ground_truth: str, extra_info: Mapping[str, Any] | None
 ) -> dict[str, float]:
-    """What verl's `compute_score` gives: `score`, and what is logged beside it.
+    """Return the result of verl's `compute_score`: `score`, and values to log.
 
     Args:
         reward: of the export.
@@ -147,7 +147,7 @@ def verl_score(
 
 
 def easyr1_score(reward: Reward, inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
-    """What EasyR1's reward function gives for a batch: `overall`, and what is logged beside it.
+    """Return the result of EasyR1's reward function for a batch: `overall`, and values to log.
 
     Args:
         reward: of the export.
@@ -170,7 +170,7 @@ def swift_scores(
     is_truncated: Sequence[bool] | None = None,
     **columns: object,
 ) -> list[float | None]:
-    """What an ORM of ms-swift gives for a batch.
+    """Return the result of an ORM of ms-swift for a batch.
 
     Args:
         reward: of the export.
@@ -196,7 +196,7 @@ def swift_scores(
 
 @dataclass(frozen=True, slots=True)
 class TrlReward:
-    """A reward function of `GRPOTrainer`; it logs TM and EM.
+    """A reward function for `GRPOTrainer`; it logs TM and EM.
 
     Args:
         reward: scores the answers.

@@ -61,7 +61,7 @@ _SLACK: Final = 1e-9
 
 
 class Score(TypedDict):
-    """What an answer is worth, and why.
+    """The reward of an answer, and its reasons.
 
     Attributes:
         reward: the number to train on; None where the step cannot be judged.
@@ -89,7 +89,7 @@ class _Parts:
 
 
 class Reward:
-    """Scores answers to the steps of a dataset.
+    """Score answers to the steps of a dataset.
 
     It is pure: a score depends on the arguments alone. Threads may share one; pickled, it takes its
     steps along.
@@ -136,7 +136,7 @@ class Reward:
         return _again, given
 
     def step(self, sample_id: str) -> Step:
-        """The step of that id.
+        """Return the step with an id.
 
         Raises:
             PredictionError: the data have none.
@@ -159,7 +159,7 @@ class Reward:
         receipt: Mapping[str, Any] | None = None,
         delivery: Delivery = "ok",
     ) -> Score:
-        """What an answer is worth.
+        """Score an answer.
 
         An answer that cannot be read is worth a number, as a wrong one is: only a step that cannot
         be judged has no reward.
@@ -270,7 +270,7 @@ def _term(name: Term, judged: Judged) -> float | None:
 def check_terms(
     task: Task, terms: Mapping[Term, float] | RecipeName
 ) -> Mapping[Term, float] | RecipeName:
-    """The terms, if each can be had of the task.
+    """Return the terms, after checking that the task supports each.
 
     Raises:
         UsageError: there is no such term or recipe, a weight is no number, or answers of the task

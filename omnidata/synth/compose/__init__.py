@@ -37,7 +37,7 @@ _JOINED = ("tasks.jsonl", "trajectories.jsonl")
 
 
 class ComposeStaging(SynthStaging):
-    """Composed tasks in the making."""
+    """The staging folder of composed tasks."""
 
     noun = "tasks"
     work = "composing tasks"
@@ -45,7 +45,7 @@ class ComposeStaging(SynthStaging):
     contents = frozenset({REPORT, *CONTENTS})
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether the verb wrote the folder; the names of its pictures are in the report."""
+        """Return whether the verb wrote the folder; the report lists its pictures."""
         if folder.is_symlink() or not (folder / REPORT).is_file():
             return False
         pictures = read_json(folder / REPORT).get("pictures", ())
@@ -54,7 +54,7 @@ class ComposeStaging(SynthStaging):
 
 
 def run_folder(out: Path) -> Path:
-    """Where a model's answers lie: beside the tasks."""
+    """Return the folder of a model's answers, beside the tasks."""
     out = out.resolve()
     return out.with_name(f"{out.name}.run")
 
