@@ -189,7 +189,7 @@ def fault_of(text: bytes) -> str:
 
 
 def json_items(file: IO[bytes]) -> Iterator[Any]:
-    """The items of the JSON array that a file of data is, of which a part is held at a time.
+    """Yield the items of a JSON array in a file, without reading it whole.
 
     They are what `json.loads` makes of them. Texts that are keys of several are one object.
 
@@ -262,7 +262,7 @@ def is_json_array(path: Path) -> bool:
 
 
 class _Window:
-    """The text of a file, of which what was passed is not kept.
+    """A window over the text of a file; text before it is dropped.
 
     Attributes:
         at: the place from which on nothing was looked at, in what is held.
@@ -452,5 +452,5 @@ def in_snake_case(value: Any) -> Any:
 
 
 def hash_of(value: object) -> str:
-    """SHA-256 of a value's JSON text, by which prompts are told apart."""
+    """Return SHA-256 of a value's JSON text; prompts are identified by it."""
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()

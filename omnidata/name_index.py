@@ -46,7 +46,7 @@ class NameIndex(Sequence[str]):
         return number
 
     def get(self, name: str) -> int | None:
-        """The name's number; None where nobody has added it."""
+        """Return the name's number; None if it was never added."""
         number = self._look(name)[1]
         return None if number == _EMPTY else number
 

@@ -1,6 +1,6 @@
 """Data on object stores: what lies below a URL, and bytes of it, through `fsspec`.
 
-Names and sizes come from a listing that anybody may have filled: a name that is no plain relative
+Names and sizes come from a listing that anyone may have filled: a name that is no plain relative
 path is refused before anything is made of it. Whatever fails is said with the URL, which has no
 credentials in it: those are in the environment, or in the files of the store's own tools.
 """

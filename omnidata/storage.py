@@ -1,6 +1,6 @@
 """Files and folders that are written whole or not at all, by one writer at a time.
 
-Nothing is ever written through a link that somebody laid.
+Nothing is ever written through a link.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def atomic_write(path: Path, *, durable: bool = True) -> Iterator[BufferedWriter
     Nobody can foresee the name that the file has until then, and it is only ever made, never
     opened: no link that lies in the folder leads the bytes elsewhere. A link in the place of the
     target is replaced, and what it leads to stays as it is. A process that is killed leaves a file
-    that `is_unfinished` tells by its name.
+    that `is_unfinished` recognises by its name.
 
     Args:
         path: the target; its folder must exist.
@@ -68,7 +68,7 @@ def is_unfinished(name: str) -> bool:
 
 
 def open_own(path: Path, mode: Literal["rb", "ab", "rb+"], *, buffering: int = -1) -> IO[bytes]:
-    """Open a file of a folder that may be anybody's, and never one that lies elsewhere.
+    """Open a file of an untrusted folder, and never one outside it.
 
     Args:
         path: the file; only its last name is looked at, as the folder is the user's choice.
@@ -210,7 +210,7 @@ class StagedFolder(ABC):
         overwrite: whether a result that is there may be replaced.
         inputs: folders that must not lie in there.
         data: what is read; a folder in which `out` must not lie, for what is written there would be
-            read as data the next time. None where nothing of the kind is read.
+            read as data the next time. None if nothing of the kind is read.
 
     Attributes:
         noun: what the result is called.
@@ -247,7 +247,7 @@ class StagedFolder(ABC):
 
     @abstractmethod
     def is_ours(self, folder: Path) -> bool:
-        """Whether a writer of this kind wrote the folder, and nobody else anything into it."""
+        """Return whether the folder has a writer's files of this kind and no others."""
 
     def begin(self) -> None:
         """What is done first under the lock; nothing, unless a kind has something."""
@@ -292,7 +292,7 @@ class StagedFolder(ABC):
             Whether there is something to go on with.
 
         Raises:
-            UsageError: somebody else's folder has the name.
+            UsageError: another folder has the name.
         """
         if self.path.exists() or self.path.is_symlink():
             if not ours:

@@ -98,11 +98,11 @@ class MediaRef:
         cell: where the bytes lie if not in a file of their own; `path` is then the name they had.
         sha256: what the bytes were when the dataset was written, in hexadecimal; a file with
             another hash is not opened. All 64 digits, or the 32 that the files of an export are
-            called by. Empty where nobody has looked.
+            called by. Empty if unknown.
         within: real paths, in one of which the file must lie once links are followed: those in
             force where the reference is made (`omnidata.files.staying_in`); `root` alone if empty.
         until: the share of a clip's or a track's time that there is of it, from its beginning;
-            above 0, and 1 for the whole. Who opens it gets no more.
+            above 0, and 1 for the whole. Opening it gives no more.
         marks: boxes of a picture (left, top, right, bottom in its pixels) that are drawn on it with
             their numbers, from 1, when it is opened; empty for the medium as it is.
     """
@@ -330,7 +330,7 @@ class Questions:
     Attributes:
         source: a step for each question, in the order of the data. Its `episode` is that of the
             steps that it is about.
-        unasked: what nobody can be asked, by the sample id that the question would have, and why.
+        unasked: reasons why questions are not asked, by the sample id that each would have.
     """
 
     source: LoadedDataset
@@ -372,7 +372,7 @@ class Part:
         media: the medium; None for text.
         role: the medium's role in the step, e.g. "screenshot" or "voice".
         about: what the receipt is to say of a text that stands for something of the step, as JSON
-            values: its "role", how much of it is told; empty for any other text.
+            values: its "role", how much of it is shown; empty for any other text.
         size: width and height in pixels in which a picture is sent, where the numbers of answers
             are those of a picture of that size; None = as the model's own settings say.
     """
@@ -613,11 +613,11 @@ class Remote:
         files: patterns of the files that are needed, as `fnmatch` has them ("*" also takes "/");
             all if empty.
         archives: patterns of those that are unpacked.
-        bytes: of the files, as their publisher says; 0 where nobody does.
-        steps: that the files hold, as their publisher says; 0 where nobody does.
+        bytes: of the files, as their publisher says; 0 if unknown.
+        steps: that the files hold, as their publisher says; 0 if unknown.
         sha256: of files by their path, where it is published apart from them.
-        gated: whether a licence has to be accepted in a browser first; None where nobody knows.
-        note: which of several places it is and why, and what of all this nobody has verified.
+        gated: whether a licence has to be accepted in a browser first; None if unknown.
+        note: which of several places it is and why, and which of these facts are unverified.
     """
 
     place: str

@@ -1,4 +1,4 @@
-"""What lies in an archive that anybody may have packed: names, sizes and places, and nothing else.
+"""What lies in an archive that anyone may have packed: names, sizes and places, and nothing else.
 
 A name is a plain, relative path, or the archive is refused as a whole: no path that leaves, no
 link, no device, nothing encrypted, no two names that one file system takes for the same, and no

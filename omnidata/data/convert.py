@@ -60,7 +60,7 @@ def convert(
 ) -> Converted:
     """Write a repository; it appears under its name only when it is complete.
 
-    An interrupted conversion leaves a hidden folder beside `out`; the same call goes on with the
+    An interrupted conversion leaves a hidden folder beside `out`; the same call resumes with the
     shards that are there, unless the source or a medium has changed.
 
     Args:
@@ -76,7 +76,7 @@ def convert(
         UsageError: `out` is there and not to be replaced or no repository, or the source's media
             have no files that could be linked.
         DataError: another process is converting to the same place, it cannot be written, or the
-            media lie outside the source, in folders that nobody named.
+            media lie outside the source, in folders that are not allowed.
         RunError: a process was lost, or the cluster is at fault.
     """
     refuse_closed(source.steps)

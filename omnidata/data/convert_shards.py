@@ -449,7 +449,7 @@ def stamp(source: LoadedDataset, plan: Plan) -> str:
 
 
 def try_to_write(layout: Layout, threads: int | None, job: ShardJob) -> Shard | Exception:
-    """As `write_shard`, in any process: what goes wrong is told to whoever asked."""
+    """Like `write_shard`, in any process; returns errors."""
     try:
         return write_shard(layout, job, threads=threads)
     except (OmnidataError, OSError) as error:
@@ -469,7 +469,7 @@ def write_shard(
         layout: of the repository.
         job: what is to be written.
         threads: that look at media; one per core if None.
-        advance: is told of every group of rows that is done.
+        advance: called after every group of rows.
 
     Raises:
         OSError: the disk takes no more.
@@ -582,7 +582,7 @@ class RepositoryStaging(StagedFolder):
     hidden = (_DONE, PLAN)
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether a conversion wrote the folder, and nobody else anything into it."""
+        """Return whether the folder has the files of a conversion and no others."""
         if folder.is_symlink() or not folder.is_dir():
             return False
         names = {path.name for path in folder.iterdir()}

@@ -68,7 +68,7 @@ def references(steps: Sequence[Step]) -> list[MediaRef]:
     """Return every medium once, in order of first use; unsafe paths are left to the loader.
 
     Raises:
-        DataError: media lie outside the data, in folders that nobody named.
+        DataError: media lie outside the data, in folders that are not allowed.
     """
     refuse_closed(steps)
     found: dict[Hashable, MediaRef] = {}

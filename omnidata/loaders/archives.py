@@ -1,4 +1,4 @@
-"""Archives that anybody may have packed: zips, zips in several parts, tars.
+"""Unpack untrusted archives: zips, zips in several parts, tars.
 
 Nothing is unpacked by the libraries' own `extractall`. A member becomes a regular file below the
 folder, or the whole archive is refused: no path that leaves, no link, no device, nothing encrypted,
@@ -105,7 +105,7 @@ def unpack(archive: Path, folder: Path, progress: Callable[[int], None] = lambda
     Args:
         archive: `.zip`, the last part of several included, or `.tar`, packed or not.
         folder: an empty one, or none.
-        progress: is told the bytes that have been written since it was last called.
+        progress: called with the bytes written since the last call.
 
     Returns:
         How many files there are.

@@ -85,7 +85,7 @@ def download(
         folder: in it.
         file: as `list_objects` gives it.
         target: where it goes; its folder exists.
-        progress: is told the bytes that have come since it was last called.
+        progress: called with the bytes received since the last call.
 
     Raises:
         DataError: the object is not there, or the store cannot be reached.

@@ -278,7 +278,7 @@ def _media(step: Step) -> dict[str, dict[str, Any] | None]:
 def _lost_files(step: Step) -> int:
     """How many of the media are files that may not be opened.
 
-    The shard with the first of them tells of all, as shards are made one by one, in any process.
+    The shard with the first one reports all, since shards are made one by one, in any process.
     """
     return sum(
         linkable(ref) is None

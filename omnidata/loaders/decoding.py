@@ -223,7 +223,7 @@ _GUESSED = {"video": "video", "audio": "audio"}
 
 
 def _numbers(values: Sequence[Any]) -> list[Any]:
-    """The numbers of a column; where one is absent all are floats, of which torch makes float64."""
+    """If a number is absent all become floats, which torch turns into float64."""
     if None not in values:
         return list(values)
     return [float("nan") if value is None else float(value) for value in values]

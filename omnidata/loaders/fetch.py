@@ -298,7 +298,7 @@ def fetch(
         plan: of `plan_fetch`.
         out: the folder, new; one in omnidata's cache if None.
         overwrite: replace what another call has fetched there.
-        progress: is told the bytes that have come, and their number.
+        progress: called with the bytes received and their total.
 
     Returns:
         The folder with the files: `data` in `out`.
@@ -306,7 +306,7 @@ def fetch(
     Raises:
         UsageError: `out` cannot be the place, or holds something else.
         DataError: a file came otherwise than announced, an archive is broken or hostile, the disk
-            has no room, or the server cannot be reached. What was whole is kept.
+            is full, or the server cannot be reached. What was whole is kept.
     """
     folder = out or fetched_folder(plan.task, plan.publication.name)
     if is_fetched(plan, folder):
@@ -662,8 +662,8 @@ def local_place(
     Args:
         data: as the user wrote it. A file or folder that is called `auto` is that file or folder.
         task: the benchmark, which `auto` needs.
-        notice: is told in a line what comes, from where and how much; or that zips are read.
-        progress: is told the bytes that have come, and their number.
+        notice: called with a line about source and size of a download, or about zips.
+        progress: called with the bytes received and their total.
         folder: that relative paths start from.
 
     Raises:

@@ -193,7 +193,7 @@ _ROWS: Final = frozenset({".json", ".jsonl", ".csv", ".tsv", ".parquet"})
 def rows_again(data: Path) -> list[Finding]:
     """Yield a finding for each zip whose file of rows also exists elsewhere in the data.
 
-    A zip of which files lie in its folder or beside it is not read; this is about copies that lie
+    A zip with unpacked files in its folder or beside it is not read; this is about copies that lie
     anywhere else, or in another zip, and have the same name.
 
     Args:
@@ -247,7 +247,7 @@ class RowFiles:
 
     Attributes:
         columns: what the rows have, for messages.
-        look: whether a file is the benchmark's; a broken one may be. Its `head_of` tells.
+        look: whether a file is the benchmark's; a broken one may be. Uses `head_of`.
         listed: the files that may be meant by what the user named.
         unread: columns that are left out, such as whole pages of HTML.
         text_first: whether the benchmark is published both as JSON and as Parquet, so that of both
@@ -372,7 +372,7 @@ def check_media_files(
     Args:
         steps: of the dataset.
         note: takes the findings.
-        always_shown: a step without a screenshot lacks one, and nobody has said so yet.
+        always_shown: report steps without a screenshot; the loader has not.
 
     Raises:
         DataError: as `refuse_closed`.

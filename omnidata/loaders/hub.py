@@ -150,7 +150,7 @@ class RemoteFile:
         size: bytes.
         kind: of the digest: "sha256", "git" (SHA-1 over a head and the content), "crc32c", or ""
             for none.
-        digest: as the server tells it, in hexadecimal.
+        digest: of the server, in hexadecimal.
     """
 
     path: str
@@ -468,20 +468,20 @@ def _strange(address: HubAddress, what: str) -> DataError:
 def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path:
     """Return the folder of a commit in the Hub's cache; download it if it is missing.
 
-    A revision that can move is resolved once, and the commit is told; it is part of the folder's
-    name, and so of whatever records where the data were. What came is held against the hashes that
-    the Hub lists.
+    A revision that can move is resolved once, and the commit is reported. It is part of the
+    folder's name, and so of every record of where the data were. Downloaded files are verified
+    against the hashes that the Hub lists.
 
     Args:
         address: of the dataset.
-        notice: is told what comes, from where and how much.
+        notice: called with a line about source and size of the download.
 
     Returns:
         The folder, or what `below` names in it.
 
     Raises:
         DataError: as `resolve_commit` and `list_files`; a file came otherwise than it is listed;
-            it is larger than `LARGE`; the disk has no room; or nothing is there.
+            it is larger than `LARGE`; the disk is full; or nothing is there.
     """
     from huggingface_hub import constants, snapshot_download
 

@@ -1,4 +1,4 @@
-"""Rows of a Parquet file that anybody may have written, within a limit of memory.
+"""Read rows of untrusted Parquet files within a limit of memory.
 
 Compression, dictionaries and repeats make gigabytes of kilobytes, at once or row by row. So before
 a row group is read, the headers of its pages tell what a batch of its rows may take at the most.
@@ -209,7 +209,7 @@ def open_checked(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def digest(path: Path, file: pq.ParquetFile, columns: Sequence[str]) -> bytes:
-    """SHA-256 over some columns of a file, and over how much room all of them take.
+    """Return SHA-256 over some columns of a file, and over the sizes of all.
 
     Args:
         path: the file.

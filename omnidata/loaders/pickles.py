@@ -120,7 +120,7 @@ def _open_unpacked(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _Bounded:
-    """A file of which no more is read than a pickle may have, whatever the pickle says."""
+    """A file that is read up to the size limit of a pickle, whatever lengths the pickle states."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -1,8 +1,8 @@
 """Read a Parquet repository that `omnidata convert` wrote.
 
-`datasets.load_dataset(FOLDER)` opens it without omnidata. For us it holds what `datasets` has no
-place for: where the media were, what is wrong with them, and the order of the source. It may come
-from anybody: its README is never read, and every path in it is checked.
+`datasets.load_dataset(FOLDER)` opens it without omnidata. Its manifest has what `datasets` has no
+place for: the origin of the media, their faults, and the order of the source. It is untrusted: its
+README is never read, and every path in it is checked.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
 
     Embedded media are found in their cells. A linked file is opened only where the user named the
     folder that it lies in, and while it is what it was when it was linked; one that was missing
-    then is missing: a path that anybody may have written is no reason to read a file outside the
+    then is missing: an untrusted path is no reason to read a file outside the
     repository.
 
     Args:
@@ -168,7 +168,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
 
     Raises:
         DataError: it is another benchmark's, or manifest or shards are broken; or `check_media` and
-            the media lie in folders that nobody named.
+            the media lie in folders that are not allowed.
     """
     manifest = read_manifest(data)
     _check_task(data, manifest, task)
@@ -289,7 +289,7 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
 
     Raises:
         DataError: it is another benchmark's, has no such subset, a shard is broken or its rows
-            take more memory than they may, its media lie in folders that nobody named, or an
+            take more memory than they may, its media lie in folders that are not allowed, or an
             embedded medium is a path, which `datasets` would embed into what it saves.
     """
     import datasets

@@ -184,7 +184,7 @@ def _beginning(path: Path) -> tuple[bytes, bool]:
     """The first byte that is no blank, and whether the file has a row per line.
 
     It has where the first line is a JSON value and another follows, or where most of the first
-    lines are objects, of which one may be broken.
+    lines are objects; one may be broken.
     """
     texts: list[bytes] = []
     left = AT_ONCE

@@ -56,7 +56,7 @@ def _two(value: object) -> tuple[float, float] | None:
 
 
 def size_before_feeding(row: Row) -> Screen | None:
-    """The size of a screenshot of which the size as fed is stated; None where that is not enough.
+    """Return the size of a screenshot whose fed size is stated; None if that is not enough.
 
     A `scale` between the two gives whole numbers, whichever of them it is divided by.
     """

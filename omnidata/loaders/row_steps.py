@@ -56,7 +56,7 @@ class RowReader:
         """For the rows of a table, or of a stream.
 
         Raises:
-            UsageError: rows that are no steps, or columns of which nothing is known.
+            UsageError: rows that are no steps, or unknown columns.
         """
         plain, columns = features((), {}), _columns_of(rows)
         own = [name for name in columns if name not in _step_columns()]
@@ -84,7 +84,7 @@ class RowReader:
 
         Args:
             row: undecoded, as `datasets` gives it.
-            roles: media of its task, of which the row may have none.
+            roles: media of its task; the row may have none.
 
         Raises:
             UsageError: the row is no step, or its media are decoded.
@@ -134,7 +134,7 @@ class RowReader:
     def medium(
         self, role: str, cell: Mapping[str, Any] | None, sha256: str = ""
     ) -> MediaRef | None:
-        """What a media column refers to: bytes, or a file, whose name tells the kind if none is.
+        """Return a column's medium: bytes, or a file; its name implies the kind if none is given.
 
         Raises:
             DataError: it names a file that may lie anywhere.
@@ -216,8 +216,8 @@ def _lacks_screenshots(
 ) -> bool:
     """Whether the steps have screenshots that the columns with media have not.
 
-    Rows of a repository say which media a step has. Of others it is told by what is left: nothing,
-    or media that only stand beside a screenshot.
+    Rows of a repository say which media a step has. Other rows have screenshots if nothing else is
+    left, or only media that accompany a screenshot.
     """
     if "screenshot" in roles:
         return False

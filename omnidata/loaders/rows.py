@@ -429,7 +429,7 @@ class Subset:
 
     Attributes:
         name: as the data spells it first.
-        values: the pairs of tag and value of which a step has one; empty for `all`.
+        values: pairs of tag and value; a step has one of them. Empty for `all`.
     """
 
     name: str

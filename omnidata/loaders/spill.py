@@ -81,7 +81,7 @@ class Room:
         self._count = self._bytes = 0
 
     def takes(self, one: Any) -> bool:
-        """Whether there is room for another one."""
+        """Return whether another one fits."""
         if self._most_bytes is not None and self._count % BLOCK == 0:
             self._bytes += BLOCK * self._weigh(one)
         self._count += 1
@@ -187,7 +187,7 @@ class Grouped(Generic[T]):
 
     Attributes:
         groups: the names of the groups, in the order in which they first come.
-        became: the numbers of the rows in the order in which they became steps, for whoever makes
+        became: the numbers of the rows in the order in which they became steps, for code that makes
             steps of them to say.
 
     Raises:

@@ -172,7 +172,7 @@ def number_steps(rows: Iterable[Step | None], numbers: array[int]) -> Iterator[S
 
     Args:
         rows: None for a row that became no step.
-        numbers: is told the number of each row's step, -1 for none, as `row_ids` takes them.
+        numbers: receives the number of each row's step, -1 for none, as `row_ids` takes them.
     """
     count = 0
     for step in rows:

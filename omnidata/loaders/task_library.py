@@ -97,7 +97,7 @@ class TaskGraph:
         graph: the subtasks and what depends on what. A node is a subtask's id, or that id with
             a number where the task has the subtask more than once ("C1", "C2").
         intent: what the task is for.
-        applications: node -> application; nodes whose application nobody tells are left out.
+        applications: node -> application; nodes with an unknown application are left out.
         categories: application -> category (Table 10), for every application above.
         orders: valid topological orders; those of the source where they are right, else found
             anew where there are few; () where there are too many.

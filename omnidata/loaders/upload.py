@@ -1,4 +1,4 @@
-"""Files to a dataset on the Hub: one commit, so that nobody ever reads half of it.
+"""Upload files to a dataset on the Hub, in one commit, so it is never half there.
 
 What is there already is not sent again, so a call that was interrupted goes on, and one that was
 not has nothing to do.

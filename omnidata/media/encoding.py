@@ -41,9 +41,9 @@ _FASTEST = 1
 def png(pixels: npt.NDArray[np.uint8]) -> bytes:
     """Encode a picture as PNG, lossless.
 
-    Who compares pictures compares their pixels: ISA-L promises nowhere that equal data become equal
-    bytes, and has code of its own for each kind of processor. What promises more, as zlib does,
-    takes twelve times as long.
+    Compare pictures by their pixels: ISA-L does not promise that equal data become equal bytes, and
+    has code of its own for each kind of processor. zlib does promise it, but takes twelve times as
+    long.
 
     Args:
         pixels: uint8 (H, W, 3), RGB.

@@ -3,7 +3,7 @@
 Everything here is given a file or its bytes; `storage` knows where the bytes of a medium are.
 
 A picture is what viewers, browsers and `datasets.Image` show: one with an orientation tag (EXIF) is
-turned upright wherever it is read, as its targets were made on what somebody saw.
+turned upright wherever it is read, since its targets refer to the upright picture.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _tags_in(end: bytes) -> list[str]:
 
 
 def _may_be_turned(content: bytes) -> bool:
-    """Whether a picture has room for an orientation tag; a tenth of the time that opening takes."""
+    """Takes a tenth of the time of opening the picture."""
     if content[8:12] == b"WEBP":
         return content[12:16] == b"VP8X"  # other WebP files have pixels alone
     if content.startswith(b"\x89PNG"):

@@ -315,7 +315,7 @@ def _unheard(ref: MediaRef, budget: Budget) -> AudioState:
 
 
 def _loudness(wave: npt.NDArray[np.float32]) -> AudioState:
-    """By how far the samples go from their mean, which nobody hears."""
+    """Measured from the mean of the samples, which is inaudible."""
     import numpy as np
 
     apart = float(np.abs(wave - wave.mean(dtype=np.float64)).max())
@@ -466,8 +466,7 @@ def in_threads(
     """Call a function for each medium in threads; yield the results in order.
 
     In threads: decoders and hashes release the interpreter, and bytes need no copy between
-    processes. Whoever stops before the end closes the generator, and the calls that have not begun
-    are forgotten.
+    processes. Closing the generator early cancels the calls that have not begun.
 
     Args:
         look: the function.

@@ -57,7 +57,7 @@ def join_sound(
     """Return the pieces of a sound as one array.
 
     Raises:
-        MediaError: there is not one sample, or there are more than the budget has room for.
+        MediaError: there is not one sample, or there are more than the budget allows.
     """
     import numpy as np
 

@@ -69,7 +69,7 @@ _WITH_HEADER = 31  # zlib's own number: a window of 2^15 bytes, in gzip's wrappi
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Where the unpacking of a stream has come to.
+    """The state of unpacking a stream.
 
     Attributes:
         out: bytes that came out so far.
@@ -351,7 +351,7 @@ def upright(ref: MediaRef, content: bytes, budget: Budget) -> bytes:
 
 
 def read_stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
-    """The medium's bytes as they lie there, of which hashes of files are taken.
+    """Return the medium's bytes as stored, for hashes of files.
 
     Raises:
         MediaError: as `file_or_bytes`.

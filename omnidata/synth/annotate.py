@@ -296,7 +296,7 @@ class Asked:
         source: a step for each question, as the task has them; last those about other data, which
             are asked only to measure the model (see `is_others`).
         episodes: of the data, those that can be written.
-        unasked: what nobody is asked about, by the name that the question would have, and why.
+        unasked: reasons why questions are not asked, by the name that each would have.
         known: of how many questions the truth is known, by where it is from.
         findings: episodes that are left out, and doubts.
         caveat: what makes the measurement too good; empty if nothing does.
@@ -443,7 +443,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the answers to all questions come to.
+    """Return the result of the answers to all questions.
 
     Attributes:
         report: as JSON values.
@@ -467,7 +467,7 @@ def annotate(
     report: str,
     read: Callable[[Answered], Result],
 ) -> Done:
-    """Ask a model, and write the tree that its answers come to.
+    """Ask a model, and write the tree that its answers make.
 
     The same call goes on after an interruption, and asks again what got no answer.
 

@@ -110,7 +110,7 @@ def derive_critics(
 ) -> Mapping[str, Any]:
     """Write rows of some tasks, made of the answers in runs.
 
-    The same call again goes on with what an interrupted one has left.
+    The same call resumes an interrupted one.
 
     Args:
         tasks: those with a derivation of "answer" or "answers".

@@ -57,7 +57,7 @@ class Recording:
         number: its place among those of the data.
         app: the tag of its steps; empty where they have none.
         platform: as in `Trajectory`.
-        language: of its screens and its instruction, as far as anything tells it.
+        language: of its screens and its instruction, as far as it is known.
         instructions: the instruction in every wording of the data, without case and space.
         steps: those at which something was done, in order.
         shots: the screenshots: one for each of them, and one more where the last action was
@@ -165,7 +165,7 @@ def _language_of(task: Task, step: Step) -> str:
 
 
 def _acting_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps at which something was done: all but a last one that looks, or tells the end."""
+    """All but a last step that only looks, or only says that it is the end."""
     last = steps[-1].action
     return steps[:-1] if last is None or last.kind == "done" else steps
 
@@ -227,8 +227,8 @@ class Piece:
         moments: a recording and the place of an action in it, for each action.
         end: where to look for what was seen after the last; None where nothing is shown.
         asked: the recording whose instruction is shown.
-        success: whether they fulfil it; None where nobody asks.
-        design: how it came to its truth; empty where nobody asks.
+        success: whether they fulfil it; None if it is not asked.
+        design: the origin of its truth; empty if it is not asked.
         group: what it must never be torn apart from.
     """
 

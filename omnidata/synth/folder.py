@@ -1,6 +1,6 @@
 """The folder that a synth verb makes: its plan while it is made, its report when it is whole.
 
-Large results are made in parts, by processes, so that an interrupted call goes on with the parts
+Large results are made in parts, by processes, so that an interrupted call resumes with the parts
 that are whole.
 """
 
@@ -133,7 +133,7 @@ class SynthStaging(StagedFolder):
         self.plan: Mapping[str, Any] = without_credentials(json.loads(json.dumps(plan)))
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether the verb wrote the folder, and nobody else anything into it."""
+        """Return whether the folder has the verb's files and no others."""
         if folder.is_symlink() or not (folder / self.report).is_file():
             return False
         return {path.name for path in folder.iterdir()} <= self.contents | {PLAN}
@@ -166,7 +166,7 @@ class SynthStaging(StagedFolder):
         """Keep what an interrupted call with the same settings has left, else make the folder.
 
         Raises:
-            UsageError: somebody else's folder has the name.
+            UsageError: another folder has the name.
             DataError: the interrupted call had other settings.
         """
         if not self.path.exists() and not self.path.is_symlink():

@@ -194,7 +194,7 @@ def questions(task: Task, source: LoadedDataset, known: LoadedDataset | None = N
     Returns:
         The questions; the `action` of each is the known one, None = unknown. `known` counts those
         that are from the "data"; "same", steps of the data that the other dataset knows; "others",
-        steps that only that one has; "unusable", known actions that nobody can be asked about.
+        steps that only that one has; "unusable", known actions that no question fits.
 
     Raises:
         DataError: nothing can be asked about, the data use our column for something else, or the

@@ -282,7 +282,7 @@ def export(
     """Write training data; they appear under their name only when they are complete.
 
     An interrupted export leaves a hidden folder beside `out`; the next call with the same settings
-    goes on with the media that are there. The bytes are the same whoever writes the media.
+    resumes with the media that are there. The bytes do not depend on the workers.
 
     Args:
         task: writes the prompts, with its options; `coordinates` is the unit of the answers.
@@ -306,7 +306,7 @@ def export(
             replaced, or a run is none of these data and prompts.
         RunError, PredictionError: a run is unfinished or broken, or media have changed since.
         DataError: no step can be exported, a voice instruction is missing, media lie in folders
-            that nobody named, another process is exporting to the same place, or it cannot be
+            that are not allowed, another process is exporting to the same place, or it cannot be
             written.
         OmnidataError: as `run.engines.each`.
     """

@@ -46,7 +46,7 @@ HOLDS: Mapping[FormatName, frozenset[Modality]] = {
     "swift": ALL,
     "qwen-vl": frozenset({"image", "video"}),
 }
-"""The modalities of which a row may have files."""
+"""The modalities that a row may have as files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -548,7 +548,7 @@ def control(name: FormatName, made: Row, own: Collection[str] = ()) -> str:
     """A token in a text that some model obeys (`families.CONTROLS`); empty if there is none.
 
     Chat templates write texts as they are, and trainers' tokenizers make one token of it: the
-    turn ends there, whoever wrote it.
+    turn ends there.
 
     Args:
         name: of the format.

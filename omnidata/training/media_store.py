@@ -255,7 +255,7 @@ class Store:
         workers: int | None = 1,
         cluster: Cluster | None = None,
     ) -> dict[Hashable, Kept | Broken]:
-        """Write all media; files and results are the same whoever writes them.
+        """Write all media; files and results do not depend on the workers.
 
         Args:
             wanted: every medium once in each size.

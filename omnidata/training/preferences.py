@@ -108,7 +108,7 @@ class Pair(NamedTuple):
         chosen: the number of the run whose answer is right; None where there is none.
         rejected: that of the wrong one; None where there is none.
         cause: why that is wrong; None without one.
-        distance: how far from right it is (see `Diagnosis`); infinite where nobody knows.
+        distance: how far from right it is (see `Diagnosis`); infinite if unknown.
     """
 
     step: int
@@ -121,7 +121,7 @@ class Pair(NamedTuple):
 def tier(cause: Cause | None) -> int:
     """Return the tier of a cause: 0 for the answers that are nearest to right.
 
-    A near miss; the right type of action with another argument; another type; what nobody can read.
+    A near miss; the right type of action with another argument; another type; an unreadable answer.
 
     Examples:
         >>> tier("near_miss"), tier("wrong_element"), tier("wrong_type"), tier("format")
@@ -231,7 +231,7 @@ def run_options(
         option: how it was named, for messages.
 
     Raises:
-        UsageError: the run is of another task, or had a file that nobody but its folder names.
+        UsageError: the run is of another task, or had a file of its own folder.
         RunError: it is none, or broken.
     """
     info = read_info(run)
@@ -587,7 +587,7 @@ def preference_row(
         chosen: the trainer's row for supervised training with the right answer; None for a row of
             a wrong one alone.
         rejected: the same with the wrong answer; None for a row of a right one alone.
-        cause: why the wrong answer is wrong, for whoever reads the rows; trainers pass it over.
+        cause: why the wrong answer is wrong, for readers of the rows; trainers ignore it.
     """
     one = rejected if chosen is None else chosen
     assert one is not None

@@ -38,7 +38,7 @@ PROMPTS_HOLD: Final[Mapping[PromptFormat, frozenset[Modality]]] = {
     "verl": ALL,
     "easyr1": frozenset({"image", "video"}),
 }
-"""The modalities of which a row may have files. TRL's own trainer would take sound, and train
+"""The modalities that a row may have as files. TRL's own trainer would take sound, and train
 without it (see `omnidata.training.grpo`)."""
 
 LIKE: Final[FormatName] = "swift"

@@ -201,7 +201,7 @@ class TrlReward:
     Args:
         reward: scores the answers.
         ends: ids of the tokens that end an answer; one that ends in none of them is cut off, which
-            is wrong whatever it says. Empty where nobody knows, so that it is judged as it is.
+            is wrong whatever it says. Empty if unknown: it is judged as it is.
         hears: whether the trainer gives sound and clips to the model. TRL's own does not: it trains
             on prompts without them, and says nothing.
     """

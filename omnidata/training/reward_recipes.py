@@ -130,7 +130,9 @@ def _gui_r1_rest(judged: Judged) -> float:
 
 
 def ui_s1(judged: Judged) -> float:
-    """Return UI-S1's reward: 0.1 for a thought, 0.9 times the best of read 0.1, type 0.5, right 1.
+    """Return UI-S1's reward: 0.1 for a thought, 0.9 times the best of read, type and right.
+
+    An answer that was read counts 0.1, one of the right type 0.5, a right one 1.
     """
     action = max(0.1 * judged.read, 0.5 * (judged.type or 0.0), judged.exact)
     return 0.1 * float(_has_thought(judged.text)) + 0.9 * action

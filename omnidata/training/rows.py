@@ -87,7 +87,7 @@ class Options:
 
     @property
     def holds(self) -> frozenset[Modality]:
-        """The modalities of which a row may have files."""
+        """The modalities that a row may have as files."""
         return PROMPTS_HOLD[self.prompts] if self.prompts else HOLDS[self.format]
 
     @property

@@ -103,7 +103,7 @@ def check(
 class _Measure:
     """Counts a batch's tokens; an error is returned, for of one raised DataLoader keeps the text.
 
-    That is a traceback, out of which no place and no remedy can be told.
+    That is a traceback without place and remedy.
     """
 
     collator: Callable[[list[Any]], Mapping[str, Any]]

@@ -1,7 +1,7 @@
-"""Many recordings and their logs -> one tree of episodes, each cut by itself, where there is room.
+"""Cut many recordings with their logs into one tree of episodes.
 
 A recording that cannot be cut is a finding. What an interrupted call has cut is kept beside the
-tree, and the same call goes on with it.
+tree, and the same call resumes.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, made: Segmented) -> Done:
-        """What is told of an episode."""
+        """The description of an episode."""
         clips = [span.start_s - span.clip_s for span in made.spans if span.frames]
         return cls(
             labels=made.labels,
@@ -189,7 +189,7 @@ class Cuttings:
 
     Attributes:
         episodes: those that were written, in the order of the list.
-        findings: recordings of which there is none.
+        findings: recordings without an episode.
     """
 
     episodes: Sequence[tuple[Job, Done]]
@@ -204,7 +204,7 @@ def segment_all(
     cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Cuttings:
-    """Cut recordings into a tree of episodes; the bytes are the same whoever cuts them.
+    """Cut recordings into a tree of episodes; the bytes do not depend on the workers.
 
     Args:
         jobs: the recordings; of two episodes of one name the first is written.

@@ -78,7 +78,7 @@ def cut_of(
         offset: as `Cut.offset_s`; None = as usual, like the others.
         lead: as `Cut.lead_s`.
         max_clip: as `Cut.longest_s`.
-        trim: START:END in seconds, either of which may be left out.
+        trim: START:END in seconds; either may be left out.
         until: seconds, or `LAST_ACTION`.
         usual: what is not said.
 
@@ -161,7 +161,7 @@ class Span:
 def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], int, list[Finding]]:
     """Give every action its span: from the end of all actions before it to its own start.
 
-    Actions that the log could not map count as well: nobody's clip shows them.
+    Actions that the log could not map count as well: no clip shows them.
 
     Source: OmniGUI, section 3.3.
 

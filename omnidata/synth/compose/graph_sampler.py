@@ -4,9 +4,9 @@ The rules (OmniBench, sections 3.1 and 3.2, appendix B.3; the authors' examples 
 
 1. An edge a -> b only where an output of a is an input of b, category and value.
 2. Each input is provided by a subtask before it, or exists initially.
-3. A resource is created once. Who needs and leaves it (edits in place) comes after it was created;
-   editors of one resource stand one after another, in the order in which they were added; who only
-   needs it comes after the last of them. So each such pair is joined by a path, and every
+3. A resource is created once. Its editors (they need it and leave it, edited in place) come after
+   that, one after another, in the order in which they were added. Subtasks that only need it come
+   after the last editor. So each such pair is joined by a path, and every
    topological order is a valid one.
 4. Things that take turns in one place (the clipboard) are not mixed.
 5. A subtask is repeated with the same binding only if something that it needs has been changed by

@@ -143,7 +143,7 @@ def _why(draft: Draft, misread: Misread) -> str:
 
 
 def letters(draft: Draft, rng: random.Random) -> list[str]:
-    """Names of the subtasks for the reader, by place; nothing in them tells the order."""
+    """Return names of the subtasks for a reader, by place; they do not reveal the order."""
     names = [_letter(number) for number in range(len(draft.subtasks))]
     rng.shuffle(names)
     return names
@@ -187,7 +187,7 @@ def _conversation(system: str, user: str) -> Conversation:
 def read_edges(text: str, names: Sequence[str]) -> frozenset[Edge] | None:
     """The edges of an answer; None where it has no readable ones.
 
-    Text around the JSON object does not matter; a name that nobody has makes it unreadable.
+    Text around the JSON object does not matter; an unknown name makes it unreadable.
 
     Args:
         text: the model's answer.
@@ -259,7 +259,7 @@ class Questions(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """Nobody knows the right words."""
+        """The right words are unknown."""
         return None
 
     def baseline(
@@ -303,7 +303,7 @@ UNLIMITED = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who writes, and how to ask; no answer depends on what may be used.
+    """The author and how to ask it; answers do not depend on the limits.
 
     Attributes:
         model: the adapter.

@@ -145,7 +145,7 @@ def group(
     outputs: Sequence[tuple[int, ...]],
     initial: frozenset[int],
 ) -> Group:
-    """The group of an intent, without the instances whose inputs nobody in it provides.
+    """The group of an intent, without the instances whose inputs none of it provides.
 
     Args:
         intent: of the group.
@@ -188,7 +188,7 @@ class Card:
         instruction: the template with the binding's values.
         application, category: whose, and of what kind it is.
         binding: the parameters.
-        recorded: how it is done; None where nobody has recorded it.
+        recorded: how it is done; None if it is not recorded.
     """
 
     subtask: str
@@ -322,7 +322,7 @@ class _Look:
         return resource[0] in kinds
 
     def _is_stuck(self, needed: int) -> bool:
-        """Whether what provides a resource waits, in the end, for something that nobody makes."""
+        """Whether all providers of a resource wait, in the end, for something that none makes."""
         seen, waiting = {needed}, [needed]
         while waiting:
             for one in self._makers[waiting.pop()]:
@@ -345,7 +345,7 @@ class Compiler:
         subtasks: by id.
         cards: candidates.
         settings: of the composition.
-        note: takes a finding for every subtask whose resources nobody knows.
+        note: takes a finding for every subtask with unknown resources.
 
     Attributes:
         cards: those that are in the indexed pool, in its order.

@@ -36,9 +36,8 @@ _MOST = 5040
 def identity(labels: Sequence[Hashable], edges: Sequence[tuple[int, int]]) -> bytes:
     """A key that two graphs share if and only if they are the same but for the nodes' numbers.
 
-    Nodes are told apart by their labels, then by those of their neighbours (colour refinement, by
-    Weisfeiler and Leman); what is left equal is numbered in every way, and the smallest result
-    counts.
+    Nodes are distinguished by their labels, then by those of their neighbours (colour refinement,
+    by Weisfeiler and Leman). Equal nodes are numbered in every way, and the smallest result counts.
 
     Args:
         labels: of the nodes: subtask and parameters. Any values that have the same `repr` in every

@@ -1,7 +1,7 @@
 """What decides composed tasks; equal settings and an equal pool make equal bytes.
 
 The levels that are asked for are those of OmniBench, section 3.1, Table 2. What no graph can have
-is told before anything is tried.
+is reported before anything is tried.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ class Settings:
     Attributes:
         seed: of everything that chance decides.
         levels: of Table 2 that every task has.
-        intents: texts, one of which an intent must contain, whatever the case; empty = all.
+        intents: an intent must contain one of these texts, in any case; empty = all.
         edges: which edges there are, see `omnidata.synth.compose.graph_sampler`.
         most: subtasks of a task.
         orders: topological orders that a task lists at most; all, where there are no more.

@@ -148,7 +148,7 @@ def stitch(recorded: Sequence[Recorded]) -> tuple[list[str], list[Mapping[str, A
     What ends a subtask (the action without a function, the picture after the last action) is kept
     of the last one only; a status other than CONTINUE, of the very last action only. Where there is
     a picture after the last subtask's actions and none of them is without a function, one is added,
-    so that whoever learns from the task learns to end it. Where actions have a number of their own
+    so that a model trained on the task learns to end it. Where actions have a number of their own
     in `step`, or a `history` of earlier ones, these are written anew for the task.
 
     Args:
