@@ -1,9 +1,7 @@
-"""Screenshots, clips and audio: found safely, decoded within limits, never guessed.
+"""Open and encode screenshots, clips and audio. Import from here.
 
-This is the room's front door: other rooms import from here, but for those that walk through the
-packets of a container themselves. Every function that reads takes a `MediaRef` and raises
-`MediaError`, which names the file, for anything that is not a whole medium inside the dataset's
-folder.
+Functions that read take a `MediaRef`. They raise a `MediaError`, which names the file, for anything
+that is not a complete medium inside the dataset's folder.
 """
 
 from omnidata.media.decoding import Frames, frames, recorded_seconds, samples

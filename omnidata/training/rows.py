@@ -59,9 +59,9 @@ class Options:
         format: the trainer.
         video: "file" gives clips, "frames" some of their frames as pictures.
         frames: how many, evenly spread from the first to the last, each with its time before it.
-        drop_audio: leave sound out of the prompts, which do not speak of it then (see `told`).
+        drop_audio: leave sound out of the prompts, which do not speak of it then.
         sizing: of pictures and frames.
-        objects: of ms-swift: places apart from the answers (see `formats.row`).
+        objects: of ms-swift: places apart from the answers.
         shares: of the splits.
         copy: copy media files also where a hard link would do.
         prompts: rows of prompts alone, for reinforcement learning; `format` is then the one whose
