@@ -60,7 +60,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names."""
     return sorted(__all__)
 
 

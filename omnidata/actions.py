@@ -151,7 +151,6 @@ class Action:
     then: tuple[Action, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the kind, and that places are tuples, as a lone region is easily given."""
         if self.kind not in KINDS:
             raise ValueError(f"there is no kind of action {self.kind!r}; {_HINT}")
         for places in (self.start, self.end):
@@ -162,7 +161,7 @@ class Action:
 
     @property
     def label(self) -> str:
-        """The action as one word that many steps share.
+        """One word for the action, shared by many steps.
 
         What OmniGUI has a primitive for (paper, Table 2) is called like it.
 
@@ -345,7 +344,7 @@ def round_half_up(value: float) -> int:
     return math.floor(value + 0.5)
 
 
-def _bracketed(region: Region, screen: Screen) -> str:
+def _centre_text(region: Region, screen: Screen) -> str:
     point = convert(centre(region), "norm1000", screen)
     return f"[{round_half_up(point.x)}, {round_half_up(point.y)}]"
 
@@ -378,6 +377,6 @@ def history_text(action: Action, screen: Screen) -> str:
     if not action.start:
         return name
     if action.kind in ("swipe", "drag"):
-        text = f"{name} from {_bracketed(action.start[0], screen)}"
-        return f"{text} to {_bracketed(action.end[0], screen)}" if action.end else text
-    return f"{name} at {_bracketed(action.start[0], screen)}"
+        text = f"{name} from {_centre_text(action.start[0], screen)}"
+        return f"{text} to {_centre_text(action.end[0], screen)}" if action.end else text
+    return f"{name} at {_centre_text(action.start[0], screen)}"

@@ -177,11 +177,11 @@ class UnansweredWarning(UserWarning):
     """Some steps got no answer; they count as wrong."""
 
 
-def counted(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     """Return a number with its noun, in the singular or plural.
 
     Examples:
-        >>> counted(1, "episode"), counted(2_000, "row"), counted(2, "trajectory")
+        >>> plural(1, "episode"), plural(2_000, "row"), plural(2, "trajectory")
         ('1 episode', '2000 rows', '2 trajectories')
     """
     if number == 1:
@@ -189,7 +189,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun.removesuffix('y')}ies" if noun.endswith("y") else f"{number} {noun}s"
 
 
-def meant(given: str, known: Iterable[str]) -> str:
+def suggestion(given: str, known: Iterable[str]) -> str:
     """Suggest the known name that is closest to an unknown one.
 
     Args:
@@ -200,7 +200,7 @@ def meant(given: str, known: Iterable[str]) -> str:
         A question, or an empty string if no name is close.
 
     Examples:
-        >>> meant("OmniGU", ["omnigui", "osworld"]), meant("x", ["omnigui"])
+        >>> suggestion("OmniGU", ["omnigui", "osworld"]), suggestion("x", ["omnigui"])
         ('did you mean omnigui?', '')
     """
     names = {name.casefold(): name for name in known}

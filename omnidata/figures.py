@@ -68,7 +68,6 @@ def check_installed() -> None:
 
 
 def _is_free(path: Path) -> bool:
-    """Whether a file could have that name."""
     try:
         path.lstat()
     except FileNotFoundError:
@@ -124,7 +123,6 @@ def spellings(names: Iterable[str]) -> tuple[Sequence[str], Mapping[str, str]]:
 
 
 def _fonts() -> dict[str, str]:
-    """The installed families by name, each with the file of its regular face."""
     from matplotlib.font_manager import fontManager
 
     faces = sorted(

@@ -1,6 +1,6 @@
-"""Files that somebody else may have written: which are opened, and how much of them is read.
+"""Open and read untrusted files safely.
 
-A dataset, a run folder or a file of settings may come from anybody. A pipe or a device in the place
+A dataset, a run folder or a file of settings may come from anyone. A pipe or a device in the place
 of a file would be read for ever, a sparse file of a terabyte until the memory is full, and a link
 may lead to a private file. So everything opens such files through this module: regular files only,
 of a size that is known before the first byte is read, and none that lies elsewhere than where the
@@ -128,7 +128,7 @@ def bounds() -> tuple[str, ...]:
     return _bounds.get()
 
 
-def followed(path: Path) -> bool:
+def is_followed(path: Path) -> bool:
     """Whether a path leads into one of the folders that `following` names."""
     return inside(real(path), followed_folders())
 
@@ -143,11 +143,11 @@ def remember_bounds() -> None:
     _handed_out.update(bounds())
 
 
-def named_folders() -> tuple[str, ...]:
+def allowed_folders() -> tuple[str, ...]:
     """The real paths in which the rows of a table may name files.
 
     They are the folders that `following` names, and those of data that this process has handed out
-    as tables. What a table says of itself counts for nothing: whoever saved it has written that.
+    as tables. The metadata of a table are not trusted.
     """
     return (*followed_folders(), *sorted(_handed_out))
 
@@ -190,7 +190,7 @@ def naming(folders: Sequence[str]) -> str:
 
 
 def check_file(path: Path, limit: int, *, within: Sequence[str] | None = None) -> os.stat_result:
-    """Look at a file, of which nothing is read but the head of a small one.
+    """Check a file; at most the head of a small one is read.
 
     Args:
         path: of the file.
@@ -237,7 +237,6 @@ def outside(paths: Sequence[Path], allowed: Sequence[str]) -> FileError:
 
 
 def _way_out(path: Path, allowed: Sequence[str]) -> str:
-    """The folder to which the first link of a path leads, or that of the file itself."""
     for part in [*reversed(path.parents), path]:
         target = real(part)
         below = any(inside(folder, [target]) for folder in allowed)  # the user's own way there
@@ -336,8 +335,6 @@ def read_text(path: Path, limit: int = WHOLE) -> bytes:
 
 
 class _Recoded(io.RawIOBase):
-    """A file in another encoding, as UTF-8."""
-
     def __init__(self, file: BufferedReader, encoding: str, path: Path) -> None:
         self._file, self._path = file, path
         self._decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
@@ -410,7 +407,7 @@ def read_settings(path: Path) -> str:
 def is_pointer(path: Path) -> bool:
     """Whether a regular file is what git-lfs leaves in the place of one that was not downloaded.
 
-    False for one that cannot be read: whoever opens it will say why.
+    False for one that cannot be read: opening it raises the error.
     """
     try:
         if not 0 < path.stat().st_size < _LONGEST_POINTER:

@@ -24,7 +24,7 @@ _SHOWN = 12
 
 
 def index_nodes(nodes: Sequence[str], where: str) -> dict[str, int]:
-    """Node -> its place.
+    """Return the index of each node id.
 
     Args:
         nodes: ids.
@@ -44,7 +44,7 @@ def index_nodes(nodes: Sequence[str], where: str) -> dict[str, int]:
     for node in nodes:
         if node in index:
             raise DataError(
-                f"node {shown(node)} is repeated",
+                f"node {short_id(node)} is repeated",
                 where=where,
                 expected="each node once",
                 remedy="number the instances of a subtask that occurs twice: C1, C2",
@@ -54,7 +54,7 @@ def index_nodes(nodes: Sequence[str], where: str) -> dict[str, int]:
 
 
 def check_edges(edges: Sequence[tuple[str, str]], index: Mapping[str, int], where: str) -> None:
-    """Hold pairs (before, after) against the nodes.
+    """Check pairs (before, after) against the nodes.
 
     Args:
         edges: the pairs.
@@ -68,10 +68,10 @@ def check_edges(edges: Sequence[tuple[str, str]], index: Mapping[str, int], wher
     for edge in edges:
         stranger = next((node for node in edge if node not in index), None)
         if stranger is not None:
-            what = f"the edge {_path(edge)} names {shown(stranger)}, which is no node"
+            what = f"the edge {_path(edge)} names {short_id(stranger)}, which is no node"
             remedy = "add it to the nodes, or remove the edge"
         elif edge[0] == edge[1]:
-            what, remedy = f"node {shown(edge[0])} waits for itself", "remove the edge"
+            what, remedy = f"node {short_id(edge[0])} waits for itself", "remove the edge"
         elif edge in seen:
             what, remedy = f"the edge {_path(edge)} is repeated", "keep one of them"
         else:
@@ -83,7 +83,7 @@ def check_edges(edges: Sequence[tuple[str, str]], index: Mapping[str, int], wher
 
 
 def read_edges(value: object, where: str) -> dict[str, list[str]]:
-    """The edges of a task's JSON, {id: [id]}.
+    """Read the edges of a task's JSON, {id: [id]}.
 
     Args:
         value: what stands there.
@@ -95,13 +95,13 @@ def read_edges(value: object, where: str) -> dict[str, list[str]]:
     if not isinstance(value, Mapping):
         raise _form_error(f"the edges are a {type(value).__name__}", where)
     return {
-        _read_id(key, "the edges", where): read_ids(others, f"the edges of {shown(key)}", where)
+        _read_id(key, "the edges", where): read_ids(others, f"the edges of {short_id(key)}", where)
         for key, others in value.items()
     }
 
 
 def read_ids(value: object, what: str, where: str) -> list[str]:
-    """A list of node ids of a task's JSON.
+    """Read a list of node ids of a task's JSON.
 
     Args:
         value: what stands there.
@@ -125,7 +125,7 @@ def _read_id(value: object, what: str, where: str) -> str:
 
 
 def id_of(value: object) -> str | None:
-    """An id of a task's JSON: a text, or a whole number as one; None for anything else.
+    """Return an id of a task's JSON as text (a text or whole number); None for anything else.
 
     Examples:
         >>> id_of("C1"), id_of(12), id_of(True)
@@ -146,7 +146,7 @@ def _form_error(what: str, where: str) -> DataError:
 
 
 def cycle_error(cycle: Sequence[str], where: str) -> DataError:
-    """What to raise about nodes that wait for each other.
+    """Return the error for nodes that wait for each other.
 
     Args:
         cycle: the nodes, the first again at the end.
@@ -161,7 +161,7 @@ def cycle_error(cycle: Sequence[str], where: str) -> DataError:
 
 
 def order_error(what: str, where: str) -> DataError:
-    """What to raise about an order of subtasks.
+    """Return the error for an order of subtasks.
 
     Args:
         what: is wrong with it.
@@ -175,13 +175,13 @@ def order_error(what: str, where: str) -> DataError:
     )
 
 
-def shown(node: str) -> str:
-    """A node's id in a message, cut where it is long."""
+def short_id(node: str) -> str:
+    """Return a node's id for a message, at most 80 characters."""
     return f"{node!r:.80}"
 
 
 def _path(nodes: Sequence[str]) -> str:
-    names = [shown(node) for node in nodes]
+    names = [short_id(node) for node in nodes]
     if len(names) > _SHOWN:
         names[_SHOWN - 1 : -1] = ["..."]
     return " -> ".join(names)
@@ -232,7 +232,6 @@ class Graph:
     _depths: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self, where: str) -> None:
-        """Check, and store what every question about a graph needs."""
         index = index_nodes(self.nodes, where)
         before: dict[str, list[str]] = {node: [] for node in self.nodes}
         after: dict[str, list[str]] = {node: [] for node in self.nodes}
@@ -260,7 +259,7 @@ class Graph:
 
     @classmethod
     def read(cls, dag: object, *, where: str) -> Graph:
-        """The graph of a task's JSON, in any of its published forms.
+        """Read the graph of a task's JSON, in any of its published forms.
 
         Args:
             dag: {"nodes": [id], "edges": {id: [id]}}, or the edges alone, whose nodes are then
@@ -287,16 +286,16 @@ class Graph:
         return cls(tuple(nodes), tuple((a, b) for a in edges for b in edges[a]), where)
 
     def as_json(self) -> dict[str, Any]:
-        """The graph in the paper's form (appendix C): every node is a key of the edges."""
+        """Return the graph in the paper's form (appendix C): every node is a key of the edges."""
         edges = {node: list(others) for node, others in self.successors.items()}
         return {"nodes": list(self.nodes), "edges": edges}
 
     def depths(self) -> dict[str, int]:
-        """Node -> the number of nodes on the longest path that ends in it; 1 for a root."""
+        """Return each node's depth: nodes on the longest path to it; 1 for a root."""
         return dict(self._depths)
 
     def ancestors(self) -> tuple[int, ...]:
-        """All that each node waits for, directly or not, as bit sets by place in `nodes`.
+        """Return for each node its direct and indirect predecessors, as bit sets by index.
 
         Examples:
             >>> chain = Graph.read({"a": ["b"], "b": ["c"]}, where="task 1")
@@ -311,7 +310,7 @@ class Graph:
         return tuple(found)
 
     def check_order(self, order: Sequence[str], *, complete: bool = True, where: str = "") -> None:
-        """Hold an order of subtasks against the graph.
+        """Check an order of subtasks against the graph.
 
         Args:
             order: nodes, first to last.
@@ -336,21 +335,22 @@ class Graph:
         for place, node in enumerate(order, start=1):
             number = self.index.get(node)
             if number is None:
-                raise order_error(f"place {place} is {shown(node)}, which is no node", where)
+                raise order_error(f"place {place} is {short_id(node)}, which is no node", where)
             if done >> number & 1:
-                raise order_error(f"place {place} is {shown(node)} for a second time", where)
+                raise order_error(f"place {place} is {short_id(node)} for a second time", where)
             missing = self.before[number] & ~done
             if missing:
                 other = self.nodes[(missing & -missing).bit_length() - 1]
-                what = f"place {place} is {shown(node)}, but {shown(other)} is not done before it"
+                late = short_id(other)
+                what = f"place {place} is {short_id(node)}, but {late} is not done before it"
                 raise order_error(what, where)
             done |= 1 << number
         if complete and len(order) < len(self.nodes):
             missed = next(node for node in self.nodes if not done >> self.index[node] & 1)
-            raise order_error(f"{shown(missed)} is not in the order", where)
+            raise order_error(f"{short_id(missed)} is not in the order", where)
 
     def orders(self, limit: int | None = None) -> Iterator[tuple[str, ...]]:
-        """Topological orders, sorted by the places of their nodes in `nodes`.
+        """Yield topological orders, sorted by the indices of their nodes.
 
         Args:
             limit: stop after so many; None = all, whose number may be astronomic.
@@ -381,7 +381,7 @@ class Graph:
                     done ^= 1 << order.pop()
 
     def available(self, done: int) -> int:
-        """The nodes not done whose predecessors all are, as a bit set; so is `done`."""
+        """Return the open nodes whose predecessors are done, as a bit set, like `done`."""
         found = 0
         for place, before in enumerate(self.before):
             if not before & ~done:
@@ -389,7 +389,7 @@ class Graph:
         return found & ~done
 
     def count_orders(self, cap: int = STATES) -> int | None:
-        """How many topological orders there are.
+        """Return the number of topological orders.
 
         Parts that no edge joins are counted alone and interleaved. Within a part the orders that
         reach the same set of done nodes are counted once, so the cost is the number of such sets.
@@ -437,7 +437,7 @@ class Graph:
 
 
 def places(members: int) -> Iterator[int]:
-    """The numbers in a bit set, ascending.
+    """Yield the numbers in a bit set, ascending.
 
     Examples:
         >>> list(places(0b1001))
@@ -450,7 +450,7 @@ def places(members: int) -> Iterator[int]:
 
 
 def largest_antichain(related: Sequence[int], among: int | None = None) -> int:
-    """How many elements can be pairwise unrelated (Dilworth: elements less a largest matching).
+    """Return the largest number of pairwise unrelated elements (Dilworth).
 
     Augmenting paths over bit sets: graphs here have ten nodes, for which a matching of NetworkX or
     SciPy costs more to set up than to find.
@@ -474,14 +474,6 @@ def largest_antichain(related: Sequence[int], among: int | None = None) -> int:
 
 
 def _match(element: int, related: Sequence[int], among: int, partners: dict[int, int]) -> None:
-    """Give the element a partner, where the others can be given others.
-
-    Args:
-        element: the one to match.
-        related: as above.
-        among: as above.
-        partners: right element -> left element; changed.
-    """
     came: dict[int, int] = {}
     chosen = {left: right for right, left in partners.items()}
     waiting, unseen = [element], among

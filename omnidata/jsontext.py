@@ -22,8 +22,6 @@ from omnidata.files import BOM, STREAMED, open_text, read_text
 
 
 class _Broken:
-    """See `BROKEN`; messages show it alike in every process."""
-
     def __repr__(self) -> str:
         return "no JSON"
 
@@ -191,7 +189,7 @@ def fault_of(text: bytes) -> str:
 
 
 def json_items(file: IO[bytes]) -> Iterator[Any]:
-    """The items of the JSON array that a file of data is, of which a part is held at a time.
+    """Yield the items of a JSON array in a file, without reading it whole.
 
     They are what `json.loads` makes of them. Texts that are keys of several are one object.
 
@@ -264,7 +262,7 @@ def is_json_array(path: Path) -> bool:
 
 
 class _Window:
-    """The text of a file, of which what was passed is not kept.
+    """A window over the text of a file; text before it is dropped.
 
     Attributes:
         at: the place from which on nothing was looked at, in what is held.
@@ -288,11 +286,9 @@ class _Window:
 
     @property
     def line(self) -> int:
-        """The number of the line here, from 1."""
         return self._lines + self._text.count("\n", 0, self.at) + 1
 
     def next(self) -> str:
-        """The next letter that is no blank; none at the end."""
         while True:
             blanks = _BLANKS.match(self._text, self.at)
             self.at = blanks.end() if blanks else self.at
@@ -301,7 +297,6 @@ class _Window:
             self._read_on()
 
     def value(self) -> Any:
-        """The value that begins here."""
         while True:
             whole = self._ended or len(self._text) - self.at > MAX_LINE
             try:
@@ -319,12 +314,10 @@ class _Window:
             self._read_on()
 
     def end(self) -> None:
-        """See that nothing follows."""
         if self.next():
             raise self.error("Extra data")
 
     def error(self, what: str, at: int | None = None) -> json.JSONDecodeError:
-        """What is wrong here, or at another place."""
         error = json.JSONDecodeError(what, self._text, self.at if at is None else at)
         error.lineno += self._lines
         return error
@@ -459,5 +452,5 @@ def in_snake_case(value: Any) -> Any:
 
 
 def hash_of(value: object) -> str:
-    """SHA-256 of a value's JSON text, by which prompts are told apart."""
+    """Return SHA-256 of a value's JSON text; prompts are identified by it."""
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()

@@ -46,12 +46,12 @@ from omnidata.mirror_cache import (
     as_said,
     boot,
     cache_folder,
+    display_path,
     hold,
     holder,
     listing_key,
     most_bytes,
     open_cache,
-    shown,
     stores_folder,
     tail,
     url_at,
@@ -71,9 +71,9 @@ from omnidata.packed import (
     links,
     looking,
     looking_on_disk,
+    member_files,
     of_disk,
     place_of,
-    placed,
     zips_below,
 )
 from omnidata.zips import Member, content, directory
@@ -111,38 +111,24 @@ def local(data: str | Path, *, beside: Path | None = None) -> Path:
         return _with_members(path)
     found = listing(place)
     if "" not in found.objects:
-        return _brought_up_to_date(place, found)
+        return _update(place, found)
     # A file stands for its neighbours as well: media lie beside annotations.
     folder = place.above
     if not folder.path:
         raise DataError("this is no object of a bucket", where=place.url, expected="bucket/name")
-    return _named(_brought_up_to_date(folder, listing(folder)), place.path.rpartition("/")[2])
+    return _visible_path(_update(folder, listing(folder)), place.path.rpartition("/")[2])
 
 
-def _brought_up_to_date(
-    place: Address, found: Listing, others: Mapping[str, Path] | None = None
-) -> Path:
-    """The folder of a mirror, whose files are those of the listing.
-
-    Args:
-        place: of the data.
-        found: what lies there.
-        others: by names below the folder what is linked there.
-    """
-    with _remembered(place.url):
+def _update(place: Address, found: Listing, others: Mapping[str, Path] | None = None) -> Path:
+    with _cache_errors(place.url):
         try:
-            return _mirrored(open_cache(stores_folder()), place, found, others or {})
+            return _fill_mirror(open_cache(stores_folder()), place, found, others or {})
         except OSError as error:
             raise _no_room(as_said(place.url), error) from None
 
 
 @contextmanager
-def _remembered(where: str) -> Iterator[None]:
-    """Say what the database of the cache cannot do as what it is.
-
-    Args:
-        where: the URL that it is about.
-    """
+def _cache_errors(where: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
@@ -154,7 +140,7 @@ def _remembered(where: str) -> Iterator[None]:
         ) from None
 
 
-def _mirrored(cache: Cache, place: Address, found: Listing, others: Mapping[str, Path]) -> Path:
+def _fill_mirror(cache: Cache, place: Address, found: Listing, others: Mapping[str, Path]) -> Path:
     most_bytes()  # what is wrong with it is said before anything is fetched
     folder = sha256(place.url.encode("utf-8", "surrogatepass")).hexdigest()[:20]
     root = cache.stores / folder / tail(place.url)
@@ -226,7 +212,6 @@ def _forget(
     before: Mapping[str, tuple[int, StoredObject]],
     objects: Iterable[str],
 ) -> None:
-    """Remove the files of objects that are there no more."""
     for name in before.keys() - objects:
         with cache.lock(before[name][0]):
             with cache.change():
@@ -244,15 +229,6 @@ def _forget(
 def _renew(
     cache: Cache, path: Path, key: int, about: StoredObject, number: int | None = None
 ) -> None:
-    """Forget what was read of an object, and put an empty file in its place.
-
-    Args:
-        cache: of the mirror.
-        path: of the file.
-        key: of the object.
-        about: as it is listed.
-        number: of the listing in which it is another; None where it is the same.
-    """
     with cache.lock(key):
         if _is_as_left(path, about):  # by whoever held the lock
             return
@@ -290,7 +266,7 @@ def _place_holder(cache: Cache, path: Path, about: StoredObject) -> None:
 def _no_room(path: str | Path, error: OSError) -> StoreError:
     return StoreError(
         f"the cache cannot keep it ({error.strerror})",
-        where=shown(path),
+        where=display_path(path),
         expected=f"room below {stores_folder()}",
         remedy="make room there, or name another folder with --cache-dir",
     )
@@ -318,7 +294,7 @@ def zip_of(path: Path) -> str:
     """The name of the zip that a file of a mirror lies in; empty for any other path."""
     if not is_mirrored(path):
         return ""
-    found = place_of(open_cache(holder(os.fspath(path))).known(os.fspath(path)).about)
+    found = place_of(open_cache(holder(os.fspath(path))).object_of(os.fspath(path)).about)
     return found[0] if found else ""
 
 
@@ -336,12 +312,12 @@ def fill(path: Path, start: int = 0, end: int | None = None, *, ahead: int = 0) 
         StoreError: the store does not give them, or the cache cannot keep them.
     """
     if is_mirrored(path):
-        with _remembered(os.fspath(path)):
+        with _cache_errors(os.fspath(path)):
             _fill(open_cache(holder(os.fspath(path))), path, start, end, ahead)
 
 
 def _fill(cache: Cache, path: Path, start: int, end: int | None, ahead: int) -> None:
-    known = cache.known(os.fspath(path))
+    known = cache.object_of(os.fspath(path))
     stop = known.about.size if end is None else end
     if packed := place_of(known.about):
         start, stop = 0, known.about.size
@@ -351,14 +327,14 @@ def _fill(cache: Cache, path: Path, start: int, end: int | None, ahead: int) -> 
     if most < min(stop, known.about.size) - start:
         raise StoreError(
             f"{known.about.size} bytes are more than the cache may hold",
-            where=shown(path),
+            where=display_path(path),
             expected=f"at most {most} bytes at once",
             remedy="allow more with --cache-bytes",
         )
     if stop + ahead - start <= most:
         stop = min(stop + ahead, known.about.size)
     with cache.lock(known.id):
-        known = cache.known(os.fspath(path))
+        known = cache.object_of(os.fspath(path))
         if known.blocks is None and not _is_as_left(path, known.about):
             _place_holder(cache, path, known.about)  # whoever began to was killed
         if packed:
@@ -394,7 +370,6 @@ def _write(known: Known, begin: int, content: bytes) -> None:
 
 
 def _note(cache: Cache, known: Known, begin: int, finish: int) -> Known:
-    """Say that blocks are there."""
     count = -(-known.about.size // BLOCK)
     blocks = bytearray(known.blocks or bytes(-(-count // 8)))
     for number in range(begin // BLOCK, -(-finish // BLOCK)):
@@ -404,7 +379,7 @@ def _note(cache: Cache, known: Known, begin: int, finish: int) -> Known:
             "UPDATE objects SET blocks = ?, bytes = bytes + ?, used = ? WHERE id = ?",
             (bytes(blocks), finish - begin, time.time(), known.id),
         )
-    return cache.known(os.fspath(known.path))
+    return cache.object_of(os.fspath(known.path))
 
 
 def _make_room(cache: Cache, needed: int, most: int, own: int) -> None:
@@ -497,18 +472,11 @@ class Ranged(io.RawIOBase):
 def _members(
     root: Path, plain: Mapping[str, StoredObject], zips: Mapping[str, StoredObject]
 ) -> dict[str, StoredObject]:
-    """The files of the zips of a store; a zip that is not read is a file itself, as on a disk.
-
-    Args:
-        root: of the mirror.
-        plain: the other objects.
-        zips: their directories are fetched.
-    """
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(_READERS) as pool:
         directories = pool.map(lambda name: read_directory(root / (_PACKED + name)), zips)
-        found = placed(zips, directories, looking(plain))
+        found = member_files(zips, directories, looking(plain))
     unread = {name: about for name, about in zips.items() if name not in found}
     return {name: about for each in (*found.values(), unread) for name, about in each.items()}
 
@@ -531,12 +499,6 @@ def read_directory(path: Path) -> Directory:
 
 
 def _unpack(cache: Cache, known: Known, archive: str, about: StoredObject, it: Member) -> None:
-    """Write a member of a zip into its file.
-
-    Raises:
-        FileError: it is broken.
-        StoreError: the zip is another by now, or is not given.
-    """
     at = 0
     try:
         for piece in content(it, _reader(known, archive, about)):
@@ -545,14 +507,13 @@ def _unpack(cache: Cache, known: Known, archive: str, about: StoredObject, it: M
     except ValueError as error:
         raise FileError(
             f"the file in {archive} is broken ({error})",
-            where=shown(known.path),
+            where=display_path(known.path),
             expected="the bytes whose size and check sum the zip's directory has",
             remedy="download the zip again; if it stays like that, tell its publisher",
         ) from None
 
 
 def _reader(known: Known, archive: str, about: StoredObject) -> Callable[[int, int], bytes]:
-    """Gives the bytes of a zip between two places."""
     if known.place.scheme not in DISK:
         return lambda start, end: read(known.place, known.base, archive, about, start, end)
 
@@ -595,7 +556,6 @@ def trees(data: Path) -> tuple[str, ...]:
 
 
 def _on_disk(path: Path) -> str:
-    """Where the file of a mirror of this disk's lies, if it lies in no zip."""
     return "/" + os.fspath(path).removeprefix(holder(os.fspath(path))).partition("/")[2]
 
 
@@ -625,23 +585,18 @@ def _with_members(data: Path) -> Path:
     if (root := _of_folder(place)) is None:
         return data
     as_named[place.url] = os.fspath(above)
-    path = _named(root, data.relative_to(above))
+    path = _visible_path(root, data.relative_to(above))
     return path if path.exists() else data
 
 
 def _of_folder(place: Address) -> Path | None:
-    """The mirror of a folder of this disk; None where no file lies in a zip that is read.
-
-    Raises:
-        UsageError: the cache would lie in the data.
-    """
     folder = place.path
     if holder(f"{folder}{os.sep}") or not folder.isprintable():
         return None
     try:
         zips = zips_below(folder, nested=place.scheme == WHOLE)
         directories = (read_directory(Path(folder, name)) for name in zips)
-        found = placed(zips, directories, looking_on_disk(folder))
+        found = member_files(zips, directories, looking_on_disk(folder))
         members = {name: about for each in found.values() for name, about in each.items()}
         others = links(folder, found, members) if found else {}
     except OSError:  # a folder that cannot be read: whoever reads the data says so
@@ -653,7 +608,7 @@ def _of_folder(place: Address) -> Path | None:
             expected=f"a folder outside {folder}",
             remedy=f"name another one with --cache-dir, or in {CACHE_VARIABLE}",
         )
-    return _brought_up_to_date(place, Listing(folder, members), others) if members else None
+    return _update(place, Listing(folder, members), others) if members else None
 
 
 def again(url: str) -> Path:
@@ -668,14 +623,12 @@ def again(url: str) -> Path:
     return _of_folder(Address(scheme, folder)) or Path(folder)
 
 
-def _named(root: Path, name: str | Path) -> Path:
-    """A file or folder of a mirror; of a zip that is read the folder that it stands for."""
+def _visible_path(root: Path, name: str | Path) -> Path:
     path = root / name
     return path.with_suffix("") if is_zip(path.name) and not path.exists() else path
 
 
 def _unlink(root: Path, others: Mapping[str, Path]) -> None:
-    """Remove the links of a mirror that are none any more, and the folders that held only those."""
     for above, folders, files in os.walk(root, topdown=False):
         for path in (Path(above, name) for name in (*folders, *files) if _is_link(above, name)):
             if path.readlink() != others.get(path.relative_to(root).as_posix()):
@@ -686,7 +639,6 @@ def _unlink(root: Path, others: Mapping[str, Path]) -> None:
 
 
 def _link(root: Path, others: Mapping[str, Path]) -> None:
-    """Make the links of a mirror."""
     for name, target in others.items():
         path = root / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

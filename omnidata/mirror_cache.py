@@ -236,7 +236,7 @@ class Cache:
         """What is held while a mirror is made or brought up to date."""
         return FileLock(self._locks / folder)
 
-    def known(self, path: str) -> Known:
+    def object_of(self, path: str) -> Known:
         """The object that a file of a mirror stands for, marked as in use.
 
         Raises:
@@ -260,7 +260,7 @@ class Cache:
             what = "has changed since it was listed" if row else "is gone"
             raise StoreError(
                 f"the object {what}",
-                where=shown(path),
+                where=display_path(path),
                 expected="data that stay as they are while they are read",
                 remedy="give the same command again: it lists what is there now",
             )
@@ -272,7 +272,6 @@ class Cache:
 
 @lru_cache(maxsize=8)
 def _listings(said: str) -> Mapping[str, int]:
-    """The numbers of the listings that hold, by `listing_key`."""
     pairs = (pair.partition("=") for pair in said.split(",") if pair)
     return {key: int(number) for key, _, number in pairs if number.isdecimal()}
 
@@ -322,9 +321,9 @@ def tail(url: str) -> str:
     return path.strip("/") if scheme in DISK else path.rpartition("/")[2] or "data"
 
 
-def shown(path: str | Path) -> str:
+def display_path(path: str | Path) -> str:
     """A path for messages and records: of a file of a mirror the URL that it stands for."""
-    return told(os.fspath(path))
+    return with_urls(os.fspath(path))
 
 
 as_named: dict[str, str] = {}
@@ -342,7 +341,7 @@ def url_at(path: str, stores: str) -> str:
     return _url(stores, path.removeprefix(stores).partition("/")[0])
 
 
-def told(text: str) -> str:
+def with_urls(text: str) -> str:
     """A text in which URLs stand in place of the files of mirrors that stand for them."""
     for stores in {stores_folder(), *_used}:
         if stores in text:
@@ -361,7 +360,6 @@ _urls: dict[tuple[str, str], str] = {}
 
 
 def _url(stores: str, folder: str) -> str:
-    """The URL of a mirror, of which the folder's name is a hash; empty where there is none yet."""
     if (stores, folder) not in _urls:
         rows = open_cache(stores).base.execute(
             "SELECT url FROM mirrors WHERE folder = ?", (folder,)

@@ -46,12 +46,11 @@ class NameIndex(Sequence[str]):
         return number
 
     def get(self, name: str) -> int | None:
-        """The name's number; None where nobody has added it."""
+        """Return the name's number; None if it was never added."""
         number = self._look(name)[1]
         return None if number == _EMPTY else number
 
     def _look(self, name: str) -> tuple[int, int]:
-        """The slot that the name has, or would get, and what is in it."""
         data, slots, text, ends = name.encode("utf-8", "surrogatepass"), *self._parts()
         mask = len(slots) - 1
         slot = hash(name) & mask
@@ -65,7 +64,6 @@ class NameIndex(Sequence[str]):
         return self._slots, self._text, self._ends
 
     def _grow(self) -> None:
-        """Four times the slots, so that half of them are empty at least."""
         slots = array("i", [_EMPTY]) * (4 * len(self._slots))
         mask = len(slots) - 1
         for number, name in enumerate(self):

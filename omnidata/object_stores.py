@@ -1,6 +1,6 @@
 """Data on object stores: what lies below a URL, and bytes of it, through `fsspec`.
 
-Names and sizes come from a listing that anybody may have filled: a name that is no plain relative
+Names and sizes come from a listing that anyone may have filled: a name that is no plain relative
 path is refused before anything is made of it. Whatever fails is said with the URL, which has no
 credentials in it: those are in the environment, or in the files of the store's own tools.
 """
@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
-from omnidata.errors import DataError, OmnidataError, PlatformError, StoreError, UsageError, meant
+from omnidata.errors import (
+    DataError,
+    OmnidataError,
+    PlatformError,
+    StoreError,
+    UsageError,
+    suggestion,
+)
 
 _STORES: Final[Mapping[str, tuple[str, str]]] = {
     "s3": ("s3fs", "omnidata[s3]"),
@@ -177,7 +184,7 @@ def address(text: str | Path) -> Address | None:
             "no store of objects is known by this scheme",
             where=shown,
             expected=f"one of {', '.join(f'{name}://' for name in (*_STORES, _LOCAL))}, or a path",
-            remedy=meant(scheme, _STORES) or "download the data, and name their folder",
+            remedy=suggestion(scheme, _STORES) or "download the data, and name their folder",
         )
     bucket = path.partition("/")[0]
     # A secret may hold a slash, behind which nobody would look for it.
@@ -284,10 +291,10 @@ def _object(about: Mapping[str, Any], place: Address, name: str) -> StoredObject
     stated = next((about[key] for key in _VERSIONS if about.get(key)), "")
     moment = _seconds(next((about[key] for key in _TIMES if about.get(key)), None))
     version = str(stated or f"{moment:.6f}").replace("\n", " ")  # no line break: no member of a zip
-    return stamped(size, version, int(moment))
+    return object_at(size, version, int(moment))
 
 
-def stamped(size: int, version: str, second: int) -> StoredObject:
+def object_at(size: int, version: str, second: int) -> StoredObject:
     """An object with the time that its file has.
 
     Args:
@@ -329,22 +336,21 @@ def check_names(names: Iterable[str], where: str) -> None:
         if not reason and other != name:
             reason = f"it differs from {other!r:.200} in the case of its letters alone"
         if reason:
-            raise _refused(name, reason, where)
+            raise _bad_name(name, reason, where)
     known: dict[str, str] = {}
     for name in folded.values():
         at = name.rfind("/")
         while at > 0 and known.get(folder := name[:at].casefold()) is None:
             if folder in folded:
-                raise _refused(folded[folder], f"{name!r:.200} would lie in it", where)
+                raise _bad_name(folded[folder], f"{name!r:.200} would lie in it", where)
             known[folder] = name[:at]
             at = name.rfind("/", 0, at)
         if at > 0 and known[name[:at].casefold()] != name[:at]:
             other = known[name[:at].casefold()]
-            raise _refused(name, f"a folder of it is also written {other!r:.200}", where)
+            raise _bad_name(name, f"a folder of it is also written {other!r:.200}", where)
 
 
 def _unusable(name: str) -> str:
-    """Why an object's name cannot be a file's; empty if it can."""
     if name.startswith("/"):
         return "it is absolute"
     parts = name.split("/")
@@ -361,7 +367,7 @@ def _unusable(name: str) -> str:
     return ""
 
 
-def _refused(name: str, reason: str, where: str) -> DataError:
+def _bad_name(name: str, reason: str, where: str) -> DataError:
     return DataError(
         f"the object {name!r:.200} cannot be a file of the data: {reason}",
         where=where,
@@ -424,7 +430,7 @@ def read(place: Address, base: str, name: str, about: StoredObject, start: int, 
 
 
 class _ChangedError(Exception):
-    """The object is not the one of the listing."""
+    pass
 
 
 def _read_s3(store: Any, path: str, about: StoredObject, start: int, end: int) -> bytes:
@@ -433,7 +439,7 @@ def _read_s3(store: Any, path: str, about: StoredObject, start: int, end: int) -
 
     bucket, _, key = path.partition("/")
 
-    async def answered() -> bytes:
+    async def get() -> bytes:
         answer = await store._call_s3(
             "get_object", Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1}",
             IfMatch=about.version if about.version.startswith('"') else f'"{about.version}"',
@@ -444,7 +450,7 @@ def _read_s3(store: Any, path: str, about: StoredObject, start: int, end: int) -
             return content
 
     try:
-        found: bytes = sync(store.loop, answered)
+        found: bytes = sync(store.loop, get)
     except Exception as error:
         cause = error.__cause__ or error
         told = getattr(cause, "response", None) or {}
@@ -455,11 +461,6 @@ def _read_s3(store: Any, path: str, about: StoredObject, start: int, end: int) -
 
 
 def _store(place: Address) -> Any:
-    """The file system of `fsspec` for a scheme.
-
-    Raises:
-        PlatformError: its package is not installed.
-    """
     import fsspec
     from fsspec.config import conf
 
@@ -487,7 +488,6 @@ def _store(place: Address) -> Any:
 
 
 def _commit(store: Any, place: Address) -> str:
-    """The path with the commit that a branch or a tag of the Hub means now."""
     found = store.resolve_path(place.path)
     about = store._api.repo_info(
         found.repo_id, revision=found.revision, repo_type=found.repo_type, token=store.token
@@ -498,12 +498,6 @@ def _commit(store: Any, place: Address) -> str:
 
 
 def _patiently(url: str, ask: Callable[[], Result]) -> Result:
-    """What a store answers; it is asked again where that may help.
-
-    Raises:
-        StoreError: it gives no answer.
-        FileNotFoundError: it says that nothing is there.
-    """
     for wait in (*_WAITS, None):
         try:
             return ask()
@@ -514,14 +508,15 @@ def _patiently(url: str, ask: Callable[[], Result]) -> Result:
             refused = isinstance(error, PermissionError) or not names.isdisjoint(_NO_ACCESS)
             if refused:
                 raise StoreError(
-                    f"the store gives no access ({said(error)})",
+                    f"the store gives no access ({error_line(error)})",
                     where=url,
                     expected="credentials that may list and read the data",
                     remedy="set them up as the store's own tools want them (docs/object_stores.md)",
                 ) from None
             if wait is None:
                 raise StoreError(
-                    f"the store gives no answer, asked {len(_WAITS) + 1} times ({said(error)})",
+                    f"the store gives no answer, "
+                    f"asked {len(_WAITS) + 1} times ({error_line(error)})",
                     where=url,
                     expected="a store that can be reached",
                     remedy="see that it can be, and give the same command again",
@@ -530,11 +525,11 @@ def _patiently(url: str, ask: Callable[[], Result]) -> Result:
     raise AssertionError("unreachable")
 
 
-def said(error: Exception) -> str:
+def error_line(error: Exception) -> str:
     """An error of a store's package in a line, without what follows a `?` in a URL.
 
     Examples:
-        >>> said(OSError("GET http://host/key?X-Amz-Signature=1 failed"))
+        >>> error_line(OSError("GET http://host/key?X-Amz-Signature=1 failed"))
         'OSError: GET http://host/key failed'
     """
     line = next(iter(str(error).splitlines()), "")

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
-from omnidata.object_stores import StoredObject, stamped
-from omnidata.zips import Member, unpacked_as
+from omnidata.object_stores import StoredObject, object_at
+from omnidata.zips import Member, member_paths
 
 Directory = Mapping[str, Member] | str
 """The members of a zip by their names, or why it is not read."""
@@ -40,7 +40,7 @@ def is_zip(name: str) -> bool:
     return plain and name.lower().endswith(_ZIP) and len(parts) <= _DEEPEST + 1
 
 
-def placed(
+def member_files(
     zips: Mapping[str, StoredObject],
     directories: Iterable[Directory],
     look: Callable[[str], Kind],
@@ -58,7 +58,7 @@ def placed(
         if isinstance(members, str) or not members:
             continue
         beside = archive.rpartition("/")[0]
-        places = unpacked_as(members, archive.rpartition("/")[2][: -len(_ZIP)])
+        places = member_paths(members, archive.rpartition("/")[2][: -len(_ZIP)])
         names = {place: f"{beside}/{place}".lstrip("/") for place in places.values()}
         above = {folder for name in names.values() for folder in folders_of(name)}
         own: dict[str, Kind] = {folder.casefold(): "folder" for folder in above}
@@ -72,7 +72,8 @@ def placed(
             continue
         taken |= own
         found[archive] = {
-            names[place]: _stored(members[name], archive, about) for name, place in places.items()
+            names[place]: _object_of(members[name], archive, about)
+            for name, place in places.items()
         }
     return found
 
@@ -115,10 +116,10 @@ def looking_on_disk(folder: str) -> Callable[[str], Kind]:
 # A member as an object of a store: its version says where it lies.
 
 
-def _stored(member: Member, archive: str, about: StoredObject) -> StoredObject:
+def _object_of(member: Member, archive: str, about: StoredObject) -> StoredObject:
     known = member.at, member.span, member.packed, member.size, member.deflated, member.crc
     version = f"{_ZIP}\n{json.dumps([archive, about.size, about.version, about.mtime_ns, *known])}"
-    return stamped(member.size, version, about.mtime_ns // 10**9)
+    return object_at(member.size, version, about.mtime_ns // 10**9)
 
 
 def place_of(about: StoredObject) -> tuple[str, StoredObject, Member] | None:

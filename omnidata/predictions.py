@@ -1,4 +1,4 @@
-"""Lines of predictions: what a run writes, what `score` and `replay:` read."""
+"""Lines of predictions, as runs write them and `score` and `replay:` read them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Prediction(msgspec.Struct, kw_only=True):
 
     @classmethod
     def of(cls, sample_id: str, completion: Completion) -> Prediction:
-        """The line for a completion."""
+        """Return the line for a completion."""
         return cls(
             sample_id=sample_id,
             output=completion.text,
@@ -60,7 +60,7 @@ class Prediction(msgspec.Struct, kw_only=True):
         )
 
     def completion(self) -> Completion:
-        """The completion that the line records."""
+        """Return the completion that the line records."""
         return Completion(
             delivery=self.delivery,
             text=self.output or "",
@@ -92,37 +92,37 @@ def check_written(completion: Completion) -> None:
 
 
 def parts(receipt: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The media that a receipt is about; of any receipt, whoever wrote it."""
+    """Return the parts of a receipt, of any origin, that are about media."""
     listed = receipt.get("parts")
     found = listed if isinstance(listed, list | tuple) else ()
     return [part for part in found if isinstance(part, Mapping)]
 
 
-def dropped(receipt: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The media that a receipt says the model did not get, each with `dropped`; of any receipt."""
+def dropped_parts(receipt: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the parts of a receipt with `dropped`: the model did not get them."""
     return [part for part in parts(receipt) if "dropped" in part]
 
 
-def lacked(receipt: Mapping[str, Any]) -> list[str]:
-    """What the model did not get of a step's media, in words; empty where it got all.
+def missing_media(receipt: Mapping[str, Any]) -> list[str]:
+    """Return descriptions of the step's media that the model did not get.
 
     Examples:
-        >>> lacked({"parts": [{"role": "audio", "kind": "audio", "dropped": "no ears"}]})
+        >>> missing_media({"parts": [{"role": "audio", "kind": "audio", "dropped": "no ears"}]})
         ['audio: no ears']
-        >>> lacked({"parts": [{"role": "audio", "kind": "audio"}]})
+        >>> missing_media({"parts": [{"role": "audio", "kind": "audio"}]})
         []
     """
     if "degraded" in receipt:
         said = receipt["degraded"]
         return [*map(str, said)] if said and isinstance(said, list | tuple) else [str(said)]
-    return [f"{part.get('role', 'a medium')}: {part['dropped']}" for part in dropped(receipt)]
+    return [f"{part.get('role', 'a medium')}: {part['dropped']}" for part in dropped_parts(receipt)]
 
 
 _decoder = msgspec.json.Decoder(Prediction)
 
 
 def decode(line: bytes, path: Path) -> Prediction:
-    """A line that a run wrote.
+    """Decode one line of a run.
 
     Args:
         line: whole.
@@ -138,7 +138,7 @@ def decode(line: bytes, path: Path) -> Prediction:
 
 
 def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
-    """The predictions of a file, one by one; blank lines are skipped.
+    """Yield the predictions of a file; blank lines are skipped.
 
     Args:
         path: the file.
@@ -148,28 +148,28 @@ def read(path: Path, *, of_run: bool = False) -> Iterator[Prediction]:
         PredictionError: the file is missing, or a line is not a prediction; names file and line.
         RunError: a file of a run folder is a link.
     """
-    for _, found in placed(path, of_run=of_run):
+    for _, found in read_with_offsets(path, of_run=of_run):
         yield found
 
 
-def placed(path: Path, *, of_run: bool) -> Iterator[tuple[int, Prediction]]:
-    """As `read`, each with where its line begins, in bytes."""
+def read_with_offsets(path: Path, *, of_run: bool) -> Iterator[tuple[int, Prediction]]:
+    """Yield predictions like `read`, each with the byte offset of its line."""
     decode = _decoder.decode
     expected = 'JSON lines of {"sample_id", "output"}'
-    for number, start, line in _placed_lines(path, expected=expected, of_run=of_run):
+    for number, start, line in _lines_with_offsets(path, expected=expected, of_run=of_run):
         try:
             found = decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             found = _decode_slowly(line, path, number)
         if (found.usage or found.receipt) and not is_shallow(line, found.usage, found.receipt):
-            raise _broken("usage or receipt are nested too deeply", path, number)
+            raise _bad_line("usage or receipt are nested too deeply", path, number)
         yield start, found
 
 
 def numbered_lines(
     path: Path, *, expected: str, of_run: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file of answers that are not blank, each with its number.
+    """Yield the lines of a file that are not blank, each with its number.
 
     Args:
         path: the file.
@@ -180,12 +180,13 @@ def numbered_lines(
         PredictionError: the file cannot be opened, or a line is too long.
         RunError: a file of a run folder is a link.
     """
-    found = _placed_lines(path, expected=expected, of_run=of_run)
+    found = _lines_with_offsets(path, expected=expected, of_run=of_run)
     return ((number, line) for number, _, line in found)
 
 
-def _placed_lines(path: Path, *, expected: str, of_run: bool) -> Iterator[tuple[int, int, bytes]]:
-    """As `numbered_lines`, each also with where it begins, in bytes."""
+def _lines_with_offsets(
+    path: Path, *, expected: str, of_run: bool
+) -> Iterator[tuple[int, int, bytes]]:
     start = 0
     try:
         file = open_own(path, "rb") if of_run else open_text(path, STREAMED)
@@ -211,20 +212,20 @@ def _placed_lines(path: Path, *, expected: str, of_run: bool) -> Iterator[tuple[
 
 
 def read_final(path: Path) -> Iterator[Prediction]:
-    """The lines of a run folder's predictions, one per step.
+    """Yield the predictions of a run folder, one per step.
 
     Raises:
         PredictionError: see `read`; or a step has two lines.
     """
     known = NameIndex()
-    for number, (_, line) in enumerate(placed(path, of_run=True)):
+    for number, (_, line) in enumerate(read_with_offsets(path, of_run=True)):
         if known.add(line.sample_id) != number:
-            raise repeated(line, path)
+            raise repeated_line(line, path)
         yield line
 
 
-def repeated(line: Prediction, path: Path) -> PredictionError:
-    """What is wrong with a second line of a step in a run's file."""
+def repeated_line(line: Prediction, path: Path) -> PredictionError:
+    """Return the error for a second line of a step."""
     return PredictionError(
         f"step {line.sample_id} has two lines",
         where=str(path),
@@ -238,10 +239,10 @@ def _decode_slowly(line: bytes, path: Path, number: int) -> Prediction:
     try:
         return msgspec.convert(json.loads(line), Prediction)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
-        raise _broken(str(error).splitlines()[0], path, number) from None
+        raise _bad_line(str(error).splitlines()[0], path, number) from None
 
 
-def _broken(why: str, path: Path, number: int) -> PredictionError:
+def _bad_line(why: str, path: Path, number: int) -> PredictionError:
     return PredictionError(
         f"the line is not a prediction: {why}",
         where=f"{path}:{number}",

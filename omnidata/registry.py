@@ -13,7 +13,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
 from typing import cast
 
-from omnidata.errors import OmnidataError, UsageError, meant
+from omnidata.errors import OmnidataError, UsageError, suggestion
 from omnidata.plugins import Kind, origin_of, versions_of
 from omnidata.types import Task
 
@@ -117,7 +117,7 @@ def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:
         raise UsageError(
             f'unknown task "{name}"',
             expected=f"one of {', '.join(known)}",
-            remedy=(meant(name, known) or _LIST) if _ours() else _REINSTALL,
+            remedy=(suggestion(name, known) or _LIST) if _ours() else _REINSTALL,
         )
     return found
 

@@ -1,6 +1,6 @@
 """Files and folders that are written whole or not at all, by one writer at a time.
 
-Nothing is ever written through a link that somebody laid.
+Nothing is ever written through a link.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def atomic_write(path: Path, *, durable: bool = True) -> Iterator[BufferedWriter
     Nobody can foresee the name that the file has until then, and it is only ever made, never
     opened: no link that lies in the folder leads the bytes elsewhere. A link in the place of the
     target is replaced, and what it leads to stays as it is. A process that is killed leaves a file
-    that `is_unfinished` tells by its name.
+    that `is_unfinished` recognises by its name.
 
     Args:
         path: the target; its folder must exist.
@@ -68,7 +68,7 @@ def is_unfinished(name: str) -> bool:
 
 
 def open_own(path: Path, mode: Literal["rb", "ab", "rb+"], *, buffering: int = -1) -> IO[bytes]:
-    """Open a file of a folder that may be anybody's, and never one that lies elsewhere.
+    """Open a file of an untrusted folder, and never one outside it.
 
     Args:
         path: the file; only its last name is looked at, as the folder is the user's choice.
@@ -210,7 +210,7 @@ class StagedFolder(ABC):
         overwrite: whether a result that is there may be replaced.
         inputs: folders that must not lie in there.
         data: what is read; a folder in which `out` must not lie, for what is written there would be
-            read as data the next time. None where nothing of the kind is read.
+            read as data the next time. None if nothing of the kind is read.
 
     Attributes:
         noun: what the result is called.
@@ -233,21 +233,21 @@ class StagedFolder(ABC):
         self.out = out.resolve()
         self._overwrite = overwrite
         if any(letter in _PATTERN for letter in str(self.out)) or not self.out.name:
-            raise refused(
+            raise bad_place(
                 self.out, "the path cannot be opened by `datasets`", "a folder without [ ] * ?"
             )
         for folder in inputs:
             if folder.resolve().is_relative_to(self.out):
-                raise refused(self.out, f"{folder} lies in there", "a folder beside the source")
+                raise bad_place(self.out, f"{folder} lies in there", "a folder beside the source")
         if data is not None and self.out.is_relative_to(data.resolve()):
             what = f"it lies in {data}, and would become part of it"
-            raise refused(self.out, what, "a folder beside it")
+            raise bad_place(self.out, what, "a folder beside it")
         self.path = self.out.with_name(f".{self.out.name}.unfinished")
         self._before = self.out.with_name(f".{self.out.name}.before")
 
     @abstractmethod
     def is_ours(self, folder: Path) -> bool:
-        """Whether a writer of this kind wrote the folder, and nobody else anything into it."""
+        """Return whether the folder has a writer's files of this kind and no others."""
 
     def begin(self) -> None:
         """What is done first under the lock; nothing, unless a kind has something."""
@@ -292,7 +292,7 @@ class StagedFolder(ABC):
             Whether there is something to go on with.
 
         Raises:
-            UsageError: somebody else's folder has the name.
+            UsageError: another folder has the name.
         """
         if self.path.exists() or self.path.is_symlink():
             if not ours:
@@ -337,7 +337,6 @@ class StagedFolder(ABC):
         self._tidy()
 
     def _tidy(self) -> None:
-        """Finish a move that was interrupted."""
         if self.is_ours(self._before) and not self.out.exists():
             self._before.rename(self.out)
         if self.is_ours(self.out):
@@ -351,13 +350,13 @@ class StagedFolder(ABC):
 
     def _unwritable(self, error: OSError) -> UsageError:
         what = f"nothing can be written there ({error.strerror})"
-        return refused(self.out, what, "a writable folder")
+        return bad_place(self.out, what, "a writable folder")
 
     def _check_target(self) -> None:
         if not self.out.exists() or self._is_empty():
             return
         if not self.is_ours(self.out):
-            raise refused(self.out, "there is something here already", "a new or empty folder")
+            raise bad_place(self.out, "there is something here already", "a new or empty folder")
         if not self._overwrite:
             raise UsageError(
                 f"there is {self.noun} here already",
@@ -368,7 +367,7 @@ class StagedFolder(ABC):
 
     def foreign(self) -> UsageError:
         """The error about a folder of the hidden name that no writer of this kind has left."""
-        return refused(self.path, "there is something here already", "a name that nobody uses")
+        return bad_place(self.path, "there is something here already", "a name that nobody uses")
 
 
 def remove_folders_first(folder: Path) -> None:
@@ -379,6 +378,6 @@ def remove_folders_first(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def refused(place: Path, what: str, expected: str) -> UsageError:
+def bad_place(place: Path, what: str, expected: str) -> UsageError:
     """The error about a place that nothing is written to."""
     return UsageError(what, where=str(place), expected=expected, remedy="choose another folder")

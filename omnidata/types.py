@@ -1,4 +1,4 @@
-"""The contracts that everything hangs on: steps, conversations, completions, verdicts.
+"""Types of steps, conversations, completions and verdicts, which all packages share.
 
 Nothing here opens a file. Values that pass by the million (`Completion`, `Verdict`) are msgspec
 structs, frozen like the dataclasses, because they are made and encoded in the hot path.
@@ -98,11 +98,11 @@ class MediaRef:
         cell: where the bytes lie if not in a file of their own; `path` is then the name they had.
         sha256: what the bytes were when the dataset was written, in hexadecimal; a file with
             another hash is not opened. All 64 digits, or the 32 that the files of an export are
-            called by. Empty where nobody has looked.
+            called by. Empty if unknown.
         within: real paths, in one of which the file must lie once links are followed: those in
             force where the reference is made (`omnidata.files.staying_in`); `root` alone if empty.
         until: the share of a clip's or a track's time that there is of it, from its beginning;
-            above 0, and 1 for the whole. Who opens it gets no more.
+            above 0, and 1 for the whole. Opening it gives no more.
         marks: boxes of a picture (left, top, right, bottom in its pixels) that are drawn on it with
             their numbers, from 1, when it is opened; empty for the medium as it is.
     """
@@ -161,7 +161,6 @@ class Step:
     group: str = ""
 
     def __post_init__(self) -> None:
-        """Check the types, and name the episode and the group where the loader has not."""
         if not (  # a look that costs little: steps are made by the million
             type(self.step_index) is type(self.num_steps) is int
             and type(self.sample_id) is type(self.episode_id) is type(self.instruction) is str
@@ -210,11 +209,6 @@ _STEP_ITEMS: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def _check_types(step: Step) -> None:
-    """Look at each field, and at what it holds.
-
-    Raises:
-        TypeError: one is of another type.
-    """
     for name, (kinds, expected) in _STEP_FIELDS.items():
         value = getattr(step, name)
         fits = isinstance(value, kinds)
@@ -230,26 +224,26 @@ def _other_type(owner: str, name: str, value: object, expected: str) -> TypeErro
 
 
 class IndexedSteps(Sequence[Step], ABC):
-    """Steps of which not all are in memory: what is asked of all is known without making any."""
+    """Steps that are partly on disk; ids and episodes are available without unpacking any."""
 
     @property
     @abstractmethod
     def sample_ids(self) -> Sequence[str]:
-        """In the order of the steps."""
+        """The sample ids, in the order of the steps."""
 
     @property
     @abstractmethod
     def repeated(self) -> Sequence[int]:
-        """The numbers of the steps whose sample id an earlier one has."""
+        """Indices of the steps whose sample id an earlier step has."""
 
     @abstractmethod
     def without(self, numbers: Sequence[int]) -> IndexedSteps:
-        """All steps but those."""
+        """Return all steps but those at the given indices."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedDataset:
-    """What a loader found; every step has a sample id of its own.
+    """The result of a loader; every step has a sample id of its own.
 
     A step whose id an earlier step has is left out, with a finding, and counted in `skipped`,
     wherever the steps come from.
@@ -284,8 +278,7 @@ class LoadedDataset:
     episode_rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Leave out the steps whose sample id an earlier step has."""
-        steps, repeated = _told_apart(self.steps)
+        steps, repeated = _split_repeats(self.steps)
         if not repeated:
             return
         again, met = set(repeated), set[str]()
@@ -296,7 +289,7 @@ class LoadedDataset:
                 met.add(name)
         changed: Mapping[str, Any] = {
             "steps": steps,
-            "findings": [*self.findings, *map(_repeated, repeated)],
+            "findings": [*self.findings, *map(_repeated_id, repeated)],
             "skipped": self.skipped + len(repeated),
             "row_ids": rows,
         }
@@ -304,8 +297,7 @@ class LoadedDataset:
             object.__setattr__(self, name, value)
 
 
-def _told_apart(steps: Sequence[Step]) -> tuple[Sequence[Step], list[str]]:
-    """The first step of each sample id, and the ids of the others."""
+def _split_repeats(steps: Sequence[Step]) -> tuple[Sequence[Step], list[str]]:
     if isinstance(steps, IndexedSteps):
         numbers = steps.repeated
         return steps.without(numbers), [steps.sample_ids[number] for number in numbers]
@@ -319,7 +311,7 @@ def _told_apart(steps: Sequence[Step]) -> tuple[Sequence[Step], list[str]]:
     return list(kept.values()), repeated
 
 
-def _repeated(sample_id: str) -> Finding:
+def _repeated_id(sample_id: str) -> Finding:
     return Finding(
         "repeated-id",
         "error",
@@ -333,12 +325,12 @@ def _repeated(sample_id: str) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What a task asks about the data of another.
+    """The questions of a task about the data of another task.
 
     Attributes:
         source: a step for each question, in the order of the data. Its `episode` is that of the
             steps that it is about.
-        unasked: what nobody can be asked, by the sample id that the question would have, and why.
+        unasked: reasons why questions are not asked, by the sample id that each would have.
     """
 
     source: LoadedDataset
@@ -347,7 +339,7 @@ class Questions:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What the answers to a task tell of the data that it asks about.
+    """What a task's answers say about the data of another task.
 
     Attributes:
         of: "action", what was done at a step, as `Task.read` gives it; "success", whether an
@@ -380,7 +372,7 @@ class Part:
         media: the medium; None for text.
         role: the medium's role in the step, e.g. "screenshot" or "voice".
         about: what the receipt is to say of a text that stands for something of the step, as JSON
-            values: its "role", how much of it is told; empty for any other text.
+            values: its "role", how much of it is shown; empty for any other text.
         size: width and height in pixels in which a picture is sent, where the numbers of answers
             are those of a picture of that size; None = as the model's own settings say.
     """
@@ -395,7 +387,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation, parts in the order in which the model is to read them."""
+    """One turn of a conversation; its parts are in the order in which the model reads them."""
 
     role: Literal["system", "user", "assistant"]
     parts: tuple[Part, ...]
@@ -408,7 +400,7 @@ on where it ends."""
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked about one step."""
+    """A step, its prompt and the generation settings."""
 
     sample_id: str
     conversation: Conversation
@@ -416,7 +408,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request made ready for its model: media read, decoded and rendered.
+    """A request that is ready for its model: media read, decoded and rendered.
 
     Attributes:
         request: what is asked.
@@ -441,7 +433,7 @@ MOST_TOKENS: Final = 10**9
 
 
 def is_token_count(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a number of tokens that one answer can have used.
+    """Return whether a value is a possible number of tokens of one answer.
 
     Examples:
         >>> is_token_count(30), is_token_count(2**53 - 1), is_token_count(-1), is_token_count("30")
@@ -451,7 +443,7 @@ def is_token_count(value: object) -> TypeGuard[int | float]:
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came back for one step.
+    """The answer to one step, or the reason why there is none.
 
     Attributes:
         delivery: "ok", or the way in which no full answer came.
@@ -476,7 +468,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What a profile says of one answer.
+    """A profile's judgement of one answer.
 
     Attributes:
         outcome: "ok" when the text was read as an action, else why not.
@@ -546,7 +538,7 @@ CAUSES: Final[Mapping[Cause, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What is wrong with an answer.
+    """The reason why an answer is wrong.
 
     Attributes:
         cause: the first thing in which it differs from what is right.
@@ -564,7 +556,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Overlays:
-    """What can be drawn on one picture of a step, in its pixels.
+    """Boxes and points to draw on one picture of a step, in its pixels.
 
     Attributes:
         target: the right places, or where a swipe or drag must begin; several are alternatives, or
@@ -582,7 +574,7 @@ class Overlays:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What the page of a step needs to know of its target, and of an answer with its verdict.
+    """A step's target in words and pictures, and its answer and verdict if there are any.
 
     Attributes:
         mark: how the step came out; None without a verdict.
@@ -612,7 +604,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """Where the files of a publication can be had by a program, for `omnidata fetch`.
+    """The place from which `omnidata fetch` downloads a publication.
 
     Attributes:
         place: "hf://datasets/ORG/NAME" on the Hub, or "gs://BUCKET/FOLDER" in a public bucket.
@@ -621,11 +613,11 @@ class Remote:
         files: patterns of the files that are needed, as `fnmatch` has them ("*" also takes "/");
             all if empty.
         archives: patterns of those that are unpacked.
-        bytes: of the files, as their publisher says; 0 where nobody does.
-        steps: that the files hold, as their publisher says; 0 where nobody does.
+        bytes: of the files, as their publisher says; 0 if unknown.
+        steps: that the files hold, as their publisher says; 0 if unknown.
         sha256: of files by their path, where it is published apart from them.
-        gated: whether a licence has to be accepted in a browser first; None where nobody knows.
-        note: which of several places it is and why, and what of all this nobody has verified.
+        gated: whether a licence has to be accepted in a browser first; None if unknown.
+        note: which of several places it is and why, and which of these facts are unverified.
     """
 
     place: str
@@ -642,7 +634,7 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Where data of a benchmark are published: to fetch them, and for the README of what is made.
+    """A place where data of a benchmark are published, with licence and paper.
 
     Attributes:
         name: of the dataset.
@@ -666,7 +658,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class TaskDiagram:
-    """A task that is a graph of subtasks, as its page draws it.
+    """A graph of subtasks, as the page of a step draws it.
 
     Attributes:
         graph: the subtasks, and what waits for what.
@@ -681,7 +673,7 @@ class TaskDiagram:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The right answer to a step, as a model is to learn it.
+    """The right answer to a step, in the form that a model learns.
 
     Attributes:
         text: the answer, in the form that the prompt asks for.
@@ -697,7 +689,6 @@ class Target:
     points: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the types."""
         for name, value in (("text", self.text), ("template", self.template)):
             if not isinstance(value, str):
                 raise _other_type("the target", name, self, "a text")
@@ -707,33 +698,33 @@ class Target:
 
 
 class Profile(Protocol):
-    """A parser and rules, nothing more."""
+    """A parser with rules: it judges answers and adds the verdicts up."""
 
     @property
     def name(self) -> str:
-        """E.g. "omnigui-paper"."""
+        """Name, e.g. "omnigui-paper"."""
 
     @property
     def values(self) -> tuple[str, ...]:
-        """Names of the values of a verdict, in order."""
+        """Names of a verdict's values, in order."""
 
     @property
     def columns(self) -> Mapping[str, Literal["share", "number"]]:
-        """The totals that a table shows, in order; shares are printed as percent."""
+        """Totals that a table shows, in order; shares are printed as percent."""
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and hold it against the step."""
+        """Judge one answer to a step."""
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step for which no answer came."""
+        """Return the verdict on a step without an answer."""
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """The table: overall, answered, ci95, by, counts, outcomes (fractions, not percent)."""
+        """Return the table: overall, answered, ci95, by, counts, outcomes; shares are fractions."""
 
 
 @dataclass(slots=True)
 class VerdictColumns:
-    """Verdicts as columns, aligned with a sequence of steps; kept flat so that a million fit.
+    """Verdicts as flat columns, aligned with a sequence of steps.
 
     Attributes:
         outcomes: uint8 (N,), index into `OUTCOMES`.
@@ -748,7 +739,7 @@ class VerdictColumns:
 
 @dataclass(frozen=True, slots=True)
 class GenerationParams:
-    """How to decode; the defaults are the paper's (OmniGUI, Table 6).
+    """Generation settings; the defaults are the paper's (OmniGUI, Table 6).
 
     Attributes:
         temperature: 0 is greedy; None leaves it to the server.
@@ -771,37 +762,37 @@ class Adapter(Protocol):
 
     @property
     def name(self) -> str:
-        """The SPEC that names it, for `run.json`."""
+        """The SPEC of the model, for `run.json`."""
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All that its answers depend on, as JSON values for `run.json`; never a key."""
+        """Everything that answers depend on, as JSON values for `run.json`; never a key."""
 
     @property
     def params(self) -> GenerationParams:
-        """How it decodes unless the caller says otherwise."""
+        """Default generation settings."""
 
     @property
     def accepts(self) -> Collection[Modality] | None:
-        """The modalities that it takes; None where it looks at no prompt, as baselines."""
+        """Modalities that the model takes; None if it reads no prompt, like baselines."""
 
     @property
     def max_batch(self) -> int:
-        """How many requests one `generate` takes."""
+        """Largest number of requests in one call of `generate`."""
 
     @property
     def concurrency(self) -> int:
-        """How many calls of `generate` may be open at a time, unless the caller says otherwise."""
+        """Default number of concurrent calls of `generate`."""
 
     @property
     def timeout_s(self) -> float | None:
-        """Seconds after which a call has failed, unless the caller says otherwise; None = never."""
+        """Default timeout of a call in seconds; None for no timeout."""
 
     def unsupported_reason(self, conversation: Conversation) -> str:
-        """Why the model cannot take the whole conversation; empty if it can."""
+        """Return why the model cannot take the whole conversation; empty if it can."""
 
     def prepare(self, request: Request) -> Prepared:
-        """Make a request ready; called in threads, several at a time.
+        """Prepare a request. Called in several threads at once.
 
         Raises:
             MediaError: a medium cannot be read.
@@ -810,21 +801,21 @@ class Adapter(Protocol):
     async def generate(
         self, batch: Sequence[Prepared], params: GenerationParams
     ) -> Sequence[Completion]:
-        """Answer a batch, in order, in one attempt; always called in one event loop.
+        """Answer a batch, in order, in one attempt. Always called in the same event loop.
 
         Raises:
             CallError: no answer came.
         """
 
     async def close(self) -> None:
-        """Give connections back; called once, in the same event loop."""
+        """Close connections. Called once, in the event loop of `generate`."""
 
     def run_metadata(self) -> Mapping[str, Any]:
-        """What is worth knowing of the run that has ended, as JSON values for `run.json`."""
+        """Return facts about the finished run, as JSON values for `run.json`."""
 
 
 class Task(Protocol):
-    """A benchmark as everything but itself sees it.
+    """A benchmark, as all other packages see it.
 
     `omnidata.tasks.base.Benchmark`, from which benchmarks derive, has the defaults and says more of
     each member: arguments, errors, and what follows where a benchmark says nothing.
@@ -832,77 +823,77 @@ class Task(Protocol):
 
     @property
     def name(self) -> str:
-        """E.g. "omnigui"."""
+        """Name, e.g. "omnigui"."""
 
     @property
     def title(self) -> str:
-        """In words, e.g. "OmniGUI"."""
+        """Display name, e.g. "OmniGUI"."""
 
     @property
     def holds(self) -> str:
-        """What the data hold, and what is asked, in one line."""
+        """The data and the question, in one line."""
 
     @property
     def sources(self) -> Sequence[Publication]:
-        """Where data of it are published."""
+        """Publications of the data."""
 
     @property
     def unpublished(self) -> str:
-        """Why there is no source, where there is none."""
+        """Why no source exists; empty if one does."""
 
     @property
     def asks_about(self) -> str:
-        """The task whose data it asks about; empty where it has data of its own."""
+        """The task whose data it asks about; empty if it has data of its own."""
 
     @property
     def annotates(self) -> Annotation | None:
-        """What its answers tell of the data that it asks about; None where that is of no use."""
+        """What its answers say about the data that it asks about; None if they are of no use."""
 
     def ask_about(self, source: LoadedDataset) -> Questions:
-        """What it asks about data of the task `asks_about`; of its own, the data themselves."""
+        """Return the questions about data of the task `asks_about`; its own data as they are."""
 
     @property
     def derivation(self) -> Any | None:
-        """The `omnidata.tasks.derivation.Derivation` of its rows from data of others, if any."""
+        """The `omnidata.tasks.derivation.Derivation` of its rows from other data, if any."""
 
     @property
     def platform(self) -> str:
-        """What its data are of, if all are: "web", "desktop", "mobile"; else empty."""
+        """The platform of all its data: "web", "desktop" or "mobile"; empty if they differ."""
 
     def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
-        """Whether an episode fulfilled its instruction, as its rows say; None where they do not."""
+        """Return whether an episode's rows say that it succeeded; None if they do not say."""
 
     @property
     def tags(self) -> Sequence[str] | None:
-        """Names of the tags of its steps; None where only the data tell."""
+        """Names of its steps' tags; None if only the data determine them."""
 
     @property
     def roles(self) -> Mapping[str, Modality] | None:
-        """The media of its steps, and their kinds; None where only the data tell."""
+        """Media of its steps and their kinds; None if only the data determine them."""
 
     @property
     def other_moments(self) -> Collection[str]:
-        """The roles whose media show what was there earlier, or what came of the action."""
+        """Roles whose media show an earlier moment or the result of the action."""
 
     @property
     def subsets(self) -> Sequence[str]:
-        """Those that its data may always be asked for; more are found in the data."""
+        """Subsets that always exist; the data may have more."""
 
     @property
     def profiles(self) -> Mapping[str, Profile]:
-        """By name."""
+        """Profiles by name."""
 
     @property
     def default_profile(self) -> str:
-        """The one used unless asked."""
+        """Name of the default profile."""
 
     @property
     def allowed(self) -> Mapping[str, Sequence[str]]:
-        """The task's options and their values, the default first; "" stands for any text."""
+        """Options and their values, the default first; "" stands for any text."""
 
     @property
     def options(self) -> Mapping[str, str]:
-        """The task options in force, for `run.json`."""
+        """Options in force, for `run.json`."""
 
     @property
     def prompt_hash(self) -> str:
@@ -912,33 +903,33 @@ class Task(Protocol):
         """Read the dataset's annotations."""
 
     def detect(self, data: Path) -> bool | None:
-        """Whether rows of the task are there, by a look at their beginning; None = not said."""
+        """Return whether the first rows are the task's; None if undecided."""
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the annotations, which need not be read as steps; changes with them."""
+        """Return SHA-256 over the annotation files."""
 
     def named(self, step: Step) -> Step | None:
-        """The step with its episode and its group, by the task's rule; None where it has none."""
+        """Return the step with its episode and group by the task's rule; None if it has no rule."""
 
     def together(self, steps: Sequence[Step], note: Callable[[Finding], None]) -> Sequence[Step]:
-        """The steps, `named`, with those of one episode in one group."""
+        """Return the steps, `named`, with the steps of an episode in one group."""
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation for one step; `predicted` is used with `history=predicted` only."""
+        """Return the conversation for a step; `predicted` is used with `history=predicted` only."""
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The right answer; None where the source has none that can be used."""
+        """Return the right answer; None if the source has no usable one."""
 
     @property
     def baselines(self) -> Sequence[str]:
-        """Names of the answers without a model that this task knows."""
+        """Names of answers without a model that this task supports."""
 
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
-        """The rule of that name: a step's answer, in the form that the prompt asks for."""
+        """Return the baseline of a name: a function from a step to its answer."""
 
     @property
     def stop(self) -> Sequence[str]:
@@ -946,18 +937,18 @@ class Task(Protocol):
 
     @property
     def special_tokens(self) -> bool:
-        """Whether answers are made of special tokens, which have to be kept where text is made."""
+        """Whether answers contain special tokens, which decoding must keep."""
 
     @property
     def own_controls(self) -> Collection[str]:
-        """The control tokens of models that its prompts and answers are made of."""
+        """Control tokens of models in its prompts and answers."""
 
     @property
     def needs_predictions(self) -> bool:
-        """Whether a step's prompt shows the model's own earlier answers."""
+        """Whether prompts show the model's own earlier answers."""
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """A model's text as an action, for histories of predictions; None if it is none."""
+        """Parse a model's text as an action, for predicted histories; None if it is none."""
 
     def explain(
         self,
@@ -967,10 +958,10 @@ class Task(Protocol):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it; without one, of the step."""
+        """Explain a verdict in words and pictures; without one, explain the step."""
 
     def diagram(self, source: LoadedDataset, step: Step) -> TaskDiagram | None:
-        """The graph of subtasks that the step's task is; None where it is none."""
+        """Return the graph of subtasks of the step's task; None if it has none."""
 
     @property
     def overview(self) -> type[Any]:
@@ -978,11 +969,11 @@ class Task(Protocol):
 
     @property
     def score_files(self) -> Any | None:
-        """The `omnidata.tasks.profiles.OfflineScorer` that needs no model's texts, if any."""
+        """The `omnidata.tasks.profiles.OfflineScorer`, which scores files without texts, if any."""
 
     @property
     def library(self) -> Callable[[Path], Any] | None:
-        """Reads its data as an `omnidata.loaders.task_library.Library`, if they are one."""
+        """Reader of its data as an `omnidata.loaders.task_library.Library`, if they are one."""
 
     @property
     def tables(self) -> Sequence[Any]:
@@ -994,22 +985,22 @@ class Task(Protocol):
 
     @property
     def published(self) -> Any:
-        """What is published of it, an `omnidata.tasks.published.Published`."""
+        """Published results, as `omnidata.tasks.published.Published`."""
 
     def application(self, step: Step) -> str:
-        """Whose screen a step is on; empty where nothing tells it."""
+        """Return the step's app, or an empty string."""
 
     def spelling(self, tag: str, value: str) -> str:
-        """What the spellings of a tag's value have in common."""
+        """Return the normal form of a tag's value."""
 
     def language_of(self, app: str) -> str | None:
-        """The language of an app's episodes that do not say theirs; None where it is not known."""
+        """Return the language of an app's episodes without one; None if unknown."""
 
     def spoken(self, step: Step) -> Sequence[str]:
-        """The texts of a step that may be asked for as speech."""
+        """Return the texts of a step that may be spoken."""
 
     def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
-        """The instruction in every wording and language that the data have."""
+        """Return the instruction in every wording and language of the data."""
 
     @property
     def parsed_type(self) -> Any:
@@ -1017,41 +1008,41 @@ class Task(Protocol):
 
     @property
     def task_of(self) -> Callable[[Step], str] | None:
-        """Names the task of which an episode's instruction is one wording; None: nobody knows."""
+        """Return the task id that wordings of an instruction share; None if unknown."""
 
     def action_log(self, events: Path) -> Any | None:
-        """The `omnidata.loaders.action_log.Log` of one of its recordings; None if it is none."""
+        """Read a recording's log as `omnidata.loaders.action_log.Log`; None if it is none."""
 
     @property
     def detailed_actions(self) -> bool | None:
-        """Whether rows of `datasets` have the column `action_details`; None: the data tell."""
+        """Whether rows of `datasets` have the column `action_details`; None if the data decide."""
 
     @property
     def prompted_space(self) -> Space | None:
-        """The unit of coordinates that the prompt asks for whatever the options say; else None."""
+        """The unit of coordinates in prompts, whatever the options; None if options decide."""
 
     @property
     def history_window(self) -> int | None:
-        """How many earlier actions a prompt tells of at most, the last ones; None for all."""
+        """Largest number of earlier actions in a prompt; None for all."""
 
     def instruction_by_language(
         self, step: Step, episode_row: Mapping[str, Any]
     ) -> Mapping[str, str]:
-        """The instruction by its language ("en", "zh"), where the data have it in several."""
+        """Return the instruction by language ("en", "zh"), if the data have several."""
 
     @property
     def history_lag(self) -> int | None:
-        """How many steps back a step's `history_screenshot` was taken; None where none says it."""
+        """Steps between a step and its `history_screenshot`; None if unknown."""
 
     @property
     def reads_episode_tree(self) -> bool:
-        """Whether its files are the tree that omnidata writes, `omnidata.loaders.episode_tree`."""
+        """Whether its files are an `omnidata.loaders.episode_tree`."""
 
     @property
     def logs_by_number(self) -> bool:
-        """Whether a number alone names a row in other harnesses' logs."""
+        """Whether other harnesses' logs name rows by number alone."""
 
     def log_difference(
         self, step: Step, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
     ) -> Any | None:
-        """The `omnidata.tasks.log_rows.Difference` between a row of a log and a step, if any."""
+        """Return the `omnidata.tasks.log_rows.Difference` of a log's row to a step, if any."""

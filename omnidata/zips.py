@@ -1,4 +1,4 @@
-"""What lies in an archive that anybody may have packed: names, sizes and places, and nothing else.
+"""What lies in an archive that anyone may have packed: names, sizes and places, and nothing else.
 
 A name is a plain, relative path, or the archive is refused as a whole: no path that leaves, no
 link, no device, nothing encrypted, no two names that one file system takes for the same, and no
@@ -107,7 +107,7 @@ def is_left_out(name: str) -> bool:
     return PurePosixPath(name).parts[:1] == (_APPLES,)
 
 
-def unpacked_as(names: Iterable[str], stem: str) -> dict[str, str]:
+def member_paths(names: Iterable[str], stem: str) -> dict[str, str]:
     """Where the members of an archive come to lie: in a folder of its name, where that folder is.
 
     Args:
@@ -118,7 +118,7 @@ def unpacked_as(names: Iterable[str], stem: str) -> dict[str, str]:
         By name the path from the archive's own folder on.
 
     Examples:
-        >>> unpacked_as(["images/a.png"], "images"), unpacked_as(["a.png"], "images")
+        >>> member_paths(["images/a.png"], "images"), member_paths(["a.png"], "images")
         ({'images/a.png': 'images/a.png'}, {'a.png': 'images/a.png'})
     """
     names = list(names)
@@ -126,7 +126,7 @@ def unpacked_as(names: Iterable[str], stem: str) -> dict[str, str]:
     return {name: name if inside else f"{stem}/{name}" for name in names}
 
 
-def checked(archive: Path, name: str, names: dict[str, str], folders: dict[str, str]) -> str:
+def safe_path(archive: Path, name: str, names: dict[str, str], folders: dict[str, str]) -> str:
     """The path of a member, safe to be joined to a folder.
 
     Args:
@@ -149,20 +149,24 @@ def checked(archive: Path, name: str, names: dict[str, str], folders: dict[str, 
     if not why and ".git" in (part.casefold() for part in parts):
         why = "the path lies in a folder of git"
     if why:
-        raise refused(archive, f"{name!r:.100}: {why}")
+        raise bad_archive(archive, f"{name!r:.100}: {why}")
     key = "/".join(parts).casefold()
     above = [key[:at] for at, letter in enumerate(key) if letter == "/"]
     if key in names:
-        raise refused(archive, f"{name!r:.100} and {names[key]!r:.100} would be one file")
+        raise bad_archive(archive, f"{name!r:.100} and {names[key]!r:.100} would be one file")
     if key in folders:
-        raise refused(archive, f"{name!r:.100} is a file, and a folder of {folders[key]!r:.100}")
+        raise bad_archive(
+            archive, f"{name!r:.100} is a file, and a folder of {folders[key]!r:.100}"
+        )
     for one in above:
         if one in names:
-            raise refused(archive, f"{names[one]!r:.100} is a file, and a folder of {name!r:.100}")
+            raise bad_archive(
+                archive, f"{names[one]!r:.100} is a file, and a folder of {name!r:.100}"
+            )
         folders.setdefault(one, name)
     names[key] = name
     if len(names) > MOST_MEMBERS:
-        raise refused(archive, f"it has more than {MOST_MEMBERS:,} files")
+        raise bad_archive(archive, f"it has more than {MOST_MEMBERS:,} files")
     return "/".join(parts)
 
 
@@ -180,19 +184,19 @@ def files_in(archive: Path, packed: zipfile.ZipFile, room: int) -> Iterator[zipf
     infos = packed.infolist()
     inside = sum(info.compress_size for info in infos)
     if inside > room:  # members that overlap: a few kilobytes become petabytes
-        raise refused(archive, f"its members have {inside:,} bytes, and it has {room:,}")
+        raise bad_archive(archive, f"its members have {inside:,} bytes, and it has {room:,}")
     for info in infos:
         mode = info.external_attr >> 16
         if info.flag_bits & 0x1:
-            raise refused(archive, f"{info.filename!r:.100} is encrypted")
+            raise bad_archive(archive, f"{info.filename!r:.100} is encrypted")
         if info.orig_filename != info.filename or not info.filename:  # it cuts names at a NUL
-            raise refused(archive, f"{info.orig_filename!r:.100}: the path is no plain name")
+            raise bad_archive(archive, f"{info.orig_filename!r:.100}: the path is no plain name")
         if info.is_dir() and not info.file_size:
             continue
         if info.is_dir():
-            raise refused(archive, f"{info.filename!r:.100} is a folder, and has content")
+            raise bad_archive(archive, f"{info.filename!r:.100} is a folder, and has content")
         if mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-            raise refused(archive, f"{info.filename!r:.100} is a link or a device")
+            raise bad_archive(archive, f"{info.filename!r:.100} is a link or a device")
         yield info
 
 
@@ -220,12 +224,16 @@ def directory(archive: Path, file: IO[bytes], size: int) -> Mapping[str, Member]
                 if is_left_out(info.filename):
                     continue
                 if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise refused(archive, f"{info.filename!r:.100} is compressed in a rare way")
+                    raise bad_archive(
+                        archive, f"{info.filename!r:.100} is compressed in a rare way"
+                    )
                 at = info.header_offset
                 span = min(following[at] - at, _MOST_HEADER + info.compress_size)
                 if at < 0 or span < _HEADER.size + info.compress_size:
-                    raise refused(archive, f"{info.filename!r:.100} lies where another one does")
-                found[checked(archive, info.filename, names, folders)] = Member(
+                    raise bad_archive(
+                        archive, f"{info.filename!r:.100} lies where another one does"
+                    )
+                found[safe_path(archive, info.filename, names, folders)] = Member(
                     at,
                     span,
                     info.compress_size,
@@ -234,9 +242,11 @@ def directory(archive: Path, file: IO[bytes], size: int) -> Mapping[str, Member]
                     info.CRC,
                 )
     except BROKEN as error:
-        raise refused(archive, f"it is broken ({type(error).__name__}: {error})") from None
+        raise bad_archive(archive, f"it is broken ({type(error).__name__}: {error})") from None
     if sum(member.size for member in found.values()) > FREE + RATIO * size:
-        raise refused(archive, f"more than {RATIO} times as much would come of its {size:,} bytes")
+        raise bad_archive(
+            archive, f"more than {RATIO} times as much would come of its {size:,} bytes"
+        )
     return found
 
 
@@ -247,7 +257,7 @@ def _check_end(archive: Path, file: IO[bytes], size: int) -> None:
     tail = file.read(size - tail_at)
     at = tail.rfind(END)
     if at < 0:
-        raise refused(archive, "it has no end of a zip")
+        raise bad_archive(archive, "it has no end of a zip")
     _, disk, first, _, _, length, _, _ = END_FORM.unpack_from(tail, at)
     if tail[at - LOCATOR_FORM.size : at].startswith(LOCATOR):
         _, _, place, disks = LOCATOR_FORM.unpack_from(tail, at - LOCATOR_FORM.size)
@@ -255,9 +265,9 @@ def _check_end(archive: Path, file: IO[bytes], size: int) -> None:
         _, _, _, _, disk, first, _, _, length, _ = END64_FORM.unpack(file.read(END64_FORM.size))
         disk = max(disk, disks - 1)
     if disk or first:
-        raise refused(archive, f"it is the last of {disk + 1} parts, which are read as a whole")
+        raise bad_archive(archive, f"it is the last of {disk + 1} parts, which are read as a whole")
     if length > MOST_DIRECTORY:
-        raise refused(archive, f"its directory has {length:,} bytes")
+        raise bad_archive(archive, f"its directory has {length:,} bytes")
 
 
 def content(member: Member, read: Callable[[int, int], bytes]) -> Iterator[bytes]:
@@ -302,7 +312,7 @@ def content(member: Member, read: Callable[[int, int], bytes]) -> Iterator[bytes
         raise ValueError("it is not the file that the directory says")
 
 
-def refused(archive: Path, what: str) -> DataError:
+def bad_archive(archive: Path, what: str) -> DataError:
     """The error about an archive."""
     return DataError(
         what,

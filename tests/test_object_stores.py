@@ -428,7 +428,7 @@ def test_media_that_a_store_does_not_give_are_asked_for_again_when_the_run_goes_
     assert deliveries[source.steps[0].sample_id] == "ok"
     assert deliveries[source.steps[1].sample_id] == "media_error"
     told = (out / "predictions.jsonl").read_text()
-    assert f"{mirror_cache.shown(lost.root)}/{lost.path}" in told
+    assert f"{mirror_cache.display_path(lost.root)}/{lost.path}" in told
     assert "asked 3 times" in told
     assert "geheim" not in told
     store.fails = lambda key: False

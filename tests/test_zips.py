@@ -166,7 +166,7 @@ def test_a_named_file_has_media_in_the_zips_beside_it(screens: Path) -> None:
     path = mirror.local(screens / "rows.json")
     assert path.read_text() == "[]"
     assert media.read_bytes(MediaRef("image", path.parent, "images/a.png")) == b"A" * 5000
-    assert mirror_cache.told(str(path)) == str(screens / "rows.json")
+    assert mirror_cache.with_urls(str(path)) == str(screens / "rows.json")
     # The folder as a whole is another mirror: neither takes away what the other shows.
     (screens / "deep").mkdir()
     zip_of(("d.png", b"D"))(screens / "deep" / "more.zip")
@@ -182,8 +182,8 @@ def test_messages_and_records_name_data_as_the_user_did(
 ) -> None:
     monkeypatch.chdir(screens.parent)
     for name in ("data", "data/rows.json"):
-        assert mirror_cache.shown(mirror.local(name)) == name
-    assert mirror_cache.shown(mirror.local("data") / "images/a.png") == "data/images/a.png"
+        assert mirror_cache.display_path(mirror.local(name)) == name
+    assert mirror_cache.display_path(mirror.local("data") / "images/a.png") == "data/images/a.png"
 
 
 def test_a_zip_or_a_folder_in_it_may_be_the_data(tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def _sent(
     size = about.width or 0, about.height or 0
     fitted = part.size or media.within(size, capabilities.image_size)
     if ref.kind == "image" and fitted != size:
-        pixels = media.resized(media.image(held).pixels, fitted)
+        pixels = media.resize(media.image(held).pixels, fitted)
         line: Line = {"scale": max(fitted) / max(size), "original": list(size)}
         return _file(part, media.png(pixels), "image/png", *fitted, **line)
     line = {"seconds": about.seconds} if about.seconds is not None else {}
@@ -233,7 +233,7 @@ def _frames(
     sent: list[RenderedPart] = []
     whole, total = hashlib.sha256(), 0
     for time, pixels in zip(times, decoded.pixels, strict=True):
-        data = media.png(media.resized(pixels, size))
+        data = media.png(media.resize(pixels, size))
         whole.update(data)
         total += len(data)
         if capabilities.frame_times:

@@ -15,7 +15,7 @@ from omnidata.analysis.comparison_tables import few, span
 from omnidata.analysis.controls import Altered, altered
 from omnidata.analysis.inference import RESAMPLES
 from omnidata.analysis.varied_options import Variant, Varied, spelt
-from omnidata.errors import Finding, OmnidataError, UsageError, counted
+from omnidata.errors import Finding, OmnidataError, UsageError, plural
 from omnidata.jsontext import write_lines
 from omnidata.metrics.paired import Unit
 from omnidata.run.altered_media import CONTROLS, MEDIUM, Control, without
@@ -613,7 +613,7 @@ def notes(found: Ablation, *, by_level: bool = True) -> list[str]:
     lines.append(
         f"change: difference to {' or '.join(sorted(compared)) or 'nothing'} on the steps of both "
         f"runs, with its 95 % interval: percentiles of {RESAMPLES} paired bootstrap resamples of "
-        f"groups. *: p below {_SURE}, corrected for all {counted(found.tests, 'test')} "
+        f"groups. *: p below {_SURE}, corrected for all {plural(found.tests, 'test')} "
         "(Benjamini-Hochberg)."
     )
     axis = next((row.axis for row in found.rows if row.axis), "")

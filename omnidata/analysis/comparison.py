@@ -19,8 +19,8 @@ from omnidata.analysis.inference import (
     estimate,
     mcnemar,
 )
-from omnidata.errors import RunError, UsageError, counted
-from omnidata.loaders.stored_steps import ids_of, taken
+from omnidata.errors import RunError, UsageError, plural
+from omnidata.loaders.stored_steps import ids_of, select_steps
 from omnidata.metrics.episodes import codes
 from omnidata.metrics.intervals import Mask
 from omnidata.metrics.paired import Measures, Unit, means
@@ -155,7 +155,7 @@ def align(
             remedy="check --where, --limit and --shard of the runs",
         )
     common = [name for name in ids if name in chosen]
-    kept = taken(steps, [n for n, name in enumerate(ids) if name in chosen] if steps else [])
+    kept = select_steps(steps, [n for n, name in enumerate(ids) if name in chosen] if steps else [])
     whole = whole_episodes(steps, kept) if kept else None
     rows = [_rows(run, common, whole) for run in runs]
     return Aligned(runs, common, kept, ids, steps, rows, answered)
@@ -234,7 +234,7 @@ def check_ids(run: Run, known: set[str]) -> None:
     unknown = [name for name in run.scores if name not in known]
     if unknown:
         are = "is" if len(unknown) == 1 else "are"
-        steps = counted(len(unknown), "step")
+        steps = plural(len(unknown), "step")
         raise RunError(
             f"{steps} of the run {are} not in the data, e.g. {unknown[0]:.80}",
             where=str(run.path),
@@ -319,7 +319,7 @@ def differences(a: Run, b: Run) -> list[Change]:
 
 
 def _excluded(steps: Sequence[str] | None) -> str | None:
-    return counted(len(steps), "step") if steps else None
+    return plural(len(steps), "step") if steps else None
 
 
 # The comparison of a pair.
@@ -660,7 +660,7 @@ def _warnings(compared: Pair) -> Iterator[str]:
     unit = "step" if compared.steps else "task"
     for words, count in left_out:
         if count:
-            yield f"{counted(count, unit)} that {words} {'is' if count == 1 else 'are'} left out"
+            yield f"{plural(count, unit)} that {words} {'is' if count == 1 else 'are'} left out"
     for label, failed in zip("AB", compared.failures(), strict=True):
         if failed:
             told = ", ".join(f"{count} {name}" for name, count in failed.items())

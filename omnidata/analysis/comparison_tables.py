@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from omnidata.analysis.comparison import Comparison, Direction, Flip, Pair, Slice
 from omnidata.analysis.inference import MIN_DIFFERING, MIN_EPISODES, Estimate
-from omnidata.errors import UsageError, counted
+from omnidata.errors import UsageError, plural
 from omnidata.metrics.paired import Unit
 from omnidata.run.run_files import brief
 from omnidata.table import TextTable, number
@@ -60,13 +60,13 @@ def facts(found: Comparison) -> list[str]:
     lines = [
         f"A: {a.name} ({a.path})",
         f"B: {b.name} ({b.path})",
-        f"{a.task} by {a.profile}: {counted(len(found.pair.ids), unit)} in both runs",
+        f"{a.task} by {a.profile}: {plural(len(found.pair.ids), unit)} in both runs",
         *_groups(found.pair),
         *found.warnings,
     ]
     if unjudged := len(found.pair.ids) - found.overall.steps:
         are = "is" if unjudged == 1 else "are"
-        lines.append(f"{counted(unjudged, unit)} without a usable target {are} left out")
+        lines.append(f"{plural(unjudged, unit)} without a usable target {are} left out")
     for each in found.settings:
         lines.append(f"settings differ: {each.name} is {brief(each.a)} in A, {brief(each.b)} in B")
     return lines
@@ -77,7 +77,7 @@ def _groups(compared: Pair) -> Iterator[str]:
     episodes, groups = _sizes(compared)
     if groups < episodes:
         yield (
-            f"{counted(episodes, 'episode')} form {counted(groups, 'group')} of related episodes; "
+            f"{plural(episodes, 'episode')} form {plural(groups, 'group')} of related episodes; "
             "the bootstrap resamples groups"
         )
 
@@ -101,7 +101,7 @@ def method(found: Comparison, by: Sequence[str] = ()) -> str:
         )
     if by and found.tests:
         text += (
-            f" q: p corrected for all {counted(found.tests, 'test')} of metrics and tags "
+            f" q: p corrected for all {plural(found.tests, 'test')} of metrics and tags "
             "(Benjamini-Hochberg); McNemar's for all tags."
         )
     if found.causes:
@@ -176,7 +176,7 @@ def _overall(found: Comparison, *, wide: bool) -> Block:
 
 
 def _all(found: Comparison) -> str:
-    return f"all {counted(found.overall.steps, 'step' if found.pair.steps else 'task')}"
+    return f"all {plural(found.overall.steps, 'step' if found.pair.steps else 'task')}"
 
 
 def flips_line(found: Comparison) -> str:
@@ -186,7 +186,7 @@ def flips_line(found: Comparison) -> str:
         return ""
     unit = "step" if found.pair.steps else "task"
     return (
-        f"{found.flipping}: {counted(flips.a_only, unit)} right only in A, {flips.b_only} only "
+        f"{found.flipping}: {plural(flips.a_only, unit)} right only in A, {flips.b_only} only "
         f"in B; McNemar p {_equals(flips.p)}"
     )
 
@@ -245,7 +245,7 @@ def _without_zeros(
     """Leave rows out whose value is 0 in both runs, and say so."""
     kept = [cells for value, cells in rows if not value.a == value.b == 0]
     zero = [cells[0] for value, cells in rows if value.a == value.b == 0]
-    note = f"{counted(len(zero), 'row')} left out, 0 in both runs" if zero else ""
+    note = f"{plural(len(zero), 'row')} left out, 0 in both runs" if zero else ""
     if zero and len(zero) <= _NAMED:
         note += f": {', '.join(zero)}"
     if not kept:

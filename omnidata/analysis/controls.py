@@ -282,7 +282,7 @@ class _Worker:
 
 def _differ(one: MediaRef, other: MediaRef) -> bool:
     try:
-        own, others = media.stored(one), media.stored(other)
+        own, others = media.file_or_bytes(one), media.file_or_bytes(other)
         if isinstance(own, Path) and isinstance(others, Path):
             return not filecmp.cmp(own, others, shallow=False)
     except (MediaError, OSError):

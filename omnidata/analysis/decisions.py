@@ -17,7 +17,7 @@ from omnidata.analysis.runs import labels
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table
 from omnidata.analysis.variations import data_of, groups, right_of, value_of
 from omnidata.metrics.row_tables import means
-from omnidata.predictions import dropped
+from omnidata.predictions import dropped_parts
 from omnidata.run.run_files import Run
 from omnidata.tasks.common_options import MEDIA_UNTIL
 from omnidata.types import LoadedDataset, Step
@@ -85,7 +85,7 @@ def _receipt(run: Run, name: str) -> Mapping[str, Any]:
 
 def _was_cut(run: Run, name: str) -> bool:
     receipt = _receipt(run, name)
-    gone = {part.get("role") for part in dropped(receipt)}
+    gone = {part.get("role") for part in dropped_parts(receipt)}
     shown = receipt.get("media")
     stamps = shown.items() if isinstance(shown, Mapping) else ()
     return any(

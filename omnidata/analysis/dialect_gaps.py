@@ -10,7 +10,7 @@ from typing import Any, Final, cast, get_args
 
 from omnidata.actions import Action, Direction, Point
 from omnidata.dialects import CannotSayError, Dialect, Platform, UnreadError, get_dialect
-from omnidata.errors import UsageError, counted
+from omnidata.errors import UsageError, plural
 from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.dialect_option import PLATFORMS, InDialect
@@ -86,9 +86,9 @@ def _past(dialect: Dialect) -> str:
     found: dict[str, list[str]] = {}
     for platform in dialect.says:
         layout = dialect.layout_on(platform)
-        said = ["turns" if layout.turns else "text", counted(layout.screenshots, "screenshot")]
+        said = ["turns" if layout.turns else "text", plural(layout.screenshots, "screenshot")]
         if layout.actions is not None:
-            said.append(counted(layout.actions, "action"))
+            said.append(plural(layout.actions, "action"))
         found.setdefault(", ".join(said), []).append(platform)
     if len(found) == 1:
         return next(iter(found))

@@ -21,7 +21,7 @@ from omnidata.analysis.run_tables import beside, of_other_rules, specs, title, w
 from omnidata.analysis.runs import labels
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table
 from omnidata.analysis.variations import right_of
-from omnidata.errors import RunError, UsageError, counted
+from omnidata.errors import RunError, UsageError, plural
 from omnidata.metrics.row_tables import means
 from omnidata.mirror import local
 from omnidata.run.run_files import Run, recorded_data
@@ -237,7 +237,7 @@ def _table(
     notes = ["Of several boxes that are alternatives, the largest is the element."]
     if left := max(each.left_out for each in found):
         notes.append(
-            f"Left out: up to {counted(left, 'judged step')}, whose target is no box to tap or "
+            f"Left out: up to {plural(left, 'judged step')}, whose target is no box to tap or "
             "click, or has no area, or whose screen's size is unknown."
         )
     return Table(

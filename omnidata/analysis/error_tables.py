@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from omnidata.analysis.run_tables import named_rows, title
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table
-from omnidata.errors import RunError, counted
+from omnidata.errors import RunError, plural
 from omnidata.run.run_files import Run
 from omnidata.types import CAUSES
 
@@ -111,7 +111,7 @@ def _readings(runs: Sequence[Run]) -> Iterator[str]:
         if not (places := run.results.get("places")):
             continue
         readings = ", ".join(f"{count:,} as {name}" for name, count in places["readings"].items())
-        told = f"{run.name}: {counted(places['missed'], 'answer')} at a wrong place; right if read "
+        told = f"{run.name}: {plural(places['missed'], 'answer')} at a wrong place; right if read "
         told += f"otherwise: {readings}; "
         if chance := places["by_chance"]:
             shares = ", ".join(f"{100 * share:.1f} % {CAUSES[c]}" for c, share in chance.items())

@@ -20,7 +20,7 @@ import numpy as np
 from omnidata.analysis.comparison import align, measure_all
 from omnidata.analysis.inference import TIE
 from omnidata.analysis.runs import read_runs, warnings
-from omnidata.errors import RunError, UsageError, counted
+from omnidata.errors import RunError, UsageError, plural
 from omnidata.metrics.intervals import Floats
 from omnidata.run.run_files import Run
 from omnidata.table import TextTable, number
@@ -94,7 +94,7 @@ def several(folders: Sequence[Path]) -> list[Run]:
     """
     if len(folders) < MIN_RUNS:
         raise UsageError(
-            f"{counted(len(folders), 'run')} cannot rate steps",
+            f"{plural(len(folders), 'run')} cannot rate steps",
             where=" ".join(map(str, folders)),
             expected=f"{MIN_RUNS} runs or more, on the same steps",
             remedy="name more run folders; `omnidata compare` takes two",
@@ -262,7 +262,7 @@ def tables(found: Items) -> list[TextTable]:
         (item.sample_id, item.target, item.said, number(item.difficulty, "share"))
         for item in found.contradicted[:_SHOWN]
     ]
-    title = f"Steps of {found.task} by {found.profile}, {counted(len(found.runs), 'run')}"
+    title = f"Steps of {found.task} by {found.profile}, {plural(len(found.runs), 'run')}"
     shown = [TextTable(title, ("", "steps", "%"), rows)]
     if listed:
         more = len(found.contradicted) - len(listed)

@@ -21,7 +21,7 @@ from omnidata.analysis.comparison import Aligned, align, measure_all
 from omnidata.analysis.inference import MIN_DIFFERING, MIN_EPISODES, RESAMPLES, TIE, portions
 from omnidata.analysis.run_tables import main_metric
 from omnidata.analysis.runs import labels, read_runs, warnings
-from omnidata.errors import RunError, counted
+from omnidata.errors import RunError, plural
 from omnidata.metrics.intervals import Floats, Ints, Mask
 from omnidata.metrics.paired import Rates, Unit
 from omnidata.table import Column, TextTable, number
@@ -294,7 +294,7 @@ def table(found: Ranking) -> TextTable:
 def method(found: Ranking) -> str:
     """How the intervals were found, in a few sentences."""
     return (
-        f"{counted(found.steps, 'step')} in all runs, in {counted(found.groups, 'group')} of "
+        f"{plural(found.steps, 'step')} in all runs, in {plural(found.groups, 'group')} of "
         "related episodes; the bootstrap resamples groups. With 95 % confidence all intervals "
         f"together contain the true ranks ({found.resamples} resamples, largest studentised "
         f"difference of any two runs). Runs that differ in fewer than {MIN_DIFFERING} groups are "

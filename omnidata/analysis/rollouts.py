@@ -15,7 +15,7 @@ from omnidata.analysis.comparison import Pair, compare
 from omnidata.analysis.inference import TIE, corrected
 from omnidata.analysis.run_tables import title
 from omnidata.analysis.runs import labels, usual
-from omnidata.errors import RunError, counted
+from omnidata.errors import RunError, plural
 from omnidata.metrics.paired import Unit, known
 from omnidata.metrics.rollouts import ENDINGS, REPEATS, choices
 from omnidata.run.run_files import Run
@@ -150,10 +150,10 @@ def _unranked(common: Set[str] | None, tried: Mapping[str, Set[str]]) -> Iterato
     for name, own in tried.items():
         lacks, more = common - own, own - common
         if lacks:
-            told = f"lacks {counted(len(lacks), 'task')} of the ranked ones, e.g. {min(lacks)}"
+            told = f"lacks {plural(len(lacks), 'task')} of the ranked ones, e.g. {min(lacks)}"
             yield f"No rank: {name} {told}."
         if more:
-            told = f"tried {counted(len(more), 'task')} more than the others, e.g. {min(more)}"
+            told = f"tried {plural(len(more), 'task')} more than the others, e.g. {min(more)}"
             yield f"No rank: {name} {told}."
 
 
@@ -272,7 +272,7 @@ def _endings(runs: Sequence[Run]) -> Table:
     for name, each in zip(_names(runs), found, strict=True):
         if unrecorded := each.get("unrecorded"):
             notes.append(
-                f"{name}: there is no record of how {counted(unrecorded, 'attempt')} went, whose "
+                f"{name}: there is no record of how {plural(unrecorded, 'attempt')} went, whose "
                 "scores count in success rates, and in no table of endings or turns."
             )
     return _table("rollout-endings", "How attempts ended", runs, [Head("", wider)], rows, notes)

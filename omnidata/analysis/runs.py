@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.analysis.comparison import ANSWERED, Aligned, failures
-from omnidata.errors import UsageError, counted
+from omnidata.errors import UsageError, plural
 from omnidata.run.headlines import lines_of
 from omnidata.run.run_files import Run, cut, endings, flat, read_run
 
@@ -158,7 +158,7 @@ def _texts(told: Sequence[Mapping[str, Any]]) -> list[str]:
 def _said(key: str, value: Any) -> str:
     """A value as a label has it."""
     if key == "exclude":
-        return f"{counted(len(value), 'step')} excluded"
+        return f"{plural(len(value), 'step')} excluded"
     if key == "shard":
         return f"part {value[0]} of {value[1]}"
     return cut(value if isinstance(value, str) else json.dumps(value))
@@ -206,7 +206,7 @@ def warnings(runs: Sequence[Run], aligned: Aligned | None = None) -> Iterator[st
             yield from _lacking(run)
         if degraded := run.results["counts"].get("degraded"):
             were = "was" if degraded == 1 else "were"
-            told = f"{counted(degraded, 'step')} {were} asked with less than their media"
+            told = f"{plural(degraded, 'step')} {were} asked with less than their media"
             yield f"{run.path}: {told}"
     if aligned is not None:
         yield from _left_out(aligned)
@@ -221,9 +221,9 @@ def _lacking(run: Run) -> Iterator[str]:
     wrong = "counts as wrong" if lacking == 1 else "count as wrong"
     if scorer := run.offline_scorer:
         total = scorer.ranked_by or next(iter(run.columns))  # others may be over what finished
-        yield f"{run.path}: {counted(lacking, 'task')} without a result {wrong} in {total}"
+        yield f"{run.path}: {plural(lacking, 'task')} without a result {wrong} in {total}"
     else:
-        yield f"{run.path}: {counted(lacking, 'step')} without an answer {wrong}"
+        yield f"{run.path}: {plural(lacking, 'step')} without an answer {wrong}"
 
 
 def _left_out(found: Aligned) -> Iterator[str]:
@@ -234,8 +234,7 @@ def _left_out(found: Aligned) -> Iterator[str]:
         if lacking := len(listed.difference(own)):
             are = "is" if lacking == 1 else "are"
             yield (
-                f"{run.path}: {counted(lacking, unit)} without an answer {are} left out for "
-                "all runs"
+                f"{run.path}: {plural(lacking, unit)} without an answer {are} left out for all runs"
             )
     for run, rows in zip(found.runs, found.rows, strict=True):
         failed = failures(rows)
@@ -293,5 +292,5 @@ def _by_group(known: Mapping[str, Sequence[Run]]) -> str:
     for group in known.values():
         names = [str(run.path) for run in group[:_SHOWN]] + ["..."] * (len(group) > _SHOWN)
         steps = group[0].results["counts"].get("steps", 0)
-        told.append(f"{', '.join(names)} ({counted(steps, 'step')})")
+        told.append(f"{', '.join(names)} ({plural(steps, 'step')})")
     return "; ".join(told)

@@ -21,7 +21,7 @@ from omnidata.analysis.inference import MIN_EPISODES, TIE
 from omnidata.analysis.items import several
 from omnidata.analysis.ranking import GroupSums, group_sums, told_apart
 from omnidata.analysis.runs import labels, warnings
-from omnidata.errors import RunError, UsageError, counted
+from omnidata.errors import RunError, UsageError, plural
 from omnidata.metrics.intervals import Floats, Mask
 from omnidata.metrics.paired import Unit
 from omnidata.table import TextTable, number
@@ -267,12 +267,12 @@ def facts(found: Subset) -> list[str]:
     def points(value: float) -> str:
         return number(value, found.unit)
 
-    sure = f"{counted(found.sure, 'pair')} of runs that differ on all steps"
+    sure = f"{plural(found.sure, 'pair')} of runs that differ on all steps"
     told = [
-        f"{counted(part, 'step')} of the {total} that all runs have, in {found.groups[0]} of "
-        f"{counted(found.groups[1], 'group')} of episodes",
+        f"{plural(part, 'step')} of the {total} that all runs have, in {found.groups[0]} of "
+        f"{plural(found.groups[1], 'group')} of episodes",
         f"error of {found.metric} for a run outside the choice: {points(found.unseen_mean)} on "
-        f"average, {points(found.unseen_most)} at most ({counted(len(found.runs), 'run')} left out "
+        f"average, {points(found.unseen_most)} at most ({plural(len(found.runs), 'run')} left out "
         f"in turn); a random subset of this size: {points(found.random_mean)} on average",
     ]
     if found.order is not None and found.unseen_order is not None:

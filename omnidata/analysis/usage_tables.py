@@ -16,7 +16,7 @@ from omnidata import predictions
 from omnidata.analysis.run_tables import named_rows, size, title
 from omnidata.analysis.tables import DASH, Cell, CellUnit, Column, Head, Row, Table
 from omnidata.analysis.variations import right_of
-from omnidata.errors import counted
+from omnidata.errors import plural
 from omnidata.jsontext import in_snake_case
 from omnidata.metrics.intervals import Floats
 from omnidata.predictions import Prediction
@@ -230,10 +230,10 @@ def _notes(runs: Sequence[Run], found: Sequence[Usage], metric: str) -> list[str
         if each.cost is None:
             continue
         if each.kept:
-            told.append(f"{run.path}: {counted(each.kept, 'answer')} from the cache cost nothing.")
+            told.append(f"{run.path}: {plural(each.kept, 'answer')} from the cache cost nothing.")
         if each.unmetered:
             told.append(
-                f"{run.path}: the tokens of {counted(each.unmetered, 'answer')} are unknown."
+                f"{run.path}: the tokens of {plural(each.unmetered, 'answer')} are unknown."
             )
     return told
 

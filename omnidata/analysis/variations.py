@@ -29,7 +29,7 @@ from omnidata.analysis.tables import (
     Row,
     Table,
 )
-from omnidata.errors import OmnidataError, RunError, UsageError, counted
+from omnidata.errors import OmnidataError, RunError, UsageError, plural
 from omnidata.metrics.intervals import wilson
 from omnidata.metrics.rollouts import choices, pass_all, pass_at
 from omnidata.mirror import local
@@ -633,7 +633,7 @@ def _passes(runs: Sequence[Run], name: str) -> list[Table]:
             heads,
             rows,
             (
-                f"Over {counted(len(judged), 'step')} that all runs have; without bias: "
+                f"Over {plural(len(judged), 'step')} that all runs have; without bias: "
                 "1 - C(n-c, k) / C(n, k) and C(c, k) / C(n, k), c right of n runs.",
             ),
         )
@@ -674,8 +674,8 @@ def _table(runs: Sequence[Run], name: str) -> Table:
     found = differing(runs)
     notes = [f"Runs: {', '.join(str(run.path) for run in runs)}."]
     if found.answers is not None:
-        notes.append(f"The answers differ on {found.answers} of {counted(found.steps, 'step')}.")
-    notes.append(f"The verdicts differ on {found.verdicts} of {counted(found.steps, 'step')}.")
+        notes.append(f"The answers differ on {found.answers} of {plural(found.steps, 'step')}.")
+    notes.append(f"The verdicts differ on {found.verdicts} of {plural(found.steps, 'step')}.")
     return Table(
         "repeats",
         title(f"{len(runs)} runs of {name} that differ in their seed alone", runs),

@@ -11,7 +11,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import Asking, asks, finds, on_engine, reading_data
-from omnidata.errors import OmnidataError, UsageError, counted
+from omnidata.errors import OmnidataError, UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.analysis.ablation import Ablation
@@ -172,7 +172,7 @@ def ablate(
     if doubts and strict:
         refuse_findings(doubts, data)
     terminal.print_doubts(doubts)
-    terminal.note(f"{counted(len(chosen), 'run')}: {', '.join(setting.name for setting in chosen)}")
+    terminal.note(f"{plural(len(chosen), 'run')}: {', '.join(setting.name for setting in chosen)}")
     with terminal.resumable():
         found = run(
             plan,

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from omnidata.errors import RunError, UnansweredError, UsageError, counted
+from omnidata.errors import RunError, UnansweredError, UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.predictions import Prediction
@@ -216,7 +216,7 @@ def read_counted(
     if count and nulls == count:
         verb = "is" if nulls == 1 else "are"
         raise UnansweredError(
-            f"no step was answered: {counted(nulls, 'output')} {verb} null",
+            f"no step was answered: {plural(nulls, 'output')} {verb} null",
             where=str(answers.lines),
             expected="an answer to at least one step",
             remedy="run the model again, or name the file that holds its answers",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 import typer
 
 from omnidata.cli import terminal
-from omnidata.errors import DataError, UsageError, counted, meant
+from omnidata.errors import DataError, UsageError, plural, suggestion
 
 if TYPE_CHECKING:
     from omnidata.run.cluster import Recipe
@@ -516,14 +516,14 @@ def data_of(task: str | None, place: Path) -> Path:
 def _holds(place: Path, task: str | None) -> bool:
     """Whether some benchmark's rows are there; only its loader knows where a task says nothing."""
     from omnidata import registry
-    from omnidata.loaders.load import recognised
+    from omnidata.loaders.load import recognise
     from omnidata.loaders.repository import is_repository
 
     if is_repository(place):
         return True
     benchmark = registry.find(task) if task else None
     if benchmark is None or benchmark.asks_about or _says(benchmark, place):
-        return bool(recognised(place))
+        return bool(recognise(place))
     try:
         benchmark.load(place, check_media=False)
     except Exception:  # plug-ins need not know our errors
@@ -577,7 +577,7 @@ def write_exclude(path: Path, ids: Sequence[str], *, head: str) -> None:
     from omnidata.run import selection
 
     lacking = selection.write_exclude(path, ids, head=head)
-    terminal.note(f"{counted(len(ids) - len(lacking), 'step')} to leave out: {path}")
+    terminal.note(f"{plural(len(ids) - len(lacking), 'step')} to leave out: {path}")
     for sample in lacking:
         terminal.note(f"not written: rename this id, such a file cannot hold it: {sample}")
 
@@ -595,7 +595,7 @@ def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> s
         DataError: nothing is there, or rows of no benchmark.
     """
     from omnidata import registry
-    from omnidata.loaders.load import either, recognised
+    from omnidata.loaders.load import either, recognise
 
     if not data.exists():
         if str(data) in registry.names():
@@ -604,10 +604,10 @@ def only_task(data: Path, usage: str, naming: Callable[[str, object], str]) -> s
             "there is no such file or folder",
             where=str(data),
             expected="the dataset's folder or file",
-            remedy=meant(str(data), registry.names())
+            remedy=suggestion(str(data), registry.names())
             or "check the path; `omnidata info` lists the tasks",
         )
-    found = recognised(data)
+    found = recognise(data)
     if len(found) == 1:
         return found[0]
     if found:

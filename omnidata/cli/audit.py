@@ -17,7 +17,7 @@ from omnidata.cli.arguments import (
     on_engine,
     reading_data,
 )
-from omnidata.errors import counted
+from omnidata.errors import plural
 
 if TYPE_CHECKING:
     from omnidata.analysis.audit import Report, Rule
@@ -113,11 +113,11 @@ def _print_table(report: Report, best: BestScores | None, columns: terminal.Colu
     title = f"{report.task} without media, by {report.profile} (%)"
     terminal.print_table(title, ("", *columns), rows)
     terminal.note(
-        f"{report.judged} of {counted(report.steps, 'step')} judged, "
-        f"{counted(report.groups, 'group')} of near-duplicates"
+        f"{report.judged} of {plural(report.steps, 'step')} judged, "
+        f"{plural(report.groups, 'group')} of near-duplicates"
     )
     if best:
-        others = "" if best.steps == report.steps else f", on {counted(best.steps, 'other step')}"
+        others = "" if best.steps == report.steps else f", on {plural(best.steps, 'other step')}"
         for name, metric in best.metrics.items():
             terminal.note(f"best published {name}: {metric.model}, {metric.table}{others}")
 

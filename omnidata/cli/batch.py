@@ -20,7 +20,7 @@ from omnidata.cli.arguments import (
     with_options,
 )
 from omnidata.cli.help import Verb, Verbs
-from omnidata.errors import UsageError, counted
+from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.run.batch import Written
@@ -145,8 +145,8 @@ def _print_written(written: Written, out: Path, as_json: bool) -> None:
     for why in written.unsent.values():
         terminal.note(f"no request: {why}")
     terminal.note(
-        f"{counted(written.new, 'request')} written, "
-        f"{counted(written.answered, 'step')} already answered: {written.folder}"
+        f"{plural(written.new, 'request')} written, "
+        f"{plural(written.answered, 'step')} already answered: {written.folder}"
     )
     if written.new:
         _note_next(written, out)
@@ -241,7 +241,7 @@ def print_read(found: Read, task: Task, run: Path, as_json: bool) -> None:
     lacking = runs.lacking(found.results)
     if found.missing or found.failed or lacking[0]:
         terminal.note(
-            f"{counted(lacking[0], 'step')} without an answer: ask again in a batch with "
+            f"{plural(lacking[0], 'step')} without an answer: ask again in a batch with "
             "`omnidata batch write ... --only missing`, or directly with `omnidata evaluate`"
         )
     if runs.is_doubtful(found.results):

@@ -9,7 +9,7 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, Json, TaskName, finds, on_engine, reading_data
-from omnidata.errors import UsageError, counted
+from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
@@ -94,9 +94,9 @@ def convert(
     else:
         terminal.print_kinds(findings)
         terminal.say(
-            f"{counted(len(source.steps), 'step')} in {counted(len(manifest.shards), 'file')}, "
-            f"{counted(len(manifest.subsets), 'subset')}, {counted(errors, 'error')}, "
-            f"{counted(len(findings) - errors, 'warning')}"
+            f"{plural(len(source.steps), 'step')} in {plural(len(manifest.shards), 'file')}, "
+            f"{plural(len(manifest.subsets), 'subset')}, {plural(errors, 'error')}, "
+            f"{plural(len(findings) - errors, 'warning')}"
         )
         terminal.say(f'open it with datasets.load_dataset("{out}", split="test")')
     if errors:

@@ -13,7 +13,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import Asking, asked_about, asks, finds, on_engine, reading_data
-from omnidata.errors import UsageError, counted
+from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.run.engines.ray import Cluster
@@ -99,7 +99,7 @@ def evaluate(
         )
         print_preview(seen, as_json)
         if samples:
-            terminal.note(f"the estimate is of one of {counted(samples, 'sample')}")
+            terminal.note(f"the estimate is of one of {plural(samples, 'sample')}")
         return
     chosen: dict[str, Any] = {
         "profile": profile,
@@ -172,7 +172,7 @@ def merge(
     runs.print_run(results, recorded_task(read_info(out)), out, as_json)
     if others := found_below(parts[0])[1:]:
         terminal.note(
-            f"{counted(len(others), 'other sample')} of each part: merge these folders as well, "
+            f"{plural(len(others), 'other sample')} of each part: merge these folders as well, "
             f"{others[0]} and so on, into {out / others[0].relative_to(parts[0])}"
         )
     if runs.is_doubtful(results):

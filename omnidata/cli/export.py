@@ -12,7 +12,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.arguments import finds, on_engine, reading_data
-from omnidata.errors import UsageError, counted
+from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
@@ -339,7 +339,7 @@ def _print(done: Exported, out: Path, as_json: bool) -> None:
     terminal.print_table(f"{out} for {form}", head, rows)
     counts = Counter(finding.code for finding in done.findings)
     listed = ", ".join(f"{count} {code}" for code, count in counts.most_common())
-    terminal.say(f"{counted(done.report['media'], 'media file')}; findings: {listed or 'none'}")
+    terminal.say(f"{plural(done.report['media'], 'media file')}; findings: {listed or 'none'}")
     page = "reinforce" if "reward" in done.report["options"] else "export"
     page = "preferences" if preferences else page
     terminal.say(f"docs/{page}.md shows how to load it")

@@ -12,7 +12,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import terminal
 from omnidata.cli.arguments import data_of, finds, only_task, reading_data
-from omnidata.errors import DataError, UsageError, counted
+from omnidata.errors import DataError, UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.table import Table
@@ -212,12 +212,12 @@ def _print(held: _Held, form: Format, expect: str | None, differences: list[str]
     say = terminal.say if form == "terminal" else terminal.note
     errors = sum(finding.severity == "error" for finding in source.findings)
     parts = [
-        counted(view.episodes, "episode"),
-        counted(len(source.steps), "step"),
-        f"{counted(source.skipped, 'row')} skipped",
+        plural(view.episodes, "episode"),
+        plural(len(source.steps), "step"),
+        f"{plural(source.skipped, 'row')} skipped",
         *view.remarks(),
-        counted(errors, "error"),
-        counted(len(source.findings) - errors, "warning"),
+        plural(errors, "error"),
+        plural(len(source.findings) - errors, "warning"),
     ]
     say(", ".join(parts))
     for code, number in Counter(finding.code for finding in source.findings).most_common():
@@ -239,8 +239,8 @@ def _print_several(several: Sequence[_Held], form: Format) -> None:
     for held in several:
         source = held.source
         terminal.note(
-            f"{held.label}: {counted(source.skipped, 'row')} skipped,"
-            f" {counted(len(source.findings), 'finding')}"
+            f"{held.label}: {plural(source.skipped, 'row')} skipped,"
+            f" {plural(len(source.findings), 'finding')}"
             f" (`omnidata info {source.task} {source.root}` shows them)"
         )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnidata.cli import terminal
-from omnidata.errors import counted
+from omnidata.errors import plural
 
 if TYPE_CHECKING:
     from omnidata.metrics.paired import Unit
@@ -67,9 +67,7 @@ def headline(results: Mapping[str, Any]) -> str:
         kinds["missing"] -= results.get("patched", {}).get("not_asked", 0)
     told = ", ".join(f"{n} {name}" for name, n in kinds.items() if n)
     has, count = ("has", "counts") if failed == 1 else ("have", "count")
-    return (
-        f"{failed} of {counted(steps, 'step')} {has} no full answer ({told}) and {count} as wrong"
-    )
+    return f"{failed} of {plural(steps, 'step')} {has} no full answer ({told}) and {count} as wrong"
 
 
 def legend_of(profile: Profile) -> Mapping[str, str]:
@@ -115,7 +113,7 @@ def _format_resampling(results: Mapping[str, Any], steps: Sequence[Step]) -> str
     if len(groups) >= len(episodes) or len(episodes) != results["counts"].get("episodes"):
         return ""
     return (
-        f"95 % intervals: {counted(len(episodes), 'episode')} form {counted(len(groups), 'group')} "
+        f"95 % intervals: {plural(len(episodes), 'episode')} form {plural(len(groups), 'group')} "
         "of related episodes; the bootstrap resamples groups"
     )
 
@@ -216,7 +214,7 @@ def print_samples(table: Mapping[str, Any], task: Task) -> None:
     ]
     heads = [f"{name} {told}" for told in ("", "95 % interval") for name in share]
     terminal.print_table(
-        f"{counted(table['samples'], 'sample')} of {counted(table['steps'], 'step')} (%)",
+        f"{plural(table['samples'], 'sample')} of {plural(table['steps'], 'step')} (%)",
         ("", *(head.strip() for head in heads)),
         rows,
     )
@@ -240,12 +238,12 @@ def print_samples(table: Mapping[str, Any], task: Task) -> None:
             f"{sure['brier']:.3f}, AURC {sure['aurc']:.3f}; samples.json has the curves"
         )
     if unscored := table.get("best", {}).get("unscored"):
-        terminal.note(f"the verifier has no score for {counted(unscored, 'answer')}")
+        terminal.note(f"the verifier has no score for {plural(unscored, 'answer')}")
     usage = table["usage"]
     if "cost" in usage:
         told = f"cost of all samples: {terminal.money(usage['cost'])} {usage['currency']}"
         if unknown := usage.get("unmetered"):
-            told += f", without {counted(unknown, 'answer')} of unknown tokens"
+            told += f", without {plural(unknown, 'answer')} of unknown tokens"
         terminal.say(told)
     if failed := {name: n for name, n in table["deliveries"].items() if name != "ok"}:
         told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in failed.items())
@@ -279,7 +277,7 @@ def note_cost(run: Path) -> None:
         unknown = used.get("unmetered")
         told = f"cost: {terminal.money(used['cost'])} {used.get('currency', '')}"
         if unknown:
-            told += f", without {counted(unknown, 'answer')} of unknown tokens"
+            told += f", without {plural(unknown, 'answer')} of unknown tokens"
         terminal.note(told)
 
 
@@ -308,7 +306,7 @@ def print_run(
         if final:
             again += f" about {failed - final} of them" if final < failed else " about none of them"
             again += ": refused and truncated answers are final"
-        terminal.note(f"{counted(failed, 'step')} got no full answer and {wrong}; {again}")
+        terminal.note(f"{plural(failed, 'step')} got no full answer and {wrong}; {again}")
     if stopped := results.get("stopped"):
         terminal.note(f"the run stopped: {stopped}")
         terminal.note(f"the same command resumes: {terminal.command()}")
@@ -341,7 +339,7 @@ def print_preview(seen: Mapping[str, Any], as_json: bool) -> None:
 def _print_estimate(seen: Mapping[str, Any]) -> None:
     terminal.say(f"requests: {seen['requests']}")
     terminal.say(
-        f"to send: {seen['bytes']:,} bytes (average of {counted(seen['prepared'], 'step')})"
+        f"to send: {seen['bytes']:,} bytes (average of {plural(seen['prepared'], 'step')})"
     )
     tokens = seen["tokens"]
     terminal.say(
@@ -368,7 +366,7 @@ def _medium(part: Mapping[str, Any]) -> str:
         said.append(f"left out: {part['dropped']}")
     elif "frames" in part:
         times = ", ".join(map(str, part.get("times_s", ())))
-        said.append(f"{counted(part['frames'], 'frame')} at {times} s")
+        said.append(f"{plural(part['frames'], 'frame')} at {times} s")
     elif "as" in part:
         said.append(part["as"])
     if "mime" in part:

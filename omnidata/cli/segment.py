@@ -10,7 +10,7 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Json, finds, on_engine
-from omnidata.errors import UsageError, counted
+from omnidata.errors import UsageError, plural
 from omnidata.loaders.episode_tree import Dependency, Dimension
 from omnidata.loaders.instructions import Language
 
@@ -152,7 +152,7 @@ def _check(
     wanted = 3 if recordings is None else 1
     if len(places) != wanted:
         raise UsageError(
-            f"{counted(len(places), 'argument')} in place of {wanted}",
+            f"{plural(len(places), 'argument')} in place of {wanted}",
             where=" ".join(map(str, places)),
             expected="RECORDING EVENTS OUT, or --list FILE OUT",
         )
@@ -196,17 +196,17 @@ def _print_all(made: Cuttings, out: Path, as_json: bool) -> None:
     terminal.print_kinds(made.findings)
     steps = sum(done.steps for _, done in made.episodes)
     terminal.say(
-        f"{counted(len(made.episodes), 'episode')}, {counted(steps, 'step')}; "
-        f"{counted(len(made.findings), 'recording')} left out"
+        f"{plural(len(made.episodes), 'episode')}, {plural(steps, 'step')}; "
+        f"{plural(len(made.findings), 'recording')} left out"
     )
     terminal.note(f"dataset: {out}")
 
 
 def _say(done: Done) -> None:
     terminal.print_kinds(done.findings)
-    line = f"{done.labels.app}/{done.labels.episode}: {counted(done.steps, 'step')}, "
+    line = f"{done.labels.app}/{done.labels.episode}: {plural(done.steps, 'step')}, "
     line += f"{done.clip_seconds:.1f} s of clips "
     line += f"from a recording of {done.recording_seconds:.1f} s"
     if done.trimmed:
-        line += f"; {counted(done.trimmed, 'action')} outside --trim"
+        line += f"; {plural(done.trimmed, 'action')} outside --trim"
     terminal.say(line)

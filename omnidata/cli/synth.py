@@ -13,7 +13,7 @@ import typer
 from omnidata.cli import synth_label, synth_rows, terminal
 from omnidata.cli.arguments import Asking, Json, Workers, asks, on_engine, repeatable
 from omnidata.cli.help import Verb
-from omnidata.errors import Finding, UsageError, counted
+from omnidata.errors import Finding, UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
@@ -204,7 +204,7 @@ def _print_episodes(report: Mapping[str, Any]) -> None:
             cells = [str(steps), terminal.percent(steps / total), terminal.percent(wanted)]
             rows.append([axis, name, *cells])
     terminal.print_table(
-        f"{counted(sizes['episodes'], 'episode')} in {counted(sizes['groups'], 'group')} of twins",
+        f"{plural(sizes['episodes'], 'episode')} in {plural(sizes['groups'], 'group')} of twins",
         ("", "", "steps", "%", "wanted %"),
         rows,
     )
@@ -389,7 +389,7 @@ def _print_tasks(report: Mapping[str, Any], as_json: bool) -> None:
         shares = [terminal.percent(counts[level] / total) for level in _LEVELS]
         cells = zip((counts[level] for level in _LEVELS), shares, strict=True)
         rows.append([name, *(f"{count} ({share})" for count, share in cells)])
-    terminal.print_table(f"{counted(total, 'task')} by complexity (%)", ("", *_LEVELS), rows)
+    terminal.print_table(f"{plural(total, 'task')} by complexity (%)", ("", *_LEVELS), rows)
     for axis in ("intents", "apps"):
         ranked = sorted(made[axis].items(), key=lambda pair: (-pair[1], pair[0]))
         rows = [[name or "-", str(n), terminal.percent(n / total)] for name, n in ranked]
@@ -404,20 +404,20 @@ def _say_sums(made: Mapping[str, Any], total: int) -> None:
         f"a task on average: {sums['subtasks'] / total:.2f} subtasks, {sums['edges'] / total:.2f} "
         f"edges, {apps / total:.2f} apps, {sums['words'] / total:.1f} words of instruction"
     )
-    made_of = counted(sums["steps"], "step")
-    terminal.say(f"{counted(sums['trajectories'], 'trajectory')} with {made_of}")
+    made_of = plural(sums["steps"], "step")
+    terminal.say(f"{plural(sums['trajectories'], 'trajectory')} with {made_of}")
     if sampled := sums["tasks_with_more_orders"]:
-        terminal.say(f"{counted(sampled, 'task')} list a random sample of their orders")
+        terminal.say(f"{plural(sampled, 'task')} list a random sample of their orders")
     terminal.say(f"resources at the start: {', '.join(made['initial']) or 'none'}")
     terminal.say(
-        f"{counted(search['attempts'], 'attempt')}: {search['isomorphic_copies']} repeated a task, "
+        f"{plural(search['attempts'], 'attempt')}: {search['isomorphic_copies']} repeated a task, "
         f"{search['other_levels']} had other levels, {search['no_graph']} gave no task"
     )
     if instructions["by"] == "model":
         reasons = ", ".join(f"{n} {why}" for why, n in instructions["not_accepted"].items())
         terminal.say(
             f"instructions: {instructions['accepted']} accepted, "
-            f"{counted(instructions['rejected'], 'task')} left out; "
+            f"{plural(instructions['rejected'], 'task')} left out; "
             f"not accepted: {reasons or 'none'}"
         )
 

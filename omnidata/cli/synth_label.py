@@ -13,7 +13,7 @@ import typer
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import Asking, asks, finds, on_engine, reading_data
-from omnidata.errors import Finding, UsageError, counted
+from omnidata.errors import Finding, UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.run.cluster import Recipe
@@ -208,7 +208,7 @@ def recaption(
         header = ("", "%", "95 % interval", "found")
         terminal.print_table(f"elements that {finder.name} finds", header, rows)
         for why, count in elements["left_out"].items():
-            terminal.say(f"{counted(count, 'step')} left out: {why}")
+            terminal.say(f"{plural(count, 'step')} left out: {why}")
     if not report["files"]:
         terminal.note("no new instruction finds its element, so nothing is written")
         raise typer.Exit(1)
@@ -347,7 +347,7 @@ def _print_precision(measured: Mapping[str, Any], measures: Sequence[str]) -> No
     terminal.print_table("where the truth is known", header, rows)
     if often := measured.get("most_frequent"):
         terminal.say(
-            f"{measured['labelled']} of {counted(measured['known'], 'known step')} labelled; "
+            f"{measured['labelled']} of {plural(measured['known'], 'known step')} labelled; "
             f"always {often['primitive']} would be right in "
             f"{terminal.percent(often['share'])} % (type)"
         )

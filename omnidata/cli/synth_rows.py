@@ -21,7 +21,7 @@ from omnidata.cli.arguments import (
     only_task,
     reading_data,
 )
-from omnidata.errors import Finding, UsageError, counted
+from omnidata.errors import Finding, UsageError, plural
 
 _Episodes = Annotated[Path, data_argument("Folder or file of the episodes.")]
 _Out = Annotated[Path, typer.Argument(metavar="OUT", help="A new folder for the rows.")]
@@ -195,12 +195,12 @@ def _print(report: Mapping[str, Any]) -> None:
         told = {"successes": made["successes"]} if "successes" in made else {}
         counts = {**told, **made.get("designs", {}), **made.get("operations", {})}
         rows += [[f"  {label}", str(count), ""] for label, count in counts.items()]
-        rows += [[f"  of {counted(int(n), 'action')}", str(count), ""]
+        rows += [[f"  of {plural(int(n), 'action')}", str(count), ""]
                  for n, count in made["actions"].items()]  # fmt: skip
     terminal.print_table("", ("", "rows", "groups"), rows)
     episodes = report["episodes"]
     left_out = "".join(f"; {count} left out: {why}" for why, count in episodes["left_out"].items())
-    terminal.say(f"of {counted(episodes['used'], 'episode')}{left_out}")
+    terminal.say(f"of {plural(episodes['used'], 'episode')}{left_out}")
 
 
 def _print_answers(report: Mapping[str, Any]) -> None:

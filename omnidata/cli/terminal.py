@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from omnidata.errors import counted
-from omnidata.mirror_cache import told
+from omnidata.errors import plural
+from omnidata.mirror_cache import with_urls
 from omnidata.table import Table, TextTable, number
 from omnidata.table_formats import lines
 from omnidata.table_formats import plain as plain
@@ -47,12 +47,12 @@ HEIGHT = 25
 
 def say(text: str) -> None:
     """Print a line of the result on stdout."""
-    typer.echo(plain(told(text)))
+    typer.echo(plain(with_urls(text)))
 
 
 def note(text: str) -> None:
     """Print a note on stderr."""
-    typer.echo(plain(told(text)), err=True)
+    typer.echo(plain(with_urls(text)), err=True)
 
 
 def note_prose(text: str) -> None:
@@ -63,7 +63,7 @@ def note_prose(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print the result as JSON on stdout."""
-    typer.echo(told(json.dumps(value, indent=1)))
+    typer.echo(with_urls(json.dumps(value, indent=1)))
 
 
 def _on_stderr() -> dict[str, Any]:
@@ -286,7 +286,7 @@ def print_results(
         number = several["n"]
         last = several["k"][str(number)]
         shares = [f"pass{sign}{number} {percent(last[f'pass{sign}k'])}" for sign in "@^"]
-        finished = counted(several["finished"], "task")
+        finished = plural(several["finished"], "task")
         note(f"{number} attempts per task: {', '.join(shares)} over {finished} that all finished")
 
 
@@ -313,7 +313,7 @@ def _in_dialect(said: Mapping[str, Any]) -> str:
     """How answers in a dialect were read, and what either side has no words for."""
     answers = said["answers"]
     parts = [
-        f"dialect {said['name']}: {said['read']} of {counted(answers, 'answer')} read, "
+        f"dialect {said['name']}: {said['read']} of {plural(answers, 'answer')} read, "
         f"{said['read_strict']} by its released parser"
     ]
     own = said["read"] if said["rules"] == "lenient" else said["read_strict"]
@@ -322,7 +322,7 @@ def _in_dialect(said: Mapping[str, Any]) -> str:
     if said["several"]:
         parts.append(f"{said['several']} with several actions, only the first judged")
     if lacking := said["steps"] - said["expressible"]:
-        parts.append(f"{counted(lacking, 'target')} that the dialect cannot express")
+        parts.append(f"{plural(lacking, 'target')} that the dialect cannot express")
     return ", ".join(parts)
 
 
@@ -352,12 +352,12 @@ def outcome_line(results: Mapping[str, Any], of_episodes: Sequence[str]) -> str:
     if counts.get("incomplete_episodes"):
         lacking = counts["incomplete_episodes"]
         of_what = "steps or usable targets" if counts.get("without_usable_target") else "steps"
-        parts.append(f"{counted(lacking, 'episode')} lack{'s' if lacking == 1 else ''} {of_what}")
+        parts.append(f"{plural(lacking, 'episode')} lack{'s' if lacking == 1 else ''} {of_what}")
     cut = counts.get("episodes", 0) - counts.get("whole_episodes", 0)
     if cut:
         names = " and ".join(of_episodes) or "the metrics of episodes"
         parts.append(
-            f"{counted(cut, 'episode')} incomplete by the choice of steps, left out of {names}"
+            f"{plural(cut, 'episode')} incomplete by the choice of steps, left out of {names}"
         )
     unit = "tasks" if "tasks" in counts else "steps"
     return f"{unit}: {', '.join(parts)}"
@@ -368,8 +368,8 @@ def print_findings(source: LoadedDataset) -> None:
     findings = source.findings
     print_kinds(findings)
     episodes = len({step.episode for step in source.steps})
-    line = f"{counted(episodes, 'episode')}, {counted(len(source.steps), 'step')}, "
-    line += f"{counted(source.skipped, 'row')} skipped"
+    line = f"{plural(episodes, 'episode')}, {plural(len(source.steps), 'step')}, "
+    line += f"{plural(source.skipped, 'row')} skipped"
     if findings:
         line += f"; {_kinds(findings)}"
         line += f" (`omnidata info {source.task} {source.root} --all` lists each)"

@@ -20,7 +20,7 @@ from omnidata.cli.arguments import (
     reading_data,
     write_exclude,
 )
-from omnidata.errors import counted
+from omnidata.errors import plural
 
 if TYPE_CHECKING:
     from omnidata.data.validate import Outcome, Report
@@ -105,9 +105,9 @@ def _print(found: Report, as_json: bool) -> None:
     terminal.print_kinds(found.findings, to=terminal.say, alone=_line)
     media = ", ".join(f"{count} {kind}" for kind, count in checked["media"].items())
     terminal.say(
-        f"{counted(summary['errors'], 'error')}, {counted(summary['warnings'], 'warning')}, "
-        f"{counted(summary['quarantined'], 'unusable step')}; checked "
-        f"{counted(checked['steps'], 'step')} of {counted(checked['episodes'], 'episode')} "
+        f"{plural(summary['errors'], 'error')}, {plural(summary['warnings'], 'warning')}, "
+        f"{plural(summary['quarantined'], 'unusable step')}; checked "
+        f"{plural(checked['steps'], 'step')} of {plural(checked['episodes'], 'episode')} "
         f"and their media: {media}"
     )
     for code, count in summary["codes"].items():

@@ -9,7 +9,7 @@ import typer
 
 from omnidata.cli import terminal
 from omnidata.cli.arguments import Data, Json, Where, finds, on_engine, reading_data
-from omnidata.errors import UsageError, counted
+from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
     from omnidata.run.engines import Cluster
@@ -100,7 +100,7 @@ def voice(
     else:
         terminal.print_kinds(done.findings)
         terminal.say(
-            f"{counted(done.texts, 'text')}: {done.rendered} rendered by {engine.name}, "
+            f"{plural(done.texts, 'text')}: {done.rendered} rendered by {engine.name}, "
             f"{done.kept} kept, {len(done.findings)} without a spoken form"
         )
     terminal.note(
@@ -117,10 +117,10 @@ def _task(data: Path) -> Task:
     problem.
     """
     from omnidata import registry
-    from omnidata.loaders.load import either, recognised
+    from omnidata.loaders.load import either, recognise
     from omnidata.tasks import get_task
 
-    names = recognised(data)
+    names = recognise(data)
     spoken = [task for task in map(get_task, names) if "voice" in task.allowed]
     if names and not spoken:
         able = [name for name, task in registry.working() if "voice" in task.allowed]

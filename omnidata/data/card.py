@@ -13,7 +13,7 @@ import yaml
 
 from omnidata import registry
 from omnidata.data.convert_shards import Plan, Shard, slug
-from omnidata.errors import counted
+from omnidata.errors import plural
 from omnidata.jsontext import encode
 from omnidata.loaders.columns import (
     COLUMNS,
@@ -109,10 +109,10 @@ def readme(
         about=f"of {task.title}" if task else f"of the benchmark {manifest.task}",
         task=manifest.task,
         subset=spelled_out(encode(next((c.name for c in configs if c.name != ALL), ALL)).decode()),
-        steps=counted(sum(manifest.shards.values()), "step"),
+        steps=plural(sum(manifest.shards.values()), "step"),
         media=(_EMBEDDED if manifest.embed else _LINKED).format(role=picture),
-        findings=counted(len(findings), "finding"),
-        broken=counted(sum(found.severity == "error" for found in findings), "error"),
+        findings=plural(len(findings), "finding"),
+        broken=plural(sum(found.severity == "error" for found in findings), "error"),
         digest=manifest.digest,
         columns=_columns(features),
         sheet=datasheet(source, manifest, name) if task else "",
@@ -126,7 +126,6 @@ def _front(
     shards: Sequence[Shard],
     features: datasets.Features,
 ) -> dict[str, Any]:
-    """Return the metadata, by the names of the Hub."""
     stated = {step.tags.get("language", "") for step in source.steps}
     languages = sorted(value for value in stated if re.fullmatch("[a-z]{2,3}", value))
     kinds = [kind for kind in _CATEGORIES if kind in source.roles.values()]
@@ -189,7 +188,6 @@ def _info(name: str, shards: Sequence[Shard], features: datasets.Features | None
 
 
 def _yaml(features: datasets.Features) -> Any:
-    """Return the columns as metadata of the Hub."""
     from datasets.info import DatasetInfo, DatasetInfosDict
     from huggingface_hub import DatasetCardData
 
@@ -199,7 +197,6 @@ def _yaml(features: datasets.Features) -> Any:
 
 
 def _columns(features: datasets.Features) -> str:
-    """Return the table of the columns that a repository has."""
     lines = [["column", "type", "meaning"]]
     for path, kind in flatten(features):
         column = describe(path, kind)
@@ -237,7 +234,6 @@ def column_reference() -> dict[str, str]:
 
 
 def _fields(kinds: Mapping[str, str], paths: Sequence[str], below: str = "") -> str:
-    """Return the table of some columns, or of the fields below a path."""
     lines = [["name", "type", "meaning", "example"]]
     for path in paths:
         name = path.removeprefix(below)
@@ -331,9 +327,9 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
     return _SHEET.format(
         title=task.title,
         holds=f"{task.title}: {task.holds}" if task.holds else task.title,
-        episodes=counted(found.episodes, "episode"),
-        steps=counted(found.steps, "step"),
-        skipped=counted(manifest.skipped, "row"),
+        episodes=plural(found.episodes, "episode"),
+        steps=plural(found.steps, "step"),
+        skipped=plural(manifest.skipped, "row"),
         tables="\n\n".join(markdown(table, level=4) for table in tables),
         held="Yes: the media are in the rows." if manifest.embed else "No: the media are linked.",
         published="\n".join(map(_format_publication, publications(source)))
@@ -359,7 +355,6 @@ def _shell_word(name: str) -> str:
 
 
 def _tags(source: LoadedDataset) -> list[Table]:
-    """Steps by tag, of all tags in one table; none where there is no tag."""
     rows = []
     for tag in source.tags:
         counts = Counter(step.tags[tag] for step in source.steps if tag in step.tags)

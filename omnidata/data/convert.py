@@ -1,4 +1,4 @@
-"""Any source as a Parquet repository that `datasets.load_dataset` opens without omnidata."""
+"""Convert any source into a Parquet repository that `datasets.load_dataset` opens."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from omnidata.types import LoadedDataset, Progress
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """What has been written.
+    """The result of a conversion.
 
     Attributes:
         manifest: what the repository says of itself.
@@ -58,9 +58,9 @@ def convert(
     cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Converted:
-    """Write a repository; it appears under its name only when it is whole.
+    """Write a repository; it appears under its name only when it is complete.
 
-    An interrupted conversion leaves a hidden folder beside `out`; the same call goes on with the
+    An interrupted conversion leaves a hidden folder beside `out`; the same call resumes with the
     shards that are there, unless the source or a medium has changed.
 
     Args:
@@ -76,7 +76,7 @@ def convert(
         UsageError: `out` is there and not to be replaced or no repository, or the source's media
             have no files that could be linked.
         DataError: another process is converting to the same place, it cannot be written, or the
-            media lie outside the source, in folders that nobody named.
+            media lie outside the source, in folders that are not allowed.
         RunError: a process was lost, or the cluster is at fault.
     """
     refuse_closed(source.steps)
@@ -126,7 +126,6 @@ def _write(
     cluster: Cluster | None,
     progress: Progress | None,
 ) -> list[Shard]:
-    """Write all shards but those that an interrupted call has left."""
     settings = {
         "format": FORMAT,
         "embed": layout.embed,
@@ -169,12 +168,6 @@ def _elsewhere(
     cluster: Cluster | None,
     advance: Callable[[int], None],
 ) -> Generator[Shard]:
-    """Write shards in other processes.
-
-    Raises:
-        RunError: a process was lost again and again.
-        OmnidataError, OSError: as `write_shard`.
-    """
     # Processes share the cores, which the threads of one have for themselves.
     threads = math.ceil(cluster.cpus_per_worker) if cluster else max(1, cores() // workers)
     write = partial(try_to_write, layout, threads)
@@ -230,7 +223,6 @@ def _describe(
 
 
 def _media_findings(source: LoadedDataset, shards: Sequence[Shard]) -> list[Finding]:
-    """What is wrong with the media; one finding where none of them exists."""
     findings = [found for shard in shards for found in shard.findings]
     if findings and not any(shard.found for shard in shards):
         return list(portable([media_absent(source.steps)], source.root))

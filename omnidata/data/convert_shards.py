@@ -35,9 +35,9 @@ from omnidata.loaders.rows import (
     DETAILS,
     EPISODE,
     belonging,
-    detailed,
     details,
     features,
+    needs_details,
     storable,
     to_row,
 )
@@ -146,7 +146,6 @@ def columns(
 
 
 def _content(ref: MediaRef, *, embed: bool) -> bytes | None:
-    """The bytes, of a linked file as they lie there; None if too large or not to be read."""
     try:
         return media.read_bytes(ref) if embed else media.read_stored(ref)
     except MediaError:
@@ -154,7 +153,6 @@ def _content(ref: MediaRef, *, embed: bool) -> bytes | None:
 
 
 def _waveform(ref: MediaRef) -> bytes | None:
-    """Audio that a row holds inline, as a WAV file of 32-bit floats at its own rate."""
     held: Any = ref.inline
     try:
         rate = int(held["sampling_rate"])
@@ -347,7 +345,7 @@ class Layout:
             embed,
             roots,
             belonging(source),
-            detailed(source),
+            needs_details(source),
             bool(source.episode_rows),
         )
 
@@ -451,7 +449,7 @@ def stamp(source: LoadedDataset, plan: Plan) -> str:
 
 
 def try_to_write(layout: Layout, threads: int | None, job: ShardJob) -> Shard | Exception:
-    """As `write_shard`, in any process: what goes wrong is told to whoever asked."""
+    """Like `write_shard`, in any process; returns errors."""
     try:
         return write_shard(layout, job, threads=threads)
     except (OmnidataError, OSError) as error:
@@ -471,7 +469,7 @@ def write_shard(
         layout: of the repository.
         job: what is to be written.
         threads: that look at media; one per core if None.
-        advance: is told of every group of rows that is done.
+        advance: called after every group of rows.
 
     Raises:
         OSError: the disk takes no more.
@@ -513,7 +511,6 @@ def write_shard(
 def _groups(
     layout: Layout, job: ShardJob, facts: Mapping[MediaRef, Facts]
 ) -> Iterator[list[dict[str, Any]]]:
-    """Rows, as many as make a row group."""
     most = _GROUP_ROWS if layout.embed else _GROUP_ROWS_LINKED
     rows: list[dict[str, Any]] = []
     size = actions = 0
@@ -542,7 +539,6 @@ def _groups(
 
 
 def _episode(job: ShardJob, step: Step) -> dict[str, str]:
-    """The column of the episode's own row, where the source has any."""
     row = job.episodes.get(step.episode)
     return {} if row is None else {EPISODE: json.dumps(row, ensure_ascii=True)}
 
@@ -566,7 +562,6 @@ def _older(features: Any) -> Any:
 
 
 def _leaves(schema: pa.Schema) -> list[str]:
-    """The columns as Parquet names them."""
     buffer = pa.BufferOutputStream()
     pq.write_table(schema.empty_table(), buffer)
     found = pq.ParquetFile(pa.BufferReader(buffer.getvalue())).schema
@@ -587,7 +582,7 @@ class RepositoryStaging(StagedFolder):
     hidden = (_DONE, PLAN)
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether a conversion wrote the folder, and nobody else anything into it."""
+        """Return whether the folder has the files of a conversion and no others."""
         if folder.is_symlink() or not folder.is_dir():
             return False
         names = {path.name for path in folder.iterdir()}

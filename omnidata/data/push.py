@@ -84,11 +84,6 @@ def _manifest(folder: Path) -> Manifest:
 
 
 def _files(folder: Path, manifest: Manifest) -> dict[str, Path]:
-    """What is pushed: nothing but what the manifest names.
-
-    Raises:
-        DataError: there is anything else, a link, or a file is missing.
-    """
     wanted = {README, MANIFEST, *manifest.shards}
     found = [*folder.rglob("*")]
     for each in found:
@@ -117,11 +112,11 @@ def check_licence(folder: Path, *, i_may: bool) -> str:
 
     Args:
         folder: a repository.
-        i_may: whether somebody says that it is.
+        i_may: whether the user confirms it.
 
     Raises:
         UsageError: it gives none; or data of the task are published under another, or one that does
-            not let everybody hand them on, and nobody says that they may.
+            not let everyone redistribute them, and `i_may` is not set.
         DataError: the repository is broken, or its rows are not those that its manifest counts.
     """
     said = stated_licence(folder / README)

@@ -1,4 +1,4 @@
-"""What is wrong with a dataset: its media, decoded from end to end, and its annotations.
+"""Check a dataset: its media, decoded from end to end, and its annotations.
 
 Two halves, so that an interrupted look at the media still gives a report: `look` decodes, `report`
 judges. `validate` is both.
@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 from omnidata import registry
-from omnidata.errors import Finding, MediaError, MediaFault, Severity, StoreError, counted
+from omnidata.errors import Finding, MediaError, MediaFault, Severity, StoreError, plural
 from omnidata.loaders.files import media_turned, refuse_closed
 from omnidata.loaders.instructions import foreign
 from omnidata.media import DEFAULT_BUDGET, Budget, Probe, examine, unsafe
@@ -34,7 +34,7 @@ NoAnswer = Literal["timeout", "crash"]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a medium is unusable.
+    """The reason why a medium is unusable.
 
     Attributes:
         kind: as in `MediaError`; "timeout" and "crash" where there was no answer.
@@ -53,7 +53,7 @@ Outcomes = Mapping[Hashable, Outcome]
 
 
 def key(ref: MediaRef) -> Hashable:
-    """What two references to the same medium have in common.
+    """Return a key that references to the same medium share.
 
     A repository that embeds its media holds one that several steps use several times.
     """
@@ -65,10 +65,10 @@ def key(ref: MediaRef) -> Hashable:
 
 
 def references(steps: Sequence[Step]) -> list[MediaRef]:
-    """Every medium once, in the order met; those with unsafe paths are left to the loader.
+    """Return every medium once, in order of first use; unsafe paths are left to the loader.
 
     Raises:
-        DataError: media lie outside the data, in folders that nobody named.
+        DataError: media lie outside the data, in folders that are not allowed.
     """
     refuse_closed(steps)
     found: dict[Hashable, MediaRef] = {}
@@ -105,7 +105,7 @@ def look(
         PlatformError: processes cannot be started.
     """
     outcomes = each(
-        partial(_examined, budget),
+        partial(_examine, budget),
         refs,
         workers=workers,
         limit_s=limit_s,
@@ -121,7 +121,7 @@ def look(
             progress(done, len(refs))
 
 
-def _examined(budget: Budget, ref: MediaRef) -> Outcome:
+def _examine(budget: Budget, ref: MediaRef) -> Outcome:
     try:
         return examine(ref, budget=budget)
     except MediaError as error:
@@ -163,7 +163,7 @@ CODES: Mapping[str, tuple[Severity, str]] = {
 def finding(
     code: str, where: str, what: str, expected: str, sample_ids: tuple[str, ...] = ()
 ) -> Finding:
-    """A finding with the severity and the remedy of its code."""
+    """Return a finding with the severity and the remedy of its code."""
     severity, remedy = CODES[code]
     return Finding(code, severity, where, what, expected, remedy, sample_ids)
 
@@ -182,7 +182,7 @@ ASPECT = 0.05
 
 
 class MediaChecks:
-    """Holds the steps of a dataset against what is known of their media.
+    """Compare the steps of a dataset with their decoded media.
 
     Args:
         source: the dataset.
@@ -209,7 +209,7 @@ class MediaChecks:
         }
 
     def absent(self) -> Finding | None:
-        """The one finding for data that is annotations alone; None where any medium exists."""
+        """Return the finding for data without media; None if any medium exists."""
         refs = references(self._source.steps)
         outcomes = [self._outcomes.get(key(ref)) for ref in refs]
         if not all(isinstance(found, Fault) and found.kind == "missing" for found in outcomes):
@@ -222,8 +222,8 @@ class MediaChecks:
             "screenshots, clips and audio",
         )
 
-    def turned(self) -> Finding | None:
-        """The one finding for media that lie turned in their files; None if there are none."""
+    def turned_media(self) -> Finding | None:
+        """Return the finding for media that are stored rotated; None if there are none."""
         users: list[str] = []
         counts: Counter[str] = Counter()
         for ref in references(self._source.steps):
@@ -234,14 +234,14 @@ class MediaChecks:
         return media_turned(counts, list(dict.fromkeys(users))) if users else None
 
     def of_episode(self, steps: Sequence[Step]) -> Iterator[Finding]:
-        """Everything about the media of one episode, by step."""
+        """Return the findings about the media of one episode, by step."""
         before: dict[int, Step] = {}
         files: dict[Hashable, Step] = {}
         for step in steps:
             last, shot = before.get(step.step_index - 1), step.media.get("screenshot")
             yield from self._usable(step)
             yield from self._screenshot(step)
-            yield from self._repeated(step, last, files.get(key(shot)) if shot else None)
+            yield from self._repetition(step, last, files.get(key(shot)) if shot else None)
             yield from self._history_screenshot(step, before)
             yield from self._clip(step, last)
             yield from self._sound(step)
@@ -259,7 +259,7 @@ class MediaChecks:
                 continue
             outcome = self._outcomes.get(key(ref))
             if isinstance(outcome, Fault) and self._first(ref, "fault"):
-                yield self._shared(
+                yield self._shared_finding(
                     f"media-{outcome.kind}", step, role, ref, outcome.what, outcome.expected
                 )
 
@@ -277,7 +277,7 @@ class MediaChecks:
                 "the same size in both",
             )
         if seen.blank and self._first(ref, "blank"):
-            yield self._shared(
+            yield self._shared_finding(
                 "screenshot-blank",
                 step,
                 "screenshot",
@@ -286,10 +286,9 @@ class MediaChecks:
                 "a picture of the screen",
             )
 
-    def _repeated(self, step: Step, last: Step | None, owner: Step | None) -> Iterator[Finding]:
-        """The screen did not change under an action, or the file is an earlier step's."""
+    def _repetition(self, step: Step, last: Step | None, owner: Step | None) -> Iterator[Finding]:
         if last is not None and self._same_screen(last, step):
-            owner = last if _acted(last) else None
+            owner = last if _has_effect(last) else None
         if owner is not None:
             yield _about(
                 "screenshot-repeated",
@@ -318,10 +317,10 @@ class MediaChecks:
         if ref is None or clip is None:
             return
         # Nothing was done before the first step, nor by a wait that left the screen as it was.
-        waited = last is not None and not _acted(last) and self._same_screen(last, step)
+        waited = last is not None and not _has_effect(last) and self._same_screen(last, step)
         rest = step.step_index == 0 or waited
         if clip.moves is False and not rest and self._first(ref, "frozen"):
-            yield self._shared(
+            yield self._shared_finding(
                 "clip-frozen",
                 step,
                 "video",
@@ -346,7 +345,7 @@ class MediaChecks:
         if ref is None or track is None:
             return
         if track.audio == "silent" and self._first(ref, "silent"):
-            yield self._shared(
+            yield self._shared_finding(
                 "audio-silent",
                 step,
                 "audio",
@@ -383,12 +382,12 @@ class MediaChecks:
         self._said.add(mark)
         return new
 
-    def _shared(
+    def _shared_finding(
         self, code: str, step: Step, role: str, ref: MediaRef, what: str, expected: str
     ) -> Finding:
         users = tuple(dict.fromkeys(self._users[key(ref)]))
         if len(users) > 1:
-            what += f" (used by {counted(len(users), 'step')})"
+            what += f" (used by {plural(len(users), 'step')})"
         return _about(code, step, role, what, expected, users)
 
 
@@ -405,8 +404,7 @@ def _about(
     return finding(code, step.sample_id, f"{name}: {what}", f"{name}: {expected}", samples)
 
 
-def _acted(step: Step) -> bool:
-    """Whether something was done that may change the screen."""
+def _has_effect(step: Step) -> bool:
     return step.action is None or step.action.kind not in ("none", "wait")
 
 
@@ -419,7 +417,7 @@ def _length(found: Probe) -> float:
 
 
 def check_annotations(steps: Sequence[Step], *, language: bool) -> Iterator[Finding]:
-    """Histories and instructions of one episode.
+    """Yield findings about the histories and instructions of one episode.
 
     Args:
         steps: of the episode, by index.
@@ -448,7 +446,6 @@ def check_annotations(steps: Sequence[Step], *, language: bool) -> Iterator[Find
 
 
 def _contradiction(step: Step, targets: dict[int, Step]) -> str:
-    """Where a step's history and the targets of the steps before part; empty if nowhere."""
     if len(step.history) != step.step_index:
         return f"has {len(step.history)} actions, and {step.step_index} steps came before"
     for index, past in enumerate(step.history):
@@ -462,7 +459,7 @@ def _contradiction(step: Step, targets: dict[int, Step]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found.
+    """The result of a validation.
 
     Attributes:
         findings: the loader's, then those of each episode in the order of the source.
@@ -476,11 +473,11 @@ class Report:
 
     @property
     def errors(self) -> int:
-        """How many findings are errors."""
+        """Number of findings that are errors."""
         return sum(finding.severity == "error" for finding in self.findings)
 
     def summary(self) -> dict[str, Any]:
-        """The counts: errors, warnings, findings by code, steps to leave out."""
+        """Return the counts: errors, warnings, findings by code, steps to leave out."""
         codes = Counter(finding.code for finding in self.findings)
         return {
             "errors": self.errors,
@@ -499,7 +496,7 @@ def validate(
     budget: Budget = DEFAULT_BUDGET,
     progress: Progress | None = None,
 ) -> Report:
-    """Look at every medium of a dataset and say what is wrong.
+    """Decode every medium of a dataset and report all problems.
 
     Processes are started with `spawn`: in a script, call it from below
     `if __name__ == "__main__":`.
@@ -527,7 +524,7 @@ def validate(
 
 
 def report(source: LoadedDataset, outcomes: Outcomes) -> Report:
-    """Hold a dataset against what is known of its media.
+    """Compare a dataset with its decoded media.
 
     Args:
         source: the dataset.
@@ -536,7 +533,7 @@ def report(source: LoadedDataset, outcomes: Outcomes) -> Report:
     episodes: dict[str, list[Step]] = defaultdict(list)
     for step in source.steps:
         episodes[step.episode].append(step)
-    judged = list(_judged(source, episodes, outcomes))
+    judged = list(_media_findings(source, episodes, outcomes))
     # A repository remembers what was broken when it was written; we have looked.
     wrong = _unusable(judged)
     findings = [
@@ -565,13 +562,12 @@ def report(source: LoadedDataset, outcomes: Outcomes) -> Report:
 
 
 def _unusable(findings: Iterable[Finding]) -> set[str]:
-    """Ids of the steps that errors are about."""
     return {
         sample for found in findings if found.severity == "error" for sample in found.sample_ids
     }
 
 
-def _judged(
+def _media_findings(
     source: LoadedDataset, episodes: Mapping[str, list[Step]], outcomes: Outcomes
 ) -> Iterator[Finding]:
     checks = MediaChecks(source, outcomes)
@@ -590,5 +586,5 @@ def _judged(
         yield from check_annotations(steps, language=language)
         if absent is None:
             yield from checks.of_episode(steps)
-    if (turned := checks.turned()) is not None:
+    if (turned := checks.turned_media()) is not None:
         yield turned

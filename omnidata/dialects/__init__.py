@@ -25,7 +25,7 @@ from omnidata.dialects.base import (
     Rules,
     UnreadError,
 )
-from omnidata.errors import PluginError, UsageError, meant
+from omnidata.errors import PluginError, UsageError, suggestion
 
 __all__ = [
     "Answer",
@@ -109,6 +109,6 @@ def get_dialect(name: str) -> Dialect:
             f'unknown dialect "{name}"',
             where=f"-T dialect={name}",
             expected=f"one of unified, {', '.join(known)}",
-            remedy=meant(name, known),
+            remedy=suggestion(name, known),
         )
     return known[name]

@@ -173,8 +173,6 @@ _NAMES = ", ".join(NUMBERS)
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What holds for every line: unit, size that pixels refer to, and the clock's zero."""
-
     labels: Labels = UNLABELLED
     unit: Space = "px"
     screen: tuple[float, float] | None = None
@@ -279,7 +277,6 @@ def _action(label: str, row: Mapping[str, Any], header: _Header, where: str) -> 
 def _regions(
     value: object, form: Form, unit: Space, header: _Header, where: str
 ) -> tuple[Region, ...]:
-    """A point, a box, or boxes that are alternatives."""
     if form == "box" and isinstance(value, list) and value and isinstance(value[0], list):
         return tuple(_region(item, form, unit, header, where) for item in value)
     return (_region(value, form, unit, header, where),)
@@ -328,7 +325,6 @@ def _seconds(row: Mapping[str, Any], name: str, where: str) -> float:
 
 
 def _is_number(value: object) -> bool:
-    """A number as JSON has them: no truth value, no NaN, no infinity."""
     if not is_number(value):
         return False
     return isinstance(value, int) or math.isfinite(value)

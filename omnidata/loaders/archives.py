@@ -1,4 +1,4 @@
-"""Archives that anybody may have packed: zips, zips in several parts, tars.
+"""Unpack untrusted archives: zips, zips in several parts, tars.
 
 Nothing is unpacked by the libraries' own `extractall`. A member becomes a regular file below the
 folder, or the whole archive is refused: no path that leaves, no link, no device, nothing encrypted,
@@ -39,10 +39,10 @@ from omnidata.zips import (
     MOST_DIRECTORY,
     MOST_MEMBERS,
     RATIO,
-    checked,
+    bad_archive,
     files_in,
     is_left_out,
-    refused,
+    safe_path,
 )
 
 RESERVE: Final = 256 * 1024**2
@@ -95,7 +95,7 @@ def parts_of(path: Path) -> list[Path]:
                 found[int(match[1])] = each
     lacking = [number for number in range(1, max(found, default=0)) if number not in found]
     if lacking:
-        raise refused(path, f"part {lacking[0]} of the archive is missing")
+        raise bad_archive(path, f"part {lacking[0]} of the archive is missing")
     return [*(found[number] for number in sorted(found)), path]
 
 
@@ -105,7 +105,7 @@ def unpack(archive: Path, folder: Path, progress: Callable[[int], None] = lambda
     Args:
         archive: `.zip`, the last part of several included, or `.tar`, packed or not.
         folder: an empty one, or none.
-        progress: is told the bytes that have been written since it was last called.
+        progress: called with the bytes written since the last call.
 
     Returns:
         How many files there are.
@@ -126,9 +126,9 @@ def unpack(archive: Path, folder: Path, progress: Callable[[int], None] = lambda
             for member in members:
                 if is_left_out(member.name):
                     continue
-                target = folder / checked(archive, member.name, names, folders)
+                target = folder / safe_path(archive, member.name, names, folders)
                 if written + member.size > most:
-                    raise refused(
+                    raise bad_archive(
                         archive,
                         f"more than {RATIO} times as much would come of its {packed:,} bytes",
                     )
@@ -138,17 +138,17 @@ def unpack(archive: Path, folder: Path, progress: Callable[[int], None] = lambda
                 _write(archive, member, target, progress)
                 written += member.size
     except _BROKEN as error:
-        raise refused(archive, f"it is broken ({type(error).__name__}: {error})") from None
+        raise bad_archive(archive, f"it is broken ({type(error).__name__}: {error})") from None
     except OSError as error:
         if error.errno == errno.EINVAL:  # an offset before the start of the archive
-            raise refused(
+            raise bad_archive(
                 archive, "it is broken: it refers to a position outside the archive"
             ) from None
         if error.errno is None:  # not of the system's: what `bz2` says of broken data
-            raise refused(archive, f"it is broken ({error})") from None
+            raise bad_archive(archive, f"it is broken ({error})") from None
         raise
     except RuntimeError as error:  # what `zipfile` says of encrypted members
-        raise refused(archive, str(error)) from None
+        raise bad_archive(archive, str(error)) from None
     return len(names)
 
 
@@ -175,11 +175,6 @@ def stem_of(name: str) -> str:
 
 
 def _write(archive: Path, member: _File, target: Path, progress: Callable[[int], None]) -> None:
-    """Write one member, and not a byte more than it is said to have.
-
-    Raises:
-        DataError: it has another size.
-    """
     size = 0
     with member.open() as source, target.open("xb") as file:
         while block := source.read(_CHUNK):
@@ -189,7 +184,7 @@ def _write(archive: Path, member: _File, target: Path, progress: Callable[[int],
             file.write(block)
             progress(len(block))
     if size != member.size:
-        raise refused(
+        raise bad_archive(
             archive,
             f"{member.name!r:.100} has not the {member.size:,} bytes that its header states",
         )
@@ -203,7 +198,7 @@ def _members(archive: Path) -> Iterator[Iterator[_File]]:
             yield _of_tar(archive, stack.enter_context(_tar(file)))
             return
         files = [stack.enter_context(open_file(part, ANY)) for part in parts_of(archive)]
-        whole: IO[bytes] = files[0] if len(files) == 1 else _joined(archive, files)
+        whole: IO[bytes] = files[0] if len(files) == 1 else _join_parts(archive, files)
         yield _of_zip(archive, stack.enter_context(zipfile.ZipFile(whole)))
 
 
@@ -218,21 +213,14 @@ def _of_zip(archive: Path, packed: zipfile.ZipFile) -> Iterator[_File]:
 
 
 def _of_tar(archive: Path, packed: tarfile.TarFile) -> Iterator[_File]:
-    """The files of a tar.
-
-    Raises:
-        DataError: a member is what is never unpacked, or too much follows the end.
-        ValueError: it ends without its end, or in what is no header.
-        OSError: the checksum of what it is packed in, which stands at its end, is another.
-    """
     for number, info in enumerate(packed):
         vars(packed)["members"].clear()  # else all headers of a large archive stay in memory
         if number > MOST_MEMBERS:
-            raise refused(archive, f"it has more than {MOST_MEMBERS:,} members")
+            raise bad_archive(archive, f"it has more than {MOST_MEMBERS:,} members")
         if info.isdir():
             continue
         if not info.isreg() or info.issparse():
-            raise refused(archive, f"{info.name!r:.100} is a link, a device or sparse")
+            raise bad_archive(archive, f"{info.name!r:.100} is a link, a device or sparse")
 
         def opened(info: tarfile.TarInfo = info) -> IO[bytes]:
             found = packed.extractfile(info)
@@ -245,7 +233,7 @@ def _of_tar(archive: Path, packed: tarfile.TarFile) -> Iterator[_File]:
     while block := packed.fileobj.read(_CHUNK):
         behind += len(block)
         if behind > FREE:
-            raise refused(archive, f"more than {FREE:,} bytes follow its end")
+            raise bad_archive(archive, f"more than {FREE:,} bytes follow its end")
 
 
 class _Header(tarfile.TarInfo):
@@ -279,8 +267,6 @@ _ENTRY_FORM = struct.Struct("<4s6H3L5H2L")
 
 
 class _Joined(io.RawIOBase):
-    """Files as if they were one."""
-
     def __init__(self, files: Sequence[IO[bytes]], tail: bytes = b"") -> None:
         self._files = [*files, io.BytesIO(tail)]
         self.starts = [0]
@@ -316,13 +302,7 @@ class _Joined(io.RawIOBase):
         return 0
 
 
-def _joined(archive: Path, files: Sequence[IO[bytes]]) -> IO[bytes]:
-    """The parts as one zip.
-
-    Raises:
-        DataError: they are not the parts of one archive.
-        struct.error: a part is cut short.
-    """
+def _join_parts(archive: Path, files: Sequence[IO[bytes]]) -> IO[bytes]:
     parts = _Joined(files)
     whole = io.BufferedReader(parts)
     starts, size = parts.starts, parts.starts[len(files)]
@@ -331,20 +311,20 @@ def _joined(archive: Path, files: Sequence[IO[bytes]]) -> IO[bytes]:
     tail = whole.read(size - tail_at)
     at = tail.rfind(END)
     if at < 0:
-        raise refused(archive, "the last part has no end-of-archive record")
+        raise bad_archive(archive, "the last part has no end-of-archive record")
     _, disk, first_disk, _, count, length, offset, _ = END_FORM.unpack_from(tail, at)
     if tail[at - LOCATOR_FORM.size : at].startswith(LOCATOR):
         _, on_disk, place, disks = LOCATOR_FORM.unpack_from(tail, at - LOCATOR_FORM.size)
         whole.seek(_start(archive, starts, files, on_disk) + place)
         found = END64_FORM.unpack(whole.read(END64_FORM.size))
         if found[0] != END64:
-            raise refused(archive, "its directory does not end at the stated offset")
+            raise bad_archive(archive, "its directory does not end at the stated offset")
         disk, first_disk, count, length, offset = *found[4:6], *found[7:10]
         disk = max(disk, disks - 1)
     if disk + 1 != len(files):
-        raise refused(archive, f"it was packed in {disk + 1} parts, and there are {len(files)}")
+        raise bad_archive(archive, f"it was packed in {disk + 1} parts, and there are {len(files)}")
     if length > MOST_DIRECTORY:
-        raise refused(archive, f"its directory has {length:,} bytes")
+        raise bad_archive(archive, f"its directory has {length:,} bytes")
     whole.seek(_start(archive, starts, files, first_disk) + offset)
     directory = whole.read(length)
     rebuilt = io.BytesIO()
@@ -361,17 +341,16 @@ def _joined(archive: Path, files: Sequence[IO[bytes]]) -> IO[bytes]:
 
 def _start(archive: Path, starts: Sequence[int], files: Sequence[object], disk: int) -> int:
     if not 0 <= disk < len(files):
-        raise refused(archive, f"it names part {disk + 1}, and there are {len(files)}")
+        raise bad_archive(archive, f"it names part {disk + 1}, and there are {len(files)}")
     return starts[disk]
 
 
 def _entry(
     archive: Path, directory: bytes, at: int, out: IO[bytes], start: Callable[[int], int]
 ) -> int:
-    """Write an entry of the directory with a place from the beginning; where the next one is."""
     fields = [*_ENTRY_FORM.unpack_from(directory, at)]
     if fields[0] != _ENTRY:
-        raise refused(archive, "its directory is broken")
+        raise bad_archive(archive, "its directory is broken")
     names, extras, notes = fields[10:13]
     at += _ENTRY_FORM.size
     name, extra = directory[at : at + names], directory[at + names : at + names + extras]

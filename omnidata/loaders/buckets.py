@@ -47,7 +47,7 @@ def list_objects(bucket: str, folder: str) -> list[RemoteFile]:
         address = f"{store()}/storage/v1/b/{quote(bucket, safe='')}/o?"
         if page:
             query["pageToken"] = page
-        with _opened(address + urlencode(query), where) as answer:
+        with _open(address + urlencode(query), where) as answer:
             told = _json(answer, where)
         for item in told.get("items", []):
             try:
@@ -85,7 +85,7 @@ def download(
         folder: in it.
         file: as `list_objects` gives it.
         target: where it goes; its folder exists.
-        progress: is told the bytes that have come since it was last called.
+        progress: called with the bytes received since the last call.
 
     Raises:
         DataError: the object is not there, or the store cannot be reached.
@@ -99,7 +99,7 @@ def download(
             there = out.tell()
             if there >= file.size:
                 break
-            with _opened(address, where, there) as answer:
+            with _open(address, where, there) as answer:
                 _copy(answer, out, file.size - there, progress)
             if out.tell() >= file.size:
                 break
@@ -128,7 +128,7 @@ def _copy(answer: IO[bytes], out: IO[bytes], most: int, progress: Callable[[int]
 
 
 @contextmanager
-def _opened(address: str, where: str, start: int = 0) -> Iterator[IO[bytes]]:
+def _open(address: str, where: str, start: int = 0) -> Iterator[IO[bytes]]:
     request = urllib.request.Request(address, headers={"Range": f"bytes={start}-"} if start else {})
     try:
         answer = urllib.request.urlopen(request, timeout=_TIMEOUT_S)

@@ -41,10 +41,10 @@ from omnidata.loaders.repository import is_repository, open_dataset
 from omnidata.loaders.rows import (
     ALL,
     DETAILS,
-    detailed,
     details,
     features,
     find_subset,
+    needs_details,
     subsets,
     to_row,
 )
@@ -75,7 +75,6 @@ class Config(datasets.BuilderConfig):  # type: ignore[misc]  # it has no types
     media_roots: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Make `all` the default."""
         super().__post_init__()
         if self.name == "default":
             self.name = ALL
@@ -99,7 +98,6 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
     _told_lost = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """List the subsets that need no data to be known."""
         super().__init_subclass__(**kwargs)
         names = (ALL, *cls.task.subsets)
         cls.BUILDER_CONFIGS = [Config(name, version=datasets.Version("1.0.0")) for name in names]
@@ -122,7 +120,6 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
         return config, config_id + found[:16]
 
     def _root(self, config: datasets.BuilderConfig) -> Path:
-        """The folder or file that the user named; what `datasets` found by itself is no answer."""
         task = self.task.name
         root = local(config.data_dir) if config.data_dir else Path()
         if config.data_dir and is_repository(root):
@@ -152,7 +149,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             source = self._source(self._root(self.config))
             tags = source.tags if tags is None else tags
             roles = source.roles if roles is None else roles
-            more = detailed(source) if more is None else more
+            more = needs_details(source) if more is None else more
         columns = features(tags, roles)
         if more:
             columns[DETAILS] = datasets.Value("string")
@@ -232,7 +229,6 @@ def _fingerprint(task: Task, root: Path) -> str:
 
 
 def _code(task: Task) -> Iterator[Path]:
-    """Files with the code that reads the data: ours, and that of the distribution of the task."""
     own = Path(__file__).parents[1]
     yield from sorted(own.glob("*.py"))
     yield from _code_below(own / "loaders")
@@ -244,7 +240,6 @@ def _code(task: Task) -> Iterator[Path]:
 
 
 def _code_around(module: str) -> Iterator[Path]:
-    """Files of the package that a module is in, below any namespace; of a lone module its own."""
     parts = module.split(".")
     names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
     found = (sys.modules[name] for name in names if name in sys.modules)
@@ -266,7 +261,6 @@ def _load(module: str, root: str, fingerprint: str) -> LoadedDataset:
 
 
 def _choose(source: LoadedDataset, name: str) -> list[Step]:
-    """The steps of a subset; none if there is no such subset."""
     subset = find_subset(source, name)
     return [step for step in source.steps if subset.has(step)] if subset else []
 
@@ -277,14 +271,13 @@ def config_names(source: LoadedDataset) -> list[str]:
 
 
 def _media(step: Step) -> dict[str, dict[str, Any] | None]:
-    """The media columns: paths, and bytes only for what has no file of its own."""
     return {role: _medium(ref) for role, ref in step.media.items() if ref}
 
 
 def _lost_files(step: Step) -> int:
     """How many of the media are files that may not be opened.
 
-    The shard with the first of them tells of all, as shards are made one by one, in any process.
+    The shard with the first one reports all, since shards are made one by one, in any process.
     """
     return sum(
         linkable(ref) is None
@@ -307,12 +300,9 @@ def _medium(ref: MediaRef) -> dict[str, Any] | None:
 
 
 class _Modules(MetaPathFinder, Loader):
-    """Finds the modules, and makes them."""
-
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """What to make the module from, if a task has it."""
         if not fullname.startswith(f"{__name__}."):
             return None
         for task in registry.names():
@@ -323,7 +313,6 @@ class _Modules(MetaPathFinder, Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the builder of the task into the module."""
         assert module.__spec__ is not None
         task = registry.get_task(module.__spec__.loader_state)
         said = {"__module__": module.__name__, "__doc__": f"Builds {task.title}.", "task": task}

@@ -142,7 +142,7 @@ def refuse_size(size: Any, where: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Decode:
-    """Decodes columns of rows; see `decode`, whose arguments it has, and the `numbers` columns."""
+    """The transform that `decode` returns; `numbers` are its columns of numbers."""
 
     reader: RowReader
     roles: tuple[str, ...]
@@ -174,7 +174,6 @@ class Decode:
         return found
 
     def _medium(self, role: str, cell: Any, name: str) -> dict[str, Any]:
-        """The array of a medium, and its mask."""
         if cell is not None and not isinstance(cell, Mapping):
             raise UsageError(
                 f"the column {role} holds {type(cell).__name__}, which is decoded already",
@@ -224,21 +223,19 @@ _GUESSED = {"video": "video", "audio": "audio"}
 
 
 def _numbers(values: Sequence[Any]) -> list[Any]:
-    """The numbers of a column; where one is absent all are floats, of which torch makes float64."""
+    """If a number is absent all become floats, which torch turns into float64."""
     if None not in values:
         return list(values)
     return [float("nan") if value is None else float(value) for value in values]
 
 
 def _plain(value: Any) -> Any:
-    """A number or a text."""
     if value is None:
         return ""
     if isinstance(value, np.ndarray) and value.dtype == object:  # a list, in numpy's format
         value = value.tolist()
-    return json.dumps(value, default=_listed) if isinstance(value, _NESTED) else value
+    return json.dumps(value, default=_to_list) if isinstance(value, _NESTED) else value
 
 
-def _listed(value: Any) -> Any:
-    """The numbers of a tensor or an array, which a format of `datasets` may make within a row."""
+def _to_list(value: Any) -> Any:
     return value.tolist()

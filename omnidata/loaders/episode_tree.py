@@ -259,7 +259,6 @@ class TreeWriter:
         return self._root / episode.app / "media" / episode.id
 
     def _list(self, episode: TreeEpisode, meta: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-        """Remember the rows for the indexes."""
         self._steps.setdefault(episode.app, []).extend(rows)
         lists = self._episodes.setdefault(episode.app, {name: [] for name in DIMENSIONS})
         lists[episode.dimension].append(meta)
@@ -297,7 +296,6 @@ class TreeWriter:
 
 
 def _share(source: str, place: str) -> None:
-    """The same file under a second name, or a copy where the disk knows no such thing."""
     try:
         os.link(source, place)
     except OSError:
@@ -399,11 +397,10 @@ def _episode_row(episode: TreeEpisode, where: str) -> dict[str, Any]:
     }
     if episode.language is not None:
         row["language"] = episode.language
-    return _extended(row, episode.extra, where)
+    return _with_extra(row, episode.extra, where)
 
 
 def _write_step(folder: Path, episode: TreeEpisode, index: int, step: TreeStep) -> dict[str, Any]:
-    """Store the step's media; its row, in which the length of the episode is still open."""
     where = f"{episode.app}/{episode.id} step {index}"
     paths = {}
     for role, suffix, media in (
@@ -426,11 +423,10 @@ def _write_step(folder: Path, episode: TreeEpisode, index: int, step: TreeStep) 
     }
     if step.action is not None:
         row |= _target(step.action, step.screen, where)
-    return _extended(row, step.extra, where)
+    return _with_extra(row, step.extra, where)
 
 
 def _target(action: Action, screen: Screen, where: str) -> dict[str, Any]:
-    """The columns of a target."""
     text = action.text or ""
     touch = _regions(action.start, screen, where)
     number = _primitive(action, where)
@@ -456,7 +452,7 @@ def _primitive(action: Action, where: str) -> int:
     return NUMBERS[action.label]
 
 
-def _extended(row: dict[str, Any], extra: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _with_extra(row: dict[str, Any], extra: Mapping[str, Any], where: str) -> dict[str, Any]:
     for key in extra:
         if key in row:
             raise DataError(
@@ -469,7 +465,6 @@ def _extended(row: dict[str, Any], extra: Mapping[str, Any], where: str) -> dict
 
 
 def _regions(regions: tuple[Region, ...], screen: Screen, where: str) -> str:
-    """Regions as the format spells them: `""`, a point, a rectangle, or a list of rectangles."""
     pixels = [_pixels(region, screen) for region in regions]
     if len(pixels) > 1 and any(isinstance(region, Point) for region in regions):
         raise DataError(
@@ -511,16 +506,16 @@ def _number(value: float) -> float:
 
 
 def _array(rows: list[dict[str, Any]]) -> bytes:
-    return _encoded(json.dumps(rows, ensure_ascii=False, indent=2) + "\n")
+    return _encode(json.dumps(rows, ensure_ascii=False, indent=2) + "\n")
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
     file = io.BytesIO()
-    write_lines(file, rows, dumps=lambda row: _encoded(json.dumps(row, ensure_ascii=False)))
+    write_lines(file, rows, dumps=lambda row: _encode(json.dumps(row, ensure_ascii=False)))
     return file.getvalue()
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     # A lone surrogate, as broken sources have them, has no UTF-8; JSON can still spell it.
     return text.encode("utf-8", "backslashreplace")
 
@@ -562,7 +557,7 @@ def join(parts: Sequence[Path], out: Path) -> None:
             lines = (folder / f"{dimension}.jsonl" for folder in folders)
             _write_pieces(out / name / f"{dimension}.jsonl", _contents(lines))
         index = f"dataset_{name}.json"
-        _write_pieces(out / name / index, _joined(folder / index for folder in folders))
+        _write_pieces(out / name / index, _join(folder / index for folder in folders))
     _write_pieces(out / SIDE_FILE, _contents(part / SIDE_FILE for part in parts))
 
 
@@ -570,8 +565,7 @@ def _contents(paths: Iterable[Path]) -> Iterator[bytes]:
     return (path.read_bytes() for path in paths)
 
 
-def _joined(paths: Iterable[Path]) -> Iterator[bytes]:
-    """One array of the items of several, without reading them."""
+def _join(paths: Iterable[Path]) -> Iterator[bytes]:
     yield _OPEN
     for number, content in enumerate(_contents(paths)):
         if number:

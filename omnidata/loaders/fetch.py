@@ -1,4 +1,4 @@
-"""The data of a task from where their authors publish them, as a folder that is whole or not there.
+"""Download a task's data from its publishers, into a folder that is complete or absent.
 
     FOLDER/source.json   which dataset, which commit, when, under which licence, what it was made of
     FOLDER/data/         the files; an archive is unpacked where it lay, into a folder of its name
@@ -22,7 +22,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from omnidata import mirror, registry
-from omnidata.errors import DataError, OmnidataError, PluginError, UsageError, meant
+from omnidata.errors import DataError, OmnidataError, PluginError, UsageError, suggestion
 from omnidata.loaders import archives, buckets, hub
 from omnidata.mirror_cache import cache_folder
 from omnidata.storage import (
@@ -51,7 +51,7 @@ _GONE: Final = "unpacked"
 
 @dataclass(frozen=True, slots=True)
 class FetchPlan:
-    """What would come.
+    """The files that a download would fetch.
 
     Attributes:
         task: whose data it is.
@@ -73,19 +73,19 @@ class FetchPlan:
 
     @property
     def bytes(self) -> int:
-        """Of all files that would come."""
+        """Size of all files to download, in bytes."""
         return sum(each.size for each in self.files)
 
     @property
     def packed(self) -> Sequence[hub.RemoteFile]:
-        """The archives that are unpacked; of those in parts the last part."""
+        """Archives that are unpacked; of an archive in parts, the last part."""
         patterns = _remote(self.publication).archives
         chosen = [each for each in self.files if _fits(each.path, patterns)]
         return [each for each in chosen if not archives.is_part(each.path)]
 
     @property
     def server(self) -> str:
-        """Where the files come from."""
+        """The server of the files."""
         return buckets.store() if self.place.startswith("gs://") else hub.endpoint()
 
     @property
@@ -94,7 +94,7 @@ class FetchPlan:
         return f"{self.place}@{self.commit}" if self.commit else self.place
 
     def describe(self) -> dict[str, Any]:
-        """The plan as a JSON object, as `source.json` has it."""
+        """Return the plan as a JSON object, as in `source.json`."""
         remote = _remote(self.publication)
         return {
             "format": FORMAT,
@@ -120,7 +120,7 @@ def _remote(publication: Publication) -> Remote:
 
 
 def sources_of(task: str) -> tuple[str, Sequence[Publication]]:
-    """The task whose data a task reads, and where they are published.
+    """Return the task whose data a task reads, and its publications.
 
     Raises:
         UsageError: there is no such task.
@@ -130,7 +130,7 @@ def sources_of(task: str) -> tuple[str, Sequence[Publication]]:
 
 
 def default_sources(task: str) -> Sequence[Publication]:
-    """What `fetch` takes where no source is named.
+    """Return the sources that `fetch` takes if none is named.
 
     Returns:
         Of the sources that a program can fetch the first for each choice of tags of steps: one
@@ -145,7 +145,7 @@ def default_sources(task: str) -> Sequence[Publication]:
 
 
 def choose_source(task: str, name: str | None = None) -> Publication:
-    """The publication to fetch.
+    """Return the publication to fetch.
 
     Args:
         task: the benchmark.
@@ -169,7 +169,7 @@ def choose_source(task: str, name: str | None = None) -> Publication:
             f'{owner} has no source "{name}"',
             where=f"--source {name}",
             expected=f"one of {', '.join(one.name for one in sources)}",
-            remedy=meant(name, [one.name for one in sources]),
+            remedy=suggestion(name, [one.name for one in sources]),
         )
     found = default_sources(task) if name is None else [known[name.casefold()]]
     if len(found) > 1:
@@ -196,7 +196,7 @@ def plan_fetch(
     revision: str | None = None,
     only: Sequence[str] = (),
 ) -> FetchPlan:
-    """Find out what would come; no content is asked for.
+    """Plan a download; no content is requested.
 
     Args:
         task: the benchmark.
@@ -266,14 +266,11 @@ def _bucket(place: str) -> tuple[str, str]:
 
 
 class _FetchStaging(StagedFolder):
-    """See `StagedFolder`."""
-
     noun = "a fetched dataset"
     work = "fetching"
     hidden = (_DONE, PLAN)
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether `fetch` wrote the folder, and nobody else anything beside its files."""
         if folder.is_symlink() or not folder.is_dir():
             return False
         names = {path.name for path in folder.iterdir()}
@@ -295,13 +292,13 @@ def fetch(
     overwrite: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> Path:
-    """Download what a plan says, hold it against its hashes, unpack it.
+    """Download the files of a plan, verify their hashes, and unpack archives.
 
     Args:
         plan: of `plan_fetch`.
         out: the folder, new; one in omnidata's cache if None.
         overwrite: replace what another call has fetched there.
-        progress: is told the bytes that have come, and their number.
+        progress: called with the bytes received and their total.
 
     Returns:
         The folder with the files: `data` in `out`.
@@ -309,10 +306,10 @@ def fetch(
     Raises:
         UsageError: `out` cannot be the place, or holds something else.
         DataError: a file came otherwise than announced, an archive is broken or hostile, the disk
-            has no room, or the server cannot be reached. What was whole is kept.
+            is full, or the server cannot be reached. What was whole is kept.
     """
     folder = out or fetched_folder(plan.task, plan.publication.name)
-    if fetched_already(plan, folder):
+    if is_fetched(plan, folder):
         return folder / DATA
     hub.check_room(_missing(plan, folder), folder)
     with _FetchStaging(folder, overwrite=overwrite, inputs=[]) as staging, staging.writing():
@@ -340,8 +337,8 @@ def fetch(
     return folder / DATA
 
 
-def fetched_already(plan: FetchPlan, folder: Path) -> bool:
-    """Whether an earlier call has fetched the same files to a place."""
+def is_fetched(plan: FetchPlan, folder: Path) -> bool:
+    """Return whether an earlier call has fetched the same files."""
     told, wanted = read_json(folder / SOURCE), json.loads(json.dumps(plan.describe()))
     if not told or not (folder / DATA).is_dir():
         return False
@@ -361,17 +358,10 @@ def _is_kept(folder: Path, told: Mapping[str, Any]) -> bool:
 
 
 def _members(files: Sequence[Mapping[str, Any]]) -> int:
-    """How many files came out of archives."""
     return sum(each.get("members", 0) for each in files)
 
 
 def _unpacked_files(data: Path, files: Sequence[Mapping[str, Any]]) -> set[Path]:
-    """The files in the folders that archives were unpacked into, but for those that came as such.
-
-    Args:
-        data: the folder of the files.
-        files: as `source.json` has them.
-    """
     folders = {
         (data / each["path"]).with_name(archives.stem_of(PurePosixPath(each["path"]).name))
         for each in files
@@ -384,7 +374,6 @@ def _unpacked_files(data: Path, files: Sequence[Mapping[str, Any]]) -> set[Path]
 
 
 def _holds_no_other(data: Path, files: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a folder has no file but those that came, and those of archives."""
     unpacked = _unpacked_files(data, files)
     known = unpacked | {data / each["path"] for each in files}
     there = {path for path in data.rglob("*") if not path.is_dir()}
@@ -403,8 +392,6 @@ def _missing(plan: FetchPlan, folder: Path) -> int:
 
 
 class _Done:
-    """What is whole, by path: a line each, so that another call need not look at it again."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self._told: dict[str, dict[str, Any]] = {}
@@ -417,7 +404,6 @@ class _Done:
                     continue
 
     def trim(self) -> None:
-        """Write the lines anew, without one that was cut."""
         with atomic_write(self._path) as out:
             out.writelines(json.dumps(each).encode() + b"\n" for each in self._told.values())
 
@@ -444,12 +430,6 @@ class _Done:
 
 
 def _download(plan: FetchPlan, data: Path, done: _Done, progress: Progress) -> None:
-    """Download what is not there, and hold each file against its hash.
-
-    Raises:
-        DataError: see `fetch`.
-        OSError: the disk is full, or cannot be written.
-    """
     waiting: SimpleQueue[hub.RemoteFile] = SimpleQueue()
     come: SimpleQueue[tuple[hub.RemoteFile, str] | BaseException] = SimpleQueue()
     lacking = [each for each in plan.files if not done.has(each) or not _there(each, data, done)]
@@ -514,8 +494,6 @@ def _there(file: hub.RemoteFile, data: Path, done: _Done) -> bool:
 
 
 class _Count:
-    """Bytes that have come, and whether no more are wanted."""
-
     def __init__(self, value: int) -> None:
         self.value, self.stopped = value, False
 
@@ -540,8 +518,6 @@ def _from_hub(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Count) 
     from tqdm import tqdm
 
     class Bar(tqdm):  # type: ignore[misc]  # it has no types
-        """Shown nowhere: what it is told is added up."""
-
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             kwargs.pop("name", None)
             super().__init__(*args, **{**kwargs, "disable": True})
@@ -554,7 +530,7 @@ def _from_hub(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Count) 
     about: dict[str, Any] = {"repo_type": "dataset", "revision": plan.commit}
     target = data / file.path
     part = target.with_name(f".{target.name}.part")
-    with hub.translated(hub.HubAddress(name, plan.commit)):
+    with hub.hub_errors(hub.HubAddress(name, plan.commit)):
         if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:  # which comes by the Hub's own protocol
             api.hf_hub_download(name, file.path, local_dir=data, tqdm_class=Bar, **about)
             return
@@ -575,7 +551,6 @@ def _from_hub(plan: FetchPlan, file: hub.RemoteFile, data: Path, count: _Count) 
 
 
 def _moving(count: _Count, total: int, progress: Progress) -> Callable[[int], None]:
-    """Moves the bar by what is written; of how much is not known, but it is about as much."""
 
     def move(size: int) -> None:
         count.add(size)
@@ -634,11 +609,6 @@ def _unpack(
 
 
 def _move(source: Path, target: Path, where: str) -> None:
-    """Move what was unpacked to its place; folders that are there already are filled.
-
-    Raises:
-        DataError: a file is there already.
-    """
     taken = {name.name.casefold(): name.name for name in target.iterdir()}
     for path in sorted(source.iterdir()):
         there = target / path.name
@@ -660,13 +630,13 @@ def _move(source: Path, target: Path, where: str) -> None:
 
 
 def fetched_folder(task: str, name: str) -> Path:
-    """Where the cache has a publication of a task."""
+    """Return the cache folder of a task's publication."""
     safe = re.sub(r"[^\w.-]+", "-", name).strip("-.").lower()
     return cache_folder() / "data" / task / safe
 
 
 def in_cache(task: str) -> Mapping[str, Path]:
-    """The folders of a task's sources that are in the cache, by the name of the source."""
+    """Return the cached folders of a task's sources, by the name of the source."""
     owner, sources = sources_of(task)
     places = {one.name: fetched_folder(owner, one.name) for one in sources}
     return {name: at for name, at in places.items() if (at / SOURCE).is_file()}
@@ -680,7 +650,7 @@ def local_place(
     *,
     folder: Path = Path(),
 ) -> Path:
-    """The path that a user means by DATA: a path, a URL, `hf://ORG/NAME...`, or `auto`.
+    """Resolve DATA to a path or URL: a path, a URL, `hf://ORG/NAME...`, or `auto`.
 
     A dataset of the Hub is downloaded into the Hub's own cache, which other programs share; of one
     with more than `hub.LARGE` bytes, as of data on any other store, only what is read is fetched
@@ -692,15 +662,15 @@ def local_place(
     Args:
         data: as the user wrote it. A file or folder that is called `auto` is that file or folder.
         task: the benchmark, which `auto` needs.
-        notice: is told in a line what comes, from where and how much; or that zips are read.
-        progress: is told the bytes that have come, and their number.
+        notice: called with a line about source and size of a download, or about zips.
+        progress: called with the bytes received and their total.
         folder: that relative paths start from.
 
     Raises:
         UsageError: `auto` without a task, or the task has several sources.
         DataError: as `hub.snapshot`, `plan_fetch` and `fetch`; or the cache has several sources.
     """
-    place = mirror.local(_found(data, task, notice, progress, folder), beside=folder)
+    place = mirror.local(_resolve(data, task, notice, progress, folder), beside=folder)
     if hub.is_name(str(data)) and not place.exists():
         raise DataError(
             "there is no such file or folder",
@@ -713,14 +683,13 @@ def local_place(
     return place
 
 
-def _found(
+def _resolve(
     data: str | Path,
     task: str | None,
     notice: Callable[[str], None],
     progress: Progress,
     folder: Path,
 ) -> str | Path:
-    """The path or URL that a user means: what is downloaded at once has been."""
     if address := hub.parse_address(data):
         try:
             return hub.snapshot(address, notice)
@@ -772,7 +741,7 @@ _GATES: Final = {
 
 
 def announce(plan: FetchPlan) -> list[str]:
-    """What would come, from where, how much of it and under which licence: lines for a person."""
+    """Return lines that describe a plan: files, source, size and licence."""
     publication, remote = plan.publication, _remote(plan.publication)
     licence = (
         f"{publication.licence}, as its publisher says"

@@ -1,4 +1,4 @@
-"""Where the files of a dataset lie: in folders of folders, each known by a look at it."""
+"""Find a benchmark's files in nested folders, and check the media that they name."""
 
 from __future__ import annotations
 
@@ -20,12 +20,20 @@ from omnidata.errors import (
     MediaError,
     MissingMediaError,
     StoreError,
-    counted,
+    plural,
 )
 from omnidata.files import STREAMED, bounds, inside, naming, open_file, outside, real
 from omnidata.loaders import parquet
 from omnidata.loaders.row_files import Line, is_parquet, read_rows, readable
-from omnidata.media import around, closed, is_mirrored, picture_info, resolve, unread_zip, unsafe
+from omnidata.media import (
+    around,
+    is_mirrored,
+    leads_outside,
+    picture_info,
+    resolve,
+    unread_zip,
+    unsafe,
+)
 from omnidata.name_index import NameIndex
 from omnidata.types import MediaRef, Step, VideoSegment
 
@@ -37,7 +45,7 @@ _DEEPEST: Final = 32  # folders in folders: no dataset has so many, and recursio
 
 
 def walk(data: Path) -> Iterator[Path]:
-    """The file, or all but the folders in the folder and in those below it, sorted.
+    """Return the file itself, or all files in and below the folder, sorted.
 
     What leads outside is among the files, and no regular file either: opening it raises the
     error. A link to a folder of the data is passed over, as what lies there is found there.
@@ -77,7 +85,7 @@ def _below(folder: Path, trees: tuple[str, ...], far: list[Path], depth: int) ->
 
 
 def is_walked(leads: str, trees: Sequence[str]) -> bool:
-    """Whether a folder to which a link leads is come to without the link; no hidden one is.
+    """Return whether a link's target is walked anyway; hidden folders are not.
 
     Args:
         leads: the folder's real path.
@@ -95,7 +103,7 @@ def is_walked(leads: str, trees: Sequence[str]) -> bool:
 
 
 def refuse_far(links: Sequence[Path], data: Path) -> None:
-    """Refuse data with links to folders elsewhere: without what lies there each number is wrong.
+    """Refuse data with links to folders outside: numbers without them would be wrong.
 
     Args:
         links: all of them.
@@ -109,7 +117,7 @@ def refuse_far(links: Sequence[Path], data: Path) -> None:
 
 
 def check_depth(folder: Path, depth: int) -> None:
-    """Refuse a folder that lies deeper than any dataset's: nothing in it is left out in silence.
+    """Refuse a folder that is nested too deeply, so nothing is skipped silently.
 
     Args:
         folder: to be looked into.
@@ -127,8 +135,8 @@ def check_depth(folder: Path, depth: int) -> None:
         )
 
 
-def chosen(data: Path, looks: Mapping[Path, Look], expected: str) -> list[Path]:
-    """The files that are known, and the broken ones with them: nobody may overlook those.
+def select_files(data: Path, looks: Mapping[Path, Look], expected: str) -> list[Path]:
+    """Return the recognised files, together with broken ones, which must not be overlooked.
 
     Args:
         data: as the user named it.
@@ -155,7 +163,7 @@ def chosen(data: Path, looks: Mapping[Path, Look], expected: str) -> list[Path]:
 
 
 def fingerprint(paths: Sequence[Path], root: Path) -> str:
-    """SHA-256 over files: the same wherever the folder lies.
+    """Return SHA-256 over files, independent of the folder's location.
 
     Args:
         paths: below the root.
@@ -183,9 +191,9 @@ _ROWS: Final = frozenset({".json", ".jsonl", ".csv", ".tsv", ".parquet"})
 
 
 def rows_again(data: Path) -> list[Finding]:
-    """A finding for each zip with a file of rows that is elsewhere in the data too.
+    """Yield a finding for each zip whose file of rows also exists elsewhere in the data.
 
-    A zip of which files lie in its folder or beside it is not read; this is about copies that lie
+    A zip with unpacked files in its folder or beside it is not read; this is about copies that lie
     anywhere else, or in another zip, and have the same name.
 
     Args:
@@ -216,7 +224,7 @@ def rows_again(data: Path) -> list[Finding]:
             "rows-again",
             "warning",
             str(pairs[0][0]),
-            f"{archive} repeats {counted(len(pairs), 'file')} of rows of the data, "
+            f"{archive} repeats {plural(len(pairs), 'file')} of rows of the data, "
             f"the first at {pairs[0][1]}",
             "each row once, since each copy counts",
             "move the zip, or the copy, out of the data",
@@ -235,11 +243,11 @@ _SUFFIXES: Final = frozenset({".json", ".jsonl", ".ndjson", ".parquet"})
 
 @dataclass(frozen=True, slots=True)
 class RowFiles:
-    """The files of a benchmark's rows, in any form that `read_rows` reads.
+    """The files of a benchmark's rows, in any format that `read_rows` reads.
 
     Attributes:
         columns: what the rows have, for messages.
-        look: whether a file is the benchmark's; a broken one may be. Its `head_of` tells.
+        look: whether a file is the benchmark's; a broken one may be. Uses `head_of`.
         listed: the files that may be meant by what the user named.
         unread: columns that are left out, such as whole pages of HTML.
         text_first: whether the benchmark is published both as JSON and as Parquet, so that of both
@@ -253,19 +261,19 @@ class RowFiles:
     text_first: bool = False
 
     def find(self, data: Path) -> list[Path]:
-        """The benchmark's files, sorted.
+        """Return the benchmark's files, sorted.
 
         Raises:
             DataError: nothing is there, or nothing of the benchmark.
             OSError: a file cannot be read.
         """
         looks = {path: self._look(path, data) for path in self.listed(data)}
-        found = chosen(data, looks, self.columns)
+        found = select_files(data, looks, self.columns)
         texts = [path for path in found if looks[path] == "known" and not is_parquet(path)]
         return texts if self.text_first and texts else found
 
     def recognises(self, data: Path) -> bool:
-        """Whether one of the first files is known.
+        """Return whether one of the first files is the benchmark's.
 
         Raises:
             OSError: a file cannot be read.
@@ -274,7 +282,7 @@ class RowFiles:
         return any(self._look(path, data) == "known" for path in islice(paths, _PEEKED))
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the files; of Parquet over the rows, and how much room all columns take.
+        """Return SHA-256 over the files; of Parquet over the rows and the sizes of all columns.
 
         Raises:
             DataError: as `find`, or a file cannot be read.
@@ -285,7 +293,7 @@ class RowFiles:
         return digest.hexdigest()
 
     def rows(self, paths: Iterable[Path], note: Callable[[Finding], None]) -> Iterator[Line]:
-        """Every row of files; what is no JSON object has a finding instead.
+        """Yield every row of files; anything that is no JSON object becomes a finding.
 
         Args:
             paths: as `find` gives them.
@@ -314,7 +322,7 @@ class RowFiles:
 
     def _digest(self, path: Path) -> bytes:
         name = path.name.encode("utf-8", "surrogateescape") + b"\0"
-        with parquet.opened(path) as file:
+        with parquet.open_checked(path) as file:
             return name + parquet.digest(path, file, readable(file, self.unread))
 
 
@@ -323,12 +331,12 @@ JsonFiles = RowFiles
 
 
 def holds_rows(path: Path) -> bool:
-    """Whether a file is called as files of rows are."""
+    """Return whether a file's name is that of a file of rows."""
     return path.suffix.lower() in _SUFFIXES
 
 
 def not_an_object(line: Line, expected: str) -> Finding:
-    """The finding for a row that is no JSON object.
+    """Return the finding for a row that is no JSON object.
 
     Args:
         line: of a file, as `read_rows` gives it.
@@ -339,7 +347,7 @@ def not_an_object(line: Line, expected: str) -> Finding:
 
 
 def images(path: Path, names: Sequence[str]) -> Path:
-    """The folder with the pictures of a file's rows, beside it or beside its folder.
+    """Return the folder with a file's pictures, beside the file or beside its folder.
 
     Args:
         path: the file.
@@ -355,7 +363,7 @@ def images(path: Path, names: Sequence[str]) -> Path:
 def check_media_files(
     steps: Sequence[Step], note: Callable[[Finding], None], *, always_shown: bool = True
 ) -> None:
-    """Existence of every medium; wholeness and size of every screenshot.
+    """Check that every medium exists, and that every screenshot is whole and of the stated size.
 
     Where nothing exists at all, the data is annotations alone, and one finding says so. Of data on
     an object store only the listing is asked: to look into every screenshot is to fetch them all,
@@ -364,17 +372,17 @@ def check_media_files(
     Args:
         steps: of the dataset.
         note: takes the findings.
-        always_shown: a step without a screenshot lacks one, and nobody has said so yet.
+        always_shown: report steps without a screenshot; the loader has not.
 
     Raises:
         DataError: as `refuse_closed`.
     """
     refuse_closed(steps)
-    if not any(seen.there for seen in _looked_at(steps, always_shown)):
+    if not any(seen.there for seen in _look_at(steps, always_shown)):
         note(media_absent(steps))
         return
     turned: list[str] = []
-    for seen in _looked_at(steps, always_shown):
+    for seen in _look_at(steps, always_shown):
         if seen.problem is not None:
             note(seen.problem)
         if seen.turned:
@@ -384,23 +392,13 @@ def check_media_files(
 
 
 class _Seen(NamedTuple):
-    """What a look at a medium has shown.
-
-    Attributes:
-        step: the first that has it.
-        there: whether there is something.
-        problem: what is wrong with it.
-        turned: whether it is a picture that lies turned in its file.
-    """
-
     step: Step
     there: bool
     problem: Finding | None = None
     turned: bool = False
 
 
-def _looked_at(steps: Sequence[Step], always_shown: bool) -> Iterator[_Seen]:
-    """Look at each medium, at its first step."""
+def _look_at(steps: Sequence[Step], always_shown: bool) -> Iterator[_Seen]:
     seen = NameIndex()
     for step in steps:
         for role, ref in step.media.items():
@@ -433,7 +431,7 @@ def _looked_at(steps: Sequence[Step], always_shown: bool) -> Iterator[_Seen]:
 
 
 def refuse_closed(steps: Sequence[Step]) -> None:
-    """Say once, before any work, which folders with media the user would have to name.
+    """Refuse media in folders that the user has not allowed, before any work.
 
     Every medium there would be refused: the folder is a link that leads outside the data, or one
     that a linked repository lists.
@@ -445,7 +443,7 @@ def refuse_closed(steps: Sequence[Step]) -> None:
     known: dict[tuple[Path, tuple[str, ...]], MediaRef] = {}
     for ref in refs:
         known.setdefault((ref.root, ref.within), ref)
-    if folders := sorted({str(ref.root) for ref in known.values() if closed(ref)}):
+    if folders := sorted({str(ref.root) for ref in known.values() if leads_outside(ref)}):
         leads = sorted({real(Path(folder)) for folder in folders})
         raise DataError(
             f"the media are outside the data, below {', '.join(leads)}",
@@ -456,7 +454,7 @@ def refuse_closed(steps: Sequence[Step]) -> None:
 
 
 def media_absent(steps: Sequence[Step]) -> Finding:
-    """The one finding for annotations alone."""
+    """Return the finding for data without any media."""
     refs = (ref for step in steps for ref in step.media.values() if ref)
     found = Counter((ref.root, ref.kind) for ref in refs)
     roots: Counter[Path] = Counter()
@@ -476,7 +474,7 @@ def media_absent(steps: Sequence[Step]) -> Finding:
 
 
 def medium_broken(step: Step, role: str, what: str, expected: str) -> Finding:
-    """The finding for a medium that no model can take."""
+    """Return the finding for a medium that no model can take."""
     return Finding(
         "media-broken",
         "error",
@@ -489,14 +487,14 @@ def medium_broken(step: Step, role: str, what: str, expected: str) -> Finding:
 
 
 def media_turned(counts: Mapping[str, int], sample_ids: Sequence[str]) -> Finding:
-    """The one finding for pictures and clips that lie turned in their files.
+    """Return the finding for pictures and clips that are stored rotated.
 
     Args:
         counts: of the media, by kind.
         sample_ids: of steps that have them, at least one.
     """
     nouns = {"image": "picture", "video": "clip"}
-    told = [counted(counts[kind], noun) for kind, noun in nouns.items() if counts.get(kind)]
+    told = [plural(counts[kind], noun) for kind, noun in nouns.items() if counts.get(kind)]
     return Finding(
         "media-turned",
         "warning",
@@ -511,7 +509,7 @@ def media_turned(counts: Mapping[str, int], sample_ids: Sequence[str]) -> Findin
 
 
 def size_differs(step: Step, role: str, size: Screen) -> Finding | None:
-    """The finding for a screenshot that is not of the size that its row states.
+    """Return the finding for a screenshot whose size differs from its row's.
 
     Where the row states none, the size was read from the picture, or is unknown: (0, 0).
     """

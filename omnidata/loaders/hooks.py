@@ -52,7 +52,6 @@ def register() -> None:
 
 
 def _register(level: int) -> None:
-    """Register the builders; log at this level which names `datasets` keeps for its own."""
     import datasets
 
     from omnidata import registry
@@ -110,7 +109,6 @@ class _DatasetsImport(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of `datasets`; of nothing else."""
         if fullname != "datasets":
             return None
         finders = list(sys.meta_path)

@@ -1,4 +1,4 @@
-"""Datasets of the Hugging Face Hub, in place of a folder: `hf://ORG/NAME[@REVISION][/FOLDER]`.
+"""Datasets of the Hugging Face Hub as data: `hf://ORG/NAME[@REVISION][/FOLDER]`.
 
 They are downloaded into the Hub's cache, which other programs share, and read from there. Nothing
 is sent but what reading needs: no token, unless the user asks for it (`sending_token`).
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from omnidata.errors import DataError, OmnidataError, UsageError, meant
+from omnidata.errors import DataError, OmnidataError, UsageError, suggestion
 from omnidata.loaders.archives import RESERVE
 from omnidata.media import unsafe
 from omnidata.mirror_cache import cache_folder
@@ -43,7 +43,7 @@ _ADDRESS: Final = re.compile(
 
 
 class TooLargeError(UsageError):
-    """A dataset is not downloaded as a whole without being asked for.
+    """A dataset is too large to be downloaded as a whole without being asked for.
 
     Attributes:
         url: under which what is read of it is fetched when it is read.
@@ -54,7 +54,7 @@ class TooLargeError(UsageError):
 
 @contextmanager
 def sending_token(send: bool = True) -> Iterator[None]:
-    """Send a token with what is read in the block, for what only some may read.
+    """Send a token with requests in the block, for gated and private datasets.
 
     It is the one that `huggingface_hub` has: HF_TOKEN in the environment, or what `hf auth login`
     has kept. Threads and processes that are started in the block send it as well.
@@ -73,12 +73,12 @@ def sending_token(send: bool = True) -> Iterator[None]:
 
 
 def endpoint() -> str:
-    """Where the Hub is: HF_ENDPOINT in the environment, or the public one."""
+    """Return the Hub's URL: HF_ENDPOINT in the environment, or the public one."""
     return os.environ.get("HF_ENDPOINT", "").rstrip("/") or ENDPOINT
 
 
 def api() -> HfApi:
-    """The Hub's client, with the token that the user has asked to send, if any."""
+    """Return the Hub's client, with a token if the user has asked to send it."""
     from huggingface_hub import HfApi
 
     return HfApi(endpoint=endpoint(), token=sends_token())
@@ -104,7 +104,7 @@ class HubAddress:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text is the name of a dataset: "ORG/NAME".
+    """Return whether a text is the name of a dataset: "ORG/NAME".
 
     Examples:
         >>> is_name("openbmb/CAGUI"), is_name("CAGUI"), is_name("a/b/c")
@@ -114,7 +114,7 @@ def is_name(text: str) -> bool:
 
 
 def parse_address(text: str | Path) -> HubAddress | None:
-    """The dataset that a text names; None where it is no address of the Hub.
+    """Parse the address of a dataset; None if the text is no address of the Hub.
 
     Raises:
         UsageError: it begins like one, and names none.
@@ -143,14 +143,14 @@ def parse_address(text: str | Path) -> HubAddress | None:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file that has not been fetched.
+    """A file on a server.
 
     Attributes:
         path: relative to the dataset.
         size: bytes.
         kind: of the digest: "sha256", "git" (SHA-1 over a head and the content), "crc32c", or ""
             for none.
-        digest: as the server tells it, in hexadecimal.
+        digest: of the server, in hexadecimal.
     """
 
     path: str
@@ -160,7 +160,7 @@ class RemoteFile:
 
 
 def resolve_commit(address: HubAddress) -> str:
-    """The commit that a revision is now.
+    """Return the current commit of a revision.
 
     Raises:
         DataError: there is no such dataset or revision, it is not for everyone, or the Hub cannot
@@ -168,7 +168,7 @@ def resolve_commit(address: HubAddress) -> str:
     """
     if _SHA.fullmatch(address.revision):
         return address.revision
-    with translated(address):
+    with hub_errors(address):
         told = api().repo_info(address.name, repo_type="dataset", revision=address.revision)
     if not told.sha or not _SHA.fullmatch(told.sha):
         raise _strange(address, f"the commit is {told.sha!r:.60}")
@@ -176,7 +176,7 @@ def resolve_commit(address: HubAddress) -> str:
 
 
 def list_files(address: HubAddress) -> list[RemoteFile]:
-    """The files of a commit, sorted; nobody is sent any of their bytes.
+    """Return the files of a commit, sorted; no content is downloaded.
 
     Args:
         address: its revision is a commit.
@@ -187,7 +187,7 @@ def list_files(address: HubAddress) -> list[RemoteFile]:
     from huggingface_hub.hf_api import RepoFile
 
     found = []
-    with translated(address):
+    with hub_errors(address):
         listed = api().list_repo_tree(
             address.name, recursive=True, revision=address.revision, repo_type="dataset"
         )
@@ -203,7 +203,7 @@ def list_files(address: HubAddress) -> list[RemoteFile]:
 
 
 def check_names(paths: Sequence[str], where: str) -> None:
-    """Refuse paths that lead out of a folder, into git's, or that a file system takes for one.
+    """Refuse paths that leave the folder, enter `.git`, or are the same for a file system.
 
     Raises:
         DataError: there is one.
@@ -227,7 +227,7 @@ def check_names(paths: Sequence[str], where: str) -> None:
 
 
 def is_hidden(path: str) -> bool:
-    """Whether a path has a part that begins with a dot: what programs leave for themselves.
+    """Return whether a part of the path begins with a dot.
 
     Examples:
         >>> is_hidden(".gitattributes"), is_hidden("images/.DS_Store"), is_hidden("a.png")
@@ -237,7 +237,7 @@ def is_hidden(path: str) -> bool:
 
 
 def digest_of(path: Path, kind: str) -> str:
-    """A file's digest, as `RemoteFile` has it."""
+    """Return a file's digest, as in `RemoteFile`."""
     if kind == "crc32c":
         import google_crc32c
 
@@ -257,14 +257,14 @@ def digest_of(path: Path, kind: str) -> str:
 
 
 def digest_of_bytes(content: bytes, kind: Literal["sha256", "git", "crc32c", ""]) -> str:
-    """The same of a content, of the kinds that the Hub has."""
+    """Return the digest of a content, of the kinds that the Hub uses."""
     if kind == "git":
         return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
     return hashlib.sha256(content).hexdigest()
 
 
 def check_digest(path: Path, file: RemoteFile, where: str) -> None:
-    """Remove a downloaded file that is not what the server said that it is.
+    """Remove a downloaded file whose digest is not the server's.
 
     Raises:
         DataError: it was not, and has been removed.
@@ -286,7 +286,7 @@ def check_digest(path: Path, file: RemoteFile, where: str) -> None:
 
 
 def check_room(needed: int, folder: Path) -> None:
-    """Refuse to download what the disk has no room for.
+    """Refuse a download for which the disk has too little space.
 
     Raises:
         DataError: it has not.
@@ -303,7 +303,7 @@ def check_room(needed: int, folder: Path) -> None:
 
 
 def in_bytes(size: int) -> str:
-    """A number of bytes for a person.
+    """Format a number of bytes.
 
     Examples:
         >>> in_bytes(999), in_bytes(1_330_000_000)
@@ -319,8 +319,8 @@ def in_bytes(size: int) -> str:
 
 
 @contextmanager
-def translated(address: HubAddress) -> Iterator[None]:
-    """Say of the Hub's errors what a person can do about them.
+def hub_errors(address: HubAddress) -> Iterator[None]:
+    """Turn errors of the Hub and the network in the block into `DataError`s with a remedy.
 
     Raises:
         DataError: in place of any error of the Hub or of the network.
@@ -419,7 +419,7 @@ def translated(address: HubAddress) -> Iterator[None]:
 
 
 def is_offline() -> bool:
-    """Whether the user forbids to ask the Hub: HF_HUB_OFFLINE=1."""
+    """Return whether the user forbids requests to the Hub: HF_HUB_OFFLINE=1."""
     from huggingface_hub import constants
 
     return bool(constants.HF_HUB_OFFLINE)
@@ -430,7 +430,6 @@ def _page(address: HubAddress) -> str:
 
 
 def _nearest(address: HubAddress) -> str:
-    """A remedy that names the dataset of a task whose name is most like it."""
     from omnidata import registry
 
     known = []
@@ -438,7 +437,7 @@ def _nearest(address: HubAddress) -> str:
         for one in task.sources:
             if one.remote and (found := parse_address(one.remote.place)):
                 known.append(found.name)
-    return "" if address.name in known else meant(address.name, known)
+    return "" if address.name in known else suggestion(address.name, known)
 
 
 def _first_line(error: Exception) -> str:
@@ -467,32 +466,36 @@ def _strange(address: HubAddress, what: str) -> DataError:
 
 
 def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path:
-    """The folder of a commit in the Hub's cache, downloaded unless it is there.
+    """Return the folder of a commit in the Hub's cache; download it if it is missing.
 
-    A revision that can move is resolved once, and the commit is told; it is part of the folder's
-    name, and so of whatever records where the data were. What came is held against the hashes that
-    the Hub lists.
+    A revision that can move is resolved once, and the commit is reported. It is part of the
+    folder's name, and so of every record of where the data were. Downloaded files are verified
+    against the hashes that the Hub lists.
 
     Args:
         address: of the dataset.
-        notice: is told what comes, from where and how much.
+        notice: called with a line about source and size of the download.
 
     Returns:
         The folder, or what `below` names in it.
 
     Raises:
         DataError: as `resolve_commit` and `list_files`; a file came otherwise than it is listed;
-            it is larger than `LARGE`; the disk has no room; or nothing is there.
+            it is larger than `LARGE`; the disk is full; or nothing is there.
     """
     from huggingface_hub import constants, snapshot_download
 
     options: dict[str, Any] = {"repo_type": "dataset", "token": sends_token()}
     kept_notes = cache_folder() / "hub" / address.name
-    chosen = [_escaped(address.below), f"{_escaped(address.below)}/*"] if address.below else None
+    chosen = (
+        [_escape_pattern(address.below), f"{_escape_pattern(address.below)}/*"]
+        if address.below
+        else None
+    )
     refs = kept_notes / "refs.json"
     if is_offline():
         known = read_json(refs).get(address.revision, address.revision)
-        with translated(address):
+        with hub_errors(address):
             kept = snapshot_download(
                 address.name,
                 revision=known,
@@ -515,7 +518,7 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
     mark = kept_notes / f"{commit}.json"
     noted = read_json(mark)
     if _is_whole(address, noted):
-        with translated(pinned):
+        with hub_errors(pinned):
             try:
                 kept = snapshot_download(
                     address.name,
@@ -550,7 +553,7 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
         raise error
     check_room(total, Path(constants.HF_HUB_CACHE))
     try:
-        with translated(pinned):
+        with hub_errors(pinned):
             kept = snapshot_download(
                 address.name, revision=commit, allow_patterns=chosen, endpoint=endpoint(), **options
             )
@@ -577,7 +580,7 @@ def snapshot(address: HubAddress, notice: HubNotice = lambda line: None) -> Path
 
 
 def copy_of(address: HubAddress, names: Sequence[str], notice: HubNotice) -> Path:
-    """Some files of a snapshot as files of their own, in omnidata's cache: the Hub's has links.
+    """Copy files of a snapshot into omnidata's cache, since the Hub's cache has links.
 
     Args:
         address: of the dataset.
@@ -603,13 +606,11 @@ def copy_of(address: HubAddress, names: Sequence[str], notice: HubNotice) -> Pat
     return folder
 
 
-def _escaped(path: str) -> str:
-    """The path as a pattern that fits it alone."""
+def _escape_pattern(path: str) -> str:
     return re.sub(r"([*?[])", r"[\1]", path)
 
 
 def _is_whole(address: HubAddress, noted: Mapping[str, Any]) -> bool:
-    """Whether the notes of a commit say that what an address names was downloaded as a whole."""
     done = noted.get("whole", [])
     return address.below in done or "" in done
 

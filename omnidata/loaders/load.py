@@ -16,7 +16,7 @@ from omnidata.errors import (
     MediaError,
     StoreError,
     UnusableRowError,
-    counted,
+    plural,
 )
 from omnidata.files import staying_in
 from omnidata.jsontext import is_integer
@@ -48,7 +48,7 @@ def about(note: Note, *sample_ids: str) -> Note:
 
 @dataclass(frozen=True, slots=True)
 class RowContext:
-    """The place of a row, and where its findings go."""
+    """The position of a row, and the receiver of its findings."""
 
     where: str
     note: Note
@@ -201,7 +201,7 @@ _LOOKING: ContextVar[bool] = ContextVar("looking", default=False)
 whose remedy would ask them all again."""
 
 
-def recognised(data: Path) -> list[str]:
+def recognise(data: Path) -> list[str]:
     """Return the benchmarks that the rows of the data fit; some have the same columns.
 
     Args:
@@ -238,7 +238,7 @@ def task_for(data: Path, wanted: Callable[[Task], bool], does: str) -> str:
         DataError: no task of the kind takes the data, or several do.
     """
     kind = {name: task.asks_about or name for name, task in registry.working() if wanted(task)}
-    rows = recognised(data)
+    rows = recognise(data)
     takes = {name: own for name, own in kind.items() if own in rows}
     if len(kind) == 1 and not rows:
         takes = kind
@@ -285,7 +285,7 @@ def reading(data: Path, task: str, *beside: Path) -> Iterator[None]:
         with staying_in(data, *beside):
             yield
     except DataError as error:
-        others = [] if _LOOKING.get() else recognised(data)
+        others = [] if _LOOKING.get() else recognise(data)
         if not others or task in others:
             raise
         told = f"these are rows of {either(others)}: name that task, or "
@@ -325,7 +325,7 @@ def refuse_findings(findings: Sequence[Finding], data: Path) -> None:
     """
     if findings:
         raise DataError(
-            f"{counted(len(findings), 'finding')}, the first: {findings[0]}",
+            f"{plural(len(findings), 'finding')}, the first: {findings[0]}",
             where=str(data),
             expected="no finding, because of --strict",
             remedy="correct the data, or leave out --strict",

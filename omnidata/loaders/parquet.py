@@ -1,4 +1,4 @@
-"""Rows of a Parquet file that anybody may have written, within a limit of memory.
+"""Read rows of untrusted Parquet files within a limit of memory.
 
 Compression, dictionaries and repeats make gigabytes of kilobytes, at once or row by row. So before
 a row group is read, the headers of its pages tell what a batch of its rows may take at the most.
@@ -97,7 +97,7 @@ def check(
                 continue
             needed = sum(column.read for column in found)
             if needed <= most:
-                needed += sum(column.meant(path, file, group) for column in found)
+                needed += sum(column.expanded_bytes(path, file, group) for column in found)
             if needed > most:
                 raise ValueError(
                     f"{min(_BATCH_ROWS, about.num_rows)} rows of {needed} bytes, in row group "
@@ -107,21 +107,12 @@ def check(
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column chunk.
-
-    Attributes:
-        schema: what it holds.
-        values: how many.
-        pages: what they take, references as such.
-    """
-
     schema: pq.ColumnSchema
     values: int
     pages: Pages
 
     @property
     def nested(self) -> bool:
-        """Whether a row has any number of values."""
         return bool(self.schema.max_repetition_level)
 
     @property
@@ -141,10 +132,9 @@ class _Column:
 
     @property
     def is_text(self) -> bool:
-        """Whether a value may be of any length."""
         return bool(self.schema.physical_type == "BYTE_ARRAY")
 
-    def meant(self, path: Path, file: pq.ParquetFile, group: int) -> int:
+    def expanded_bytes(self, path: Path, file: pq.ParquetFile, group: int) -> int:
         """Bytes that the references that are read at once stand for, at the most."""
         import pyarrow.compute as pc
         from pyarrow import types
@@ -175,7 +165,6 @@ class _Column:
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch in parts of which each fits into the memory as Python's own values."""
     needed = batch.nbytes + _CELL_BYTES * sum(map(_cells, batch.columns))
     if needed <= MAX_BYTES:
         yield batch
@@ -188,7 +177,6 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _cells(values: pa.Array) -> int:
-    """How many values there are, those that hold others included."""
     from pyarrow import types
 
     if types.is_struct(values.type):
@@ -199,7 +187,7 @@ def _cells(values: pa.Array) -> int:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[pq.ParquetFile]:
+def open_checked(path: Path) -> Iterator[pq.ParquetFile]:
     """The file; whatever Arrow says of hostile bytes becomes a `DataError`.
 
     Raises:
@@ -221,7 +209,7 @@ def opened(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def digest(path: Path, file: pq.ParquetFile, columns: Sequence[str]) -> bytes:
-    """SHA-256 over some columns of a file, and over how much room all of them take.
+    """Return SHA-256 over some columns of a file, and over the sizes of all.
 
     Args:
         path: the file.

@@ -120,14 +120,13 @@ def _open_unpacked(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _Bounded:
-    """A file of which no more is read than a pickle may have, whatever the pickle says."""
+    """A file that is read up to the size limit of a pickle, whatever lengths the pickle states."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._left = MOST_BYTES
 
     def read(self, size: int) -> bytes:
-        """So many bytes, or fewer at the end of the file."""
         if size > MOST_AT_ONCE:
             raise ValueError(f"it is too large: one value of {size:,} bytes")
         parts = []
@@ -138,7 +137,6 @@ class _Bounded:
         return b"".join(parts)
 
     def readline(self) -> bytes:
-        """A line with its end."""
         line = self._file.readline(MOST_AT_ONCE)
         self._take(len(line))
         return line
@@ -156,8 +154,6 @@ class _Name:
 
 @dataclass(slots=True)
 class _DType:
-    """What an array is of: a code as "f8", and the order of its bytes."""
-
     code: str
     order: str = "|"
 
@@ -167,12 +163,6 @@ class _DType:
 
 
 class _Machine:
-    """What the operations of a pickle leave behind.
-
-    Args:
-        records: names of classes whose objects are read.
-    """
-
     def __init__(self, records: Collection[str]) -> None:
         self._records = records
         self._stack: list[Any] = []
@@ -181,7 +171,6 @@ class _Machine:
         self._text = 0
 
     def run(self, operations: Iterator[tuple[Any, Any, int | None]]) -> Any:
-        """The value that a pickle is of."""
         for count, (operation, argument, _) in enumerate(operations):
             if count > MOST_OPERATIONS:
                 raise ValueError(f"it is too large: more than {MOST_OPERATIONS:,} operations")
@@ -217,7 +206,6 @@ class _Machine:
         return value
 
     def _pop_mark(self) -> list[Any]:
-        """What came since the last mark."""
         items, self._stack = self._stack, self._marks.pop()
         return items
 
@@ -293,7 +281,6 @@ class _Machine:
         self._stack.append(_Name(path))
 
     def call(self, _: Any) -> None:
-        """What a name makes of its arguments."""
         given, name = self._stack.pop(), self._stack.pop()
         path = name.path if isinstance(name, _Name) else type(name).__name__
         if not isinstance(given, tuple):
@@ -301,14 +288,12 @@ class _Machine:
         self._stack.append(_make_value(path, given))
 
     def create(self, _: Any) -> None:
-        """An object of a class that is read."""
         given, name = self._stack.pop(), self._stack.pop()
         if not isinstance(name, _Name) or name.path not in self._records or given != ():
             raise ValueError(f"it makes an object of {getattr(name, 'path', 'no class')}")
         self._stack.append(Record(name.path))
 
     def build(self, _: Any) -> None:
-        """The state of what was made last."""
         state = self._stack.pop()
         held = self._stack[-1]
         if isinstance(held, Record):
@@ -376,7 +361,6 @@ _ACTS: Final[Mapping[str, Callable[[_Machine, Any], None]]] = {
 
 
 def _entries(items: list[Any]) -> dict[str, Any]:
-    """Keys and values in turn; of other keys than texts nothing is kept."""
     pairs = zip(items[::2], items[1::2], strict=True)
     return {key: value for key, value in pairs if isinstance(key, str)}
 
@@ -410,7 +394,6 @@ def _dtype(code: Any) -> _DType:
 
 
 def _number(dtype: Any, content: Any) -> Any:
-    """A number or text of NumPy's; a time is passed over."""
     if not isinstance(dtype, _DType) or not isinstance(content, bytes):
         raise TypeError
     kind = dtype.numpy
@@ -422,7 +405,6 @@ def _number(dtype: Any, content: Any) -> Any:
 
 
 def _check_array(content: Any, dtype: Any, shape: Any) -> Passed:
-    """The size of an array's content, which is as its shape says."""
     size = content.size if isinstance(content, Passed) else len(content)
     if not isinstance(dtype, _DType) or not isinstance(shape, tuple) or len(shape) > _DEEPEST:
         raise TypeError

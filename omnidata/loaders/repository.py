@@ -1,8 +1,8 @@
-"""A Parquet repository, as `omnidata convert` writes it, back as steps.
+"""Read a Parquet repository that `omnidata convert` wrote.
 
-`datasets.load_dataset(FOLDER)` opens it without omnidata. For us it holds what `datasets` has no
-place for: where the media were, what is wrong with them, and the order of the source. It may come
-from anybody: its README is never read, and every path in it is checked.
+`datasets.load_dataset(FOLDER)` opens it without omnidata. Its manifest has what `datasets` has no
+place for: the origin of the media, their faults, and the order of the source. It is untrusted: its
+README is never read, and every path in it is checked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from omnidata.loaders.files import check_media_files
 from omnidata.loaders.parquet import check, leaves, rows
 from omnidata.loaders.rows import EPISODE, OPTIONAL, Reader, SubsetNames, read_object, tag_column
 from omnidata.loaders.spill import NamedRows
-from omnidata.loaders.stored_steps import Numbers, collect, row_ids, taken
+from omnidata.loaders.stored_steps import Numbers, collect, row_ids, select_steps
 from omnidata.media import Budget, resolve
 from omnidata.media.parquet_pages import open_parquet
 from omnidata.types import LoadedDataset, MediaRef, Modality, ParquetLocation, Step
@@ -48,7 +48,7 @@ _ANY_SIZE = Budget(max_bytes=1 << 60)
 
 
 def extra_features() -> dict[str, Any]:
-    """The columns beyond those of `rows.features`.
+    """Return the columns beyond those of `rows.features`.
 
     `history_screens`: the screens of the earlier steps; `media`: per medium its role, path and root
     in the source (a number into the manifest's `roots`; null where it is embedded), state, SHA-256,
@@ -79,7 +79,7 @@ def extra_features() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What the file `omnidata.json` says.
+    """The content of `omnidata.json`.
 
     Attributes:
         task: the benchmark.
@@ -113,12 +113,12 @@ class Manifest:
 
 
 def is_repository(data: Path) -> bool:
-    """Whether the folder says of itself that it is one."""
+    """Return whether the folder has the manifest of a repository."""
     return (data / MANIFEST).exists()
 
 
 def read_manifest(data: Path) -> Manifest:
-    """The manifest.
+    """Read the manifest.
 
     Raises:
         DataError: it cannot be read, contradicts itself, or is of another format.
@@ -134,9 +134,11 @@ def read_manifest(data: Path) -> Manifest:
     except FileError:
         raise
     except (OSError, ValueError, AttributeError, RecursionError, msgspec.MsgspecError) as error:
-        raise _broken(path, f"the manifest cannot be read ({type(error).__name__})") from None
+        raise _bad_repository(
+            path, f"the manifest cannot be read ({type(error).__name__})"
+        ) from None
     if manifest is None:
-        raise _broken(path, f"the repository has format {found!r}, not {FORMAT}")
+        raise _bad_repository(path, f"the repository has format {found!r}, not {FORMAT}")
     sizes, count = manifest.shards.values(), len(manifest.shards)
     numbers = [number for shards in manifest.subsets.values() for number in shards]
     if (
@@ -145,7 +147,7 @@ def read_manifest(data: Path) -> Manifest:
         or not 0 <= manifest.rows <= sum(sizes) + manifest.skipped
         or not all(0 <= number < count for number in numbers)
     ):
-        raise _broken(path, "the numbers of rows or shards contradict each other")
+        raise _bad_repository(path, "the numbers of rows or shards contradict each other")
     return manifest
 
 
@@ -154,7 +156,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
 
     Embedded media are found in their cells. A linked file is opened only where the user named the
     folder that it lies in, and while it is what it was when it was linked; one that was missing
-    then is missing: a path that anybody may have written is no reason to read a file outside the
+    then is missing: an untrusted path is no reason to read a file outside the
     repository.
 
     Args:
@@ -166,12 +168,12 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
 
     Raises:
         DataError: it is another benchmark's, or manifest or shards are broken; or `check_media` and
-            the media lie in folders that nobody named.
+            the media lie in folders that are not allowed.
     """
     manifest = read_manifest(data)
     _check_task(data, manifest, task)
     if tuple(manifest.tags) != tuple(tags):
-        raise _broken(data / MANIFEST, f"the tags are {manifest.tags}, not {list(tags)}")
+        raise _bad_repository(data / MANIFEST, f"the tags are {manifest.tags}, not {list(tags)}")
     with staying_in(data):
         within = bounds()
     episode_rows: NamedRows[Mapping[str, Any]] = NamedRows()
@@ -194,7 +196,7 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
                 skipped += 1
                 continue
             except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
-                raise _broken(
+                raise _bad_repository(
                     data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
                 ) from None
             positions.append(row["position"])
@@ -229,19 +231,14 @@ def load(data: Path, task: str, tags: Sequence[str], *, check_media: bool = True
 def _in_order(
     data: Path, manifest: Manifest, found: Sequence[Step], positions: Numbers
 ) -> Sequence[Step]:
-    """The steps by their positions.
-
-    Raises:
-        DataError: two have the same.
-    """
     order = np.argsort(positions, kind="stable")
     if len(again := order[1:][np.diff(positions[order]) == 0]):
         first = int(positions[again.min()])  # of whose rows the second is to be named
         told = [each for each in _rows(data, manifest) if each[0]["position"] == first]
         _, shard, number = told[1]
         what = f"row {number} is no step (ValueError: position {first} comes twice)"
-        raise _broken(data / shard, what)
-    return taken(found, order)
+        raise _bad_repository(data / shard, what)
+    return select_steps(found, order)
 
 
 def _steps_of_rows(rows_of: Numbers, count: int) -> Numbers:
@@ -253,7 +250,7 @@ def _steps_of_rows(rows_of: Numbers, count: int) -> Numbers:
 
 
 def subset_steps(data: Path, manifest: Manifest, name: str) -> Iterator[Step]:
-    """The steps of a subset, one after the other, in the order of the files.
+    """Yield the steps of a subset, in the order of the files.
 
     Args:
         data: the repository's folder.
@@ -276,13 +273,13 @@ def _subset_steps(
         try:
             yield _step(data, manifest, reader, row, shard, number, within)
         except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
-            raise _broken(
+            raise _bad_repository(
                 data / shard, f"row {number} is no step ({type(error).__name__}: {error})"
             ) from None
 
 
 def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
-    """The repository through `datasets`; its subset is found in any case and spelling.
+    """Open the repository with `datasets`; a subset's name may have any case and spelling.
 
     Args:
         data: the repository's folder.
@@ -292,7 +289,7 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
 
     Raises:
         DataError: it is another benchmark's, has no such subset, a shard is broken or its rows
-            take more memory than they may, its media lie in folders that nobody named, or an
+            take more memory than they may, its media lie in folders that are not allowed, or an
             embedded medium is a path, which `datasets` would embed into what it saves.
     """
     import datasets
@@ -315,20 +312,19 @@ def open_dataset(data: Path, task: str, name: str, **options: Any) -> Any:
     refusing = _Refusing(data, tuple(manifest.roles), () if manifest.embed else within, far)
     if options.get("streaming"):  # `map` forgets the types of columns unless it is told them
         if isinstance(found, dict):
-            parts = {split: _mapped(part, refusing) for split, part in found.items()}
+            parts = {split: _map(part, refusing) for split, part in found.items()}
             return datasets.IterableDatasetDict(parts)
-        return _mapped(found, refusing)
+        return _map(found, refusing)
     for part in found.values() if isinstance(found, dict) else [found]:
         refusing.check(part.data)
     return found
 
 
-def _mapped(stream: Any, refusing: _Refusing) -> Any:
+def _map(stream: Any, refusing: _Refusing) -> Any:
     return stream.map(refusing, features=stream.features)
 
 
 def _subset(data: Path, manifest: Manifest, name: str) -> list[str]:
-    """The shards of a subset, whose name is found in any case and spelling."""
     names = SubsetNames(manifest.task, manifest.tags)
     known = {names.key(subset): shards for subset, shards in manifest.subsets.items()}
     if names.key(name) not in known:
@@ -379,7 +375,9 @@ class _Refusing:
                     raise self._no_bytes(role)
 
     def _no_bytes(self, role: str) -> DataError:
-        return _broken(self.data, f"a {role} of this embedded repository is a path without bytes")
+        return _bad_repository(
+            self.data, f"a {role} of this embedded repository is a path without bytes"
+        )
 
     def _check_path(self, role: str, path: str | None) -> None:
         if path is not None and not inside(_leads(path), self.within):
@@ -393,7 +391,6 @@ class _Refusing:
 
 
 def _leads(path: str) -> str:
-    """Where a path leads; what its folder leads to is looked up once for all of its files."""
     folder, name = os.path.split(path)
     if name in ("", ".", "..") or os.path.islink(path):  # noqa: PTH114  by the million
         return real(Path(path))
@@ -416,18 +413,16 @@ def _check_task(data: Path, manifest: Manifest, task: str) -> None:
 
 
 def _shard(data: Path, shard: str) -> Path:
-    """The file of a shard, which lies inside the repository."""
     try:
         return resolve(MediaRef("image", data, shard), budget=_ANY_SIZE, in_parts=True)
     except MediaError as error:
-        broken = _broken(data / shard, f"the shard cannot be opened: {error.what}")
+        broken = _bad_repository(data / shard, f"the shard cannot be opened: {error.what}")
         if error.fault == "refused":  # a pointer of git-lfs, a link: the shard itself may be whole
             broken.remedy = error.remedy
         raise broken from None
 
 
 def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str, int]]:
-    """Every row without its media columns, with its shard and its number in there."""
     import pyarrow as pa
 
     for shard, expected in manifest.shards.items():
@@ -454,13 +449,14 @@ def _rows(data: Path, manifest: Manifest) -> Iterator[tuple[dict[str, Any], str,
 
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
-    """Name the shard in whatever goes wrong when it is read."""
     try:
         yield
     except (DataError, StoreError):
         raise
     except Exception as error:  # hostile bytes make Arrow raise whatever it likes
-        raise _broken(path, f"the shard cannot be read ({type(error).__name__}: {error})") from None
+        raise _bad_repository(
+            path, f"the shard cannot be read ({type(error).__name__}: {error})"
+        ) from None
 
 
 def _types(tags: Sequence[str]) -> dict[str, Any]:
@@ -544,7 +540,7 @@ def _unusable(shard: Path, number: int, what: str, sample_id: str) -> Finding:
     )
 
 
-def _broken(path: Path, what: str) -> DataError:
+def _bad_repository(path: Path, what: str) -> DataError:
     return DataError(
         what,
         where=str(path),

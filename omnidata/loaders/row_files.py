@@ -120,7 +120,7 @@ def read_rows(path: Path, *, unread: Collection[str] = ()) -> Iterator[Line]:
             512 MiB.
     """
     if is_parquet(path):
-        yield from _stored(path, unread)
+        yield from _parquet_rows(path, unread)
         return
     for line in _json_rows(path):
         if unread and isinstance(line.row, dict):
@@ -177,7 +177,6 @@ def _json_rows(path: Path) -> Iterator[Line]:
 
 
 def _is_document(path: Path) -> bool:
-    """Whether a file is called as one JSON value is, and not as lines are."""
     return path.suffix.lower() == ".json"
 
 
@@ -185,7 +184,7 @@ def _beginning(path: Path) -> tuple[bytes, bool]:
     """The first byte that is no blank, and whether the file has a row per line.
 
     It has where the first line is a JSON value and another follows, or where most of the first
-    lines are objects, of which one may be broken.
+    lines are objects; one may be broken.
     """
     texts: list[bytes] = []
     left = AT_ONCE
@@ -217,7 +216,6 @@ def _items(path: Path, rows: Iterable[Any], of: str = "") -> Iterator[Line]:
 
 
 def _document(path: Path) -> Iterator[Line]:
-    """The rows of a file that is one JSON value, or several that are not a line each."""
     value = json_file(path, _MAX_FILE)
     if isinstance(value, list):
         yield from _items(path, value)
@@ -237,7 +235,6 @@ def _document(path: Path) -> Iterator[Line]:
 
 
 def _lists_in(value: Any) -> Mapping[str, list[Any]]:
-    """The lists of rows inside an object that is no row itself; empty where it is one."""
     if not isinstance(value, dict):
         return {}
     lists = {key: rows for key, rows in value.items() if _is_list_of_objects(rows)}
@@ -251,7 +248,6 @@ def _is_list_of_objects(value: Any) -> bool:
 
 
 def _values(path: Path) -> Iterator[Line]:
-    """Objects one after the other, of which the first is whole; or one finding."""
     number = -1
     try:
         with open_text(path, STREAMED) as file:
@@ -313,7 +309,6 @@ class _Columns:
 
 
 def _is_null(file: pq.ParquetFile, at: int) -> bool:
-    """Whether a leaf says of itself that it has no value at all."""
     for number in range(file.num_row_groups):
         chunk = file.metadata.row_group(number).column(at)
         about = chunk.statistics
@@ -322,11 +317,10 @@ def _is_null(file: pq.ParquetFile, at: int) -> bool:
     return True
 
 
-def _stored(path: Path, unread: Collection[str]) -> Iterator[Line]:
-    """The rows of a Parquet file; no picture is read."""
+def _parquet_rows(path: Path, unread: Collection[str]) -> Iterator[Line]:
     # The Hub's cache links its files to others elsewhere, and the rows are from there too.
     real = path.resolve()
-    with parquet.opened(path) as file:
+    with parquet.open_checked(path) as file:
         columns = _Columns.of(file)
         for number, row in enumerate(parquet.rows(path, file, readable(file, unread))):
             pictures: dict[str, MediaRef | tuple[MediaRef, ...]] = {}
@@ -346,7 +340,6 @@ def readable(file: pq.ParquetFile, unread: Collection[str] = ()) -> list[str]:
 
 
 def _names(held: Any) -> Any:
-    """The paths of pictures, in place of the structs that have them."""
     if isinstance(held, list):
         return [_names(item) for item in held]
     return held.get("path") if isinstance(held, dict) else held
@@ -355,7 +348,6 @@ def _names(held: Any) -> Any:
 def _pictures(
     held: Any, real: Path, stored: ParquetLocation, *, is_list: bool
 ) -> MediaRef | tuple[MediaRef, ...]:
-    """References to what a cell holds, by the names that the pictures had, or the row's number."""
     if is_list:
         items = held if isinstance(held, list) else []
         return tuple(
@@ -370,7 +362,6 @@ def _reference(held: Any, real: Path, stored: ParquetLocation) -> MediaRef:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: without the keys whose values are null."""
     if value is None or type(value) in _SCALARS:
         return value
     if isinstance(value, dict):
@@ -386,7 +377,7 @@ def _plain(value: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _columns(path: Path, size: int, modified: int) -> bytes:
-    with parquet.opened(path) as file:
+    with parquet.open_checked(path) as file:
         names = dict.fromkeys(part for leaf in parquet.leaves(file) for part in leaf.split("."))
         text = " ".join(f'"{name}"' for name in names)
         kept = readable(file)

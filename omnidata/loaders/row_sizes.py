@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from omnidata.actions import Screen
-from omnidata.errors import counted
+from omnidata.errors import plural
 from omnidata.jsontext import is_number
 from omnidata.loaders.load import Note, RowContext, about
 
@@ -47,7 +47,6 @@ def fed_size(row: Row) -> Screen | None:
 
 
 def _two(value: object) -> tuple[float, float] | None:
-    """Two numbers from which sizes can be reckoned."""
     if not isinstance(value, list) or len(value) != 2:
         return None
     one, other = value
@@ -57,7 +56,7 @@ def _two(value: object) -> tuple[float, float] | None:
 
 
 def size_before_feeding(row: Row) -> Screen | None:
-    """The size of a screenshot of which the size as fed is stated; None where that is not enough.
+    """Return the size of a screenshot whose fed size is stated; None if that is not enough.
 
     A `scale` between the two gives whole numbers, whichever of them it is divided by.
     """
@@ -83,7 +82,7 @@ def warn_of_fed_sizes(sample_ids: Sequence[str], where: str, note: Note) -> None
     if sample_ids:
         RowContext(where, about(note, *sample_ids)).warn(
             "size-fed",
-            f"{counted(len(sample_ids), 'row')} with only the size of the picture as fed, which is "
+            f"{plural(len(sample_ids), 'row')} with only the size of the picture as fed, which is "
             "taken as the screenshot's size",
             "orig_w and orig_h, or the picture, since places are in pixels of the screenshot",
             "add the size of the screenshot",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from omnidata.errors import DataError, UsageError
-from omnidata.files import inside, named_folders, real
+from omnidata.files import allowed_folders, inside, real
 from omnidata.loaders.repository import extra_features
 from omnidata.loaders.rows import OPTIONAL, Reader, features, tag_of
 from omnidata.media import InMemoryMedia
@@ -49,17 +49,17 @@ class RowReader:
     def __init__(self, kinds: Mapping[str, Modality | None], tags: Sequence[str]) -> None:
         self.kinds = kinds
         self._reader = Reader([tag_of(name) for name in tags])
-        self._within = named_folders()
+        self._within = allowed_folders()
 
     @classmethod
     def of(cls, rows: datasets.Dataset | datasets.IterableDataset) -> RowReader:
         """For the rows of a table, or of a stream.
 
         Raises:
-            UsageError: rows that are no steps, or columns of which nothing is known.
+            UsageError: rows that are no steps, or unknown columns.
         """
         plain, columns = features((), {}), _columns_of(rows)
-        own = [name for name in columns if name not in _known()]
+        own = [name for name in columns if name not in _step_columns()]
         # A column of paths alone, which a repository of links has, is a dict and says no kind.
         kinds = {
             name: _KINDS.get(type(columns[name]).__name__)
@@ -84,7 +84,7 @@ class RowReader:
 
         Args:
             row: undecoded, as `datasets` gives it.
-            roles: media of its task, of which the row may have none.
+            roles: media of its task; the row may have none.
 
         Raises:
             UsageError: the row is no step, or its media are decoded.
@@ -96,7 +96,7 @@ class RowReader:
                 where=f"a row with {', '.join(map(str, row))}",
                 expected=WAY,
             )
-        own = {name: value for name, value in row.items() if name not in _known()}
+        own = {name: value for name, value in row.items() if name not in _step_columns()}
         kinds = {
             name: roles.get(name)
             for name, value in own.items()
@@ -134,7 +134,7 @@ class RowReader:
     def medium(
         self, role: str, cell: Mapping[str, Any] | None, sha256: str = ""
     ) -> MediaRef | None:
-        """What a media column refers to: bytes, or a file, whose name tells the kind if none is.
+        """Return a column's medium: bytes, or a file; its name implies the kind if none is given.
 
         Raises:
             DataError: it names a file that may lie anywhere.
@@ -159,7 +159,7 @@ class RowReader:
         return MediaRef(kind, place.parent, place.name, sha256=sha256, within=self._within)
 
 
-def unformatted(row: Mapping[str, Any]) -> dict[str, Any]:
+def to_python(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row with Python's numbers where a format of `datasets` made tensors or arrays of them.
 
     Raises:
@@ -167,19 +167,18 @@ def unformatted(row: Mapping[str, Any]) -> dict[str, Any]:
     """
     screens = "history_screens"
     types = {**features((), {}), screens: extra_features()[screens]}  # what steps are made of
-    return {name: _unformatted(value, types.get(name), name) for name, value in row.items()}
+    return {name: _to_python(value, types.get(name), name) for name, value in row.items()}
 
 
-def _unformatted(value: Any, kind: Any, name: str) -> Any:
-    """A value of a row, as a column of this type holds it."""
+def _to_python(value: Any, kind: Any, name: str) -> Any:
     if isinstance(value, Mapping):
         known = kind if isinstance(kind, Mapping) else {}
-        return {key: _unformatted(held, known.get(key), name) for key, held in value.items()}
+        return {key: _to_python(held, known.get(key), name) for key, held in value.items()}
     if isinstance(value, np.ndarray) and value.dtype == object:  # a list, in numpy's format
         value = value.tolist()
     if isinstance(value, list | tuple):
         each = kind[0] if isinstance(kind, list) else getattr(kind, "feature", None)
-        return [_unformatted(held, each, name) for held in value]
+        return [_to_python(held, each, name) for held in value]
     if not hasattr(value, "tolist") or value.ndim:
         return value  # no number, or a medium that is decoded
     plain, dtype = value.tolist(), str(getattr(kind, "dtype", ""))
@@ -197,17 +196,11 @@ def _unformatted(value: Any, kind: Any, name: str) -> Any:
     return bool(plain) if dtype == "bool" else plain
 
 
-def _known() -> frozenset[str]:
-    """The columns of a step that are neither tags nor media."""
+def _step_columns() -> frozenset[str]:
     return frozenset({*features((), {}), *extra_features(), *OPTIONAL})
 
 
 def _columns_of(rows: datasets.Dataset | datasets.IterableDataset) -> Mapping[str, Any]:
-    """The columns of a table and their types.
-
-    Raises:
-        UsageError: a stream does not know them.
-    """
     if rows.features is None:
         raise UsageError(
             "the stream does not know the types of its columns",
@@ -223,8 +216,8 @@ def _lacks_screenshots(
 ) -> bool:
     """Whether the steps have screenshots that the columns with media have not.
 
-    Rows of a repository say which media a step has. Of others it is told by what is left: nothing,
-    or media that only stand beside a screenshot.
+    Rows of a repository say which media a step has. Other rows have screenshots if nothing else is
+    left, or only media that accompany a screenshot.
     """
     if "screenshot" in roles:
         return False
@@ -235,7 +228,6 @@ def _lacks_screenshots(
 
 
 def _kind(name: str) -> Modality:
-    """What a file holds, by its name; a picture where that does not tell."""
     guessed = guess_type(name)[0] or ""
     for kind in _KINDS.values():
         if guessed.startswith(kind):

@@ -1,4 +1,4 @@
-"""Steps as rows of a table, and back: the one schema of every way into `datasets`.
+"""Convert steps to rows of a table and back: one schema for all uses of `datasets`.
 
 Coordinates stay in the space of the source, which `space` names; `source` is the untouched row as
 JSON. Lists of structs, float64 and plain strings are what `datasets` 3.6 to 5.2 all read alike.
@@ -63,7 +63,7 @@ _TAKEN = (
 def features(
     tags: Sequence[str], roles: Mapping[str, Modality], *, linked: bool = False
 ) -> datasets.Features:
-    """The columns of a row.
+    """Return the columns of a row.
 
     Args:
         tags: names of the steps' tags, a column each (`tag_column`).
@@ -109,7 +109,7 @@ def features(
 
 
 def belonging(source: LoadedDataset) -> Mapping[str, str]:
-    """The columns of `BELONGING` that a source needs: all or none."""
+    """Return the columns of `BELONGING` that a source needs: all or none."""
     task = registry.find(source.task)
     if task and source.steps and _has_rule(task, source.steps[0]):
         return {}
@@ -119,8 +119,8 @@ def belonging(source: LoadedDataset) -> Mapping[str, str]:
     return BELONGING if differ else {}
 
 
-def detailed(source: LoadedDataset) -> bool:
-    """Whether some action of the steps needs the column `DETAILS`."""
+def needs_details(source: LoadedDataset) -> bool:
+    """Return whether an action of the steps needs the column `DETAILS`."""
     actions = {id(one): one for step in source.steps for one in (step.action, *step.history)}
     return any(map(_details, actions.values()))
 
@@ -133,7 +133,7 @@ def _has_rule(task: Task, step: Step) -> bool:
 
 
 def tag_column(tag: str) -> str:
-    """The column of a tag: its name, unless the row itself has that column.
+    """Return the column of a tag: its name, unless rows already have a column of that name.
 
     Examples:
         >>> tag_column("platform"), tag_column("source")
@@ -143,7 +143,7 @@ def tag_column(tag: str) -> str:
 
 
 def tag_of(column: str) -> str:
-    """The tag that has the column; see `tag_column`.
+    """Return the tag of a column; see `tag_column`.
 
     Examples:
         >>> tag_of("platform"), tag_of("source_tag")
@@ -154,7 +154,7 @@ def tag_of(column: str) -> str:
 
 
 def to_row(step: Step, tags: Sequence[str]) -> dict[str, Any]:
-    """A step as a row of `features`, without its media."""
+    """Return a step as a row of `features`, without its media."""
     return {
         "sample_id": storable(step.sample_id),
         "episode_id": storable(step.episode_id),
@@ -171,7 +171,7 @@ def to_row(step: Step, tags: Sequence[str]) -> dict[str, Any]:
 
 
 def details(step: Step) -> str | None:
-    """The column `DETAILS` of a step; None where there is nothing to say."""
+    """Return the column `DETAILS` of a step; None if it is empty."""
     past = {str(number): _details(one) for number, one in enumerate(step.history)}
     found = {"action": _details(step.action), "history": {k: v for k, v in past.items() if v}}
     said = {key: value for key, value in found.items() if value}
@@ -179,7 +179,7 @@ def details(step: Step) -> str | None:
 
 
 class Reader:
-    """Rows of one table as steps again.
+    """Convert the rows of one table back to steps.
 
     The actions of a history are those of the row before it, where it is of the same episode: a long
     episode would otherwise hold the square of its length.
@@ -201,7 +201,7 @@ class Reader:
         media: Mapping[str, MediaRef | None],
         history_screens: tuple[tuple[int, int], ...],
     ) -> Step:
-        """The step that `to_row` was given.
+        """Return the step of a row that `to_row` made.
 
         Args:
             row: the row, without its media columns, its types as in `features`.
@@ -244,7 +244,7 @@ class Reader:
 
 
 def read_object(text: str, column: str) -> dict[str, Any]:
-    """The untouched row that a column holds.
+    """Return the untouched row that a column contains.
 
     Raises:
         TypeError, ValueError, RecursionError: it holds none.
@@ -262,7 +262,7 @@ def _text(value: str | None) -> str:
 
 
 def storable(text: str | None) -> str | None:
-    r"""The text with lone surrogates spelled out: Arrow refuses them.
+    r"""Return the text with lone surrogates escaped, since Arrow refuses them.
 
     Examples:
         >>> print(storable("A" + chr(0xD800)))
@@ -277,8 +277,6 @@ _MOST_TIMES = 1000
 
 
 class _Edges(msgspec.Struct):
-    """A region, as in the column `action`."""
-
     left: float
     top: float
     right: float
@@ -288,8 +286,6 @@ class _Edges(msgspec.Struct):
 
 
 class _Plain(msgspec.Struct):
-    """An action, as in the column `action`."""
-
     kind: str
     number: int | None
     start: list[_Edges]
@@ -299,15 +295,11 @@ class _Plain(msgspec.Struct):
 
 
 class _Next(msgspec.Struct):
-    """An action that follows another in one step."""
-
     action: _Plain
     details: _Details
 
 
 class _Details(msgspec.Struct):
-    """What of an action its label, places, text and words do not say."""
-
     direction: Direction | None = None
     sense: Sense | None = None
     amount: float | None = None
@@ -328,18 +320,11 @@ class _Details(msgspec.Struct):
 
 
 class _More(msgspec.Struct):
-    """The column `DETAILS`."""
-
     action: _Details | None = None
     history: dict[str, _Details] = {}
 
 
 def _more(text: object) -> _More:
-    """The column of a row.
-
-    Raises:
-        ValueError: it is not one of `details`.
-    """
     if not isinstance(text, str):
         return _More()
     try:
@@ -365,7 +350,6 @@ def _details(action: Action | None) -> dict[str, Any]:
 
 
 def _and(action: Action | None, more: _Details | None) -> Action | None:
-    """The action with its details."""
     if action is None or more is None:
         return action
     said = {name: value for name in _MORE if (value := getattr(more, name)) is not None}
@@ -441,23 +425,23 @@ _LONGEST = 100  # bytes; the folder's name gets more
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """A choice of steps.
+    """A selection of steps.
 
     Attributes:
         name: as the data spells it first.
-        values: the pairs of tag and value of which a step has one; empty for `all`.
+        values: pairs of tag and value; a step has one of them. Empty for `all`.
     """
 
     name: str
     values: frozenset[tuple[str, str]]
 
     def has(self, step: Step) -> bool:
-        """Whether the step belongs to it."""
+        """Return whether the step belongs to it."""
         return not self.values or any(pair in self.values for pair in step.tags.items())
 
 
 def canonical(name: str) -> str:
-    """A name without case, blanks and punctuation; one that is nothing else keeps it.
+    """Return a name without case, blanks and punctuation, unless nothing else would be left.
 
     Examples:
         >>> canonical("Google_Translate"), canonical("QQ Music")
@@ -467,7 +451,7 @@ def canonical(name: str) -> str:
 
 
 class SubsetNames:
-    """Tells which names are spellings of one subset.
+    """Normalise the spellings of subset names.
 
     Args:
         task: the benchmark that the data are of, whose `spelling` counts.
@@ -479,7 +463,7 @@ class SubsetNames:
         self._tags = tuple(tags)
 
     def key(self, name: str) -> str:
-        """What is the same in every spelling of the name.
+        """Return the normal form of a name.
 
         Examples:
             >>> names = SubsetNames("omnigui", ["app", "language"])
@@ -493,7 +477,7 @@ class SubsetNames:
 
 
 def subsets(source: LoadedDataset) -> tuple[list[Subset], list[str]]:
-    """The subsets of a dataset, `all` first, and the values that cannot name one."""
+    """Return the subsets of a dataset, `all` first, and the values that cannot name one."""
     pairs = {pair for step in source.steps for pair in step.tags.items()}
     names = SubsetNames(source.task, source.tags)
     reserved = {names.key(ALL), names.key("default")}
@@ -523,6 +507,6 @@ def _can_name(value: str) -> bool:
 
 
 def find_subset(source: LoadedDataset, name: str) -> Subset | None:
-    """The dataset's subset of that name, in any spelling."""
+    """Return the dataset's subset of a name, in any spelling."""
     names = SubsetNames(source.task, source.tags)
     return next((s for s in subsets(source)[0] if names.key(s.name) == names.key(name)), None)

@@ -81,7 +81,7 @@ class Room:
         self._count = self._bytes = 0
 
     def takes(self, one: Any) -> bool:
-        """Whether there is room for another one."""
+        """Return whether another one fits."""
         if self._most_bytes is not None and self._count % BLOCK == 0:
             self._bytes += BLOCK * self._weigh(one)
         self._count += 1
@@ -159,9 +159,9 @@ class Blocks(Generic[T]):
             ) from None
 
     def _read(self, number: int) -> list[T]:
-        return self.unpackable.get(number) or self._unpack(self.packed(number))
+        return self.unpackable.get(number) or self._unpack(self.block_bytes(number))
 
-    def packed(self, number: int) -> bytes:
+    def block_bytes(self, number: int) -> bytes:
         """A block as it lies there.
 
         Raises:
@@ -187,7 +187,7 @@ class Grouped(Generic[T]):
 
     Attributes:
         groups: the names of the groups, in the order in which they first come.
-        became: the numbers of the rows in the order in which they became steps, for whoever makes
+        became: the numbers of the rows in the order in which they became steps, for code that makes
             steps of them to say.
 
     Raises:
@@ -215,11 +215,9 @@ class Grouped(Generic[T]):
         self._last = array("q")  # the last row of each group
 
     def __len__(self) -> int:
-        """How many rows there are."""
         return len(self._before)
 
     def __getitem__(self, row: int) -> T:
-        """The row of a number, which says when it came."""
         stored = len(self) - len(self._held)
         if row >= stored or self._blocks is None:
             return self._held[row - stored]
@@ -256,7 +254,7 @@ class Grouped(Generic[T]):
 
     def _put_aside(self) -> None:
         if self._blocks is None:
-            self._blocks = Blocks(packed, unpacked)
+            self._blocks = Blocks(pack, unpack)
         whole = len(self._held) // BLOCK * BLOCK
         for start in range(0, whole, BLOCK):
             self._blocks.append(self._held[start : start + BLOCK])
@@ -271,7 +269,6 @@ class Grouped(Generic[T]):
         return found[::-1]
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Each group's numbers, in the order of the groups."""
         return map(self.of, range(len(self.groups)))
 
 
@@ -320,7 +317,7 @@ class NamedRows(Mapping[str, T]):
 # How values are packed: exactly as they are, and what several share but once.
 
 
-def packed(value: Any) -> bytes:
+def pack(value: Any) -> bytes:
     """A value of ours, or of JSON, as bytes.
 
     Raises:
@@ -333,8 +330,8 @@ def packed(value: Any) -> bytes:
     return zlib.compress(content.getvalue(), 1)
 
 
-def unpacked(content: bytes) -> Any:
-    """The value that `packed` of this process was given."""
+def unpack(content: bytes) -> Any:
+    """The value that `block_bytes` of this process was given."""
     return pickle.loads(zlib.decompress(content))
 
 
@@ -356,13 +353,13 @@ def _action(*values: Any) -> Action:
     return action
 
 
-def _reduced(value: Any) -> tuple[Any, ...]:
+def _reduce(value: Any) -> tuple[Any, ...]:
     kind = type(value)
     return (_action if kind is Action else kind), _GETTERS[kind](value)
 
 
 _GETTERS = {kind: operator.attrgetter(*names) for kind, names in _FIELDS.items()}
 _TABLE: dict[type, Any] = {
-    **dict.fromkeys(_FIELDS, _reduced),
+    **dict.fromkeys(_FIELDS, _reduce),
     type(Path()): lambda path: (_path, (str(path),)),
 }

@@ -1,4 +1,4 @@
-"""Steps by the million: on disk, with an index in memory.
+"""Millions of steps: stored on disk, with an index in memory.
 
 A step takes 3 KB as Python objects. Where there are more than `omnidata.loaders.spill.many`, they
 lie packed in a file and are unpacked as they are asked for. What is asked of all
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.errors import OmnidataError, UsageError
-from omnidata.loaders.spill import BLOCK, Blocks, Room, packed, unpacked, weight
+from omnidata.loaders.spill import BLOCK, Blocks, Room, pack, unpack, weight
 from omnidata.name_index import NameIndex
 from omnidata.types import IndexedSteps, Step
 
@@ -31,7 +31,7 @@ _BESIDE_SOURCE = 1500
 
 
 def collect(steps: Iterable[Step]) -> Sequence[Step]:
-    """The steps as a list; if they are more than memory is meant for, as `StoredSteps`.
+    """Return the steps as a list, or as `StoredSteps` if memory is too small for so many.
 
     Raises:
         UsageError: as `many`.
@@ -45,7 +45,7 @@ def collect(steps: Iterable[Step]) -> Sequence[Step]:
             break
     else:
         return first
-    store, every = _Store(), chain(_emptied(first), coming)
+    store, every = _Store(), chain(_drain(first), coming)
     while block := list(islice(every, BLOCK)):
         store.extend(block)
     return StoredSteps(store)
@@ -55,8 +55,7 @@ def _weight(step: Step) -> int:
     return _BESIDE_SOURCE + 2 * sys.getsizeof(step.history) + weight(step.source)
 
 
-def _emptied(steps: list[Step]) -> Iterator[Step]:
-    """The steps, of which none is kept."""
+def _drain(steps: list[Step]) -> Iterator[Step]:
     steps.reverse()
     while steps:
         yield steps.pop()
@@ -66,14 +65,14 @@ def _emptied(steps: list[Step]) -> Iterator[Step]:
 
 
 def ids_of(steps: Sequence[Step]) -> Iterable[str]:
-    """The sample ids, in the order of the steps."""
+    """Return the sample ids, in the order of the steps."""
     if isinstance(steps, IndexedSteps):
         return steps.sample_ids
     return (step.sample_id for step in steps)
 
 
 def episodes_of(steps: Sequence[Step]) -> Numbers:
-    """A number for each step's episode, int64 (N,), in the order in which episodes first come."""
+    """Return each step's episode as a number, int64 (N,), in order of first occurrence."""
     if isinstance(steps, StoredSteps):
         _, first, number = np.unique(steps.episodes, return_index=True, return_inverse=True)
         return np.argsort(np.argsort(first))[number]
@@ -82,8 +81,8 @@ def episodes_of(steps: Sequence[Step]) -> Numbers:
     return np.fromiter(found, np.int64, len(steps))
 
 
-def taken(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[Step]:
-    """The steps of those numbers, in that order."""
+def select_steps(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[Step]:
+    """Return the steps at the given indices, in that order."""
     found = numbers if isinstance(numbers, np.ndarray) else np.fromiter(numbers, np.int64)
     if isinstance(steps, StoredSteps):
         return steps.take(found)
@@ -91,7 +90,7 @@ def taken(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[Step]:
 
 
 class Positions:
-    """Where each step is in a sequence, by its id; of several with one id the first.
+    """The index of each step by its id; of steps with the same id, the first.
 
     Attributes:
         get: the number of the step that has an id; None where none has.
@@ -120,12 +119,11 @@ class Positions:
         return isinstance(sample_id, str) and self.get(sample_id) is not None
 
     def __len__(self) -> int:
-        """How many ids there are."""
         return self._length
 
 
 class RowIds(Sequence[str | None]):
-    """The sample id of each row of a source, None for a row that became no step.
+    """The sample id of each row of a source; None for a row that became no step.
 
     Args:
         steps: those of the source.
@@ -158,7 +156,7 @@ class RowIds(Sequence[str | None]):
 
 
 def row_ids(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[str | None]:
-    """The sample id of each row of a source.
+    """Return the sample id of each row of a source.
 
     Args:
         steps: those of the source.
@@ -169,12 +167,12 @@ def row_ids(steps: Sequence[Step], numbers: Iterable[int]) -> Sequence[str | Non
     return [None if number < 0 else steps[number].sample_id for number in numbers]
 
 
-def numbered(rows: Iterable[Step | None], numbers: array[int]) -> Iterator[Step]:
-    """The steps among the rows of a source.
+def number_steps(rows: Iterable[Step | None], numbers: array[int]) -> Iterator[Step]:
+    """Yield the steps among the rows of a source.
 
     Args:
         rows: None for a row that became no step.
-        numbers: is told the number of each row's step, -1 for none, as `row_ids` takes them.
+        numbers: receives the number of each row's step, -1 for none, as `row_ids` takes them.
     """
     count = 0
     for step in rows:
@@ -187,7 +185,7 @@ def numbered(rows: Iterable[Step | None], numbers: array[int]) -> Iterator[Step]
 
 
 class PackedSteps:
-    """Some steps, packed as they lie on disk, for another process.
+    """Packed steps for another process.
 
     Args:
         blocks: steps that were packed together.
@@ -198,7 +196,6 @@ class PackedSteps:
         self._blocks, self._places = blocks, places
 
     def __iter__(self) -> Iterator[Step]:
-        """Each unpacked as it comes."""
         last, steps = -1, list[Step]()
         for block, number in self._places:
             if block != last:
@@ -206,8 +203,8 @@ class PackedSteps:
             yield steps[number]
 
 
-def packed_steps(steps: Sequence[Step], numbers: Sequence[int]) -> PackedSteps:
-    """The steps of those numbers, in that order, to be sent to another process.
+def pack_steps(steps: Sequence[Step], numbers: Sequence[int]) -> PackedSteps:
+    """Pack the steps at the given indices for another process.
 
     Raises:
         UsageError: a plug-in's cannot be.
@@ -221,7 +218,7 @@ def packed_steps(steps: Sequence[Step], numbers: Sequence[int]) -> PackedSteps:
         for number in map(steps.number, numbers):
             block = found.setdefault(number // BLOCK, len(found))
             places.append((block, number % BLOCK))
-        return PackedSteps([steps.store.blocks.packed(block) for block in found], places)
+        return PackedSteps([steps.store.blocks.block_bytes(block) for block in found], places)
     except Exception as error:  # a row of a plug-in may be any mapping
         if isinstance(error, OmnidataError):
             raise
@@ -234,19 +231,17 @@ def packed_steps(steps: Sequence[Step], numbers: Sequence[int]) -> PackedSteps:
 
 
 def can_be_sent(steps: Sequence[Step]) -> bool:
-    """Whether steps can be sent to other processes; of a list only the first is looked at."""
+    """Return whether steps can be sent to other processes; of a list only the first is checked."""
     if isinstance(steps, StoredSteps):
         return not steps.store.blocks.unpackable
     try:
-        packed_steps(steps, range(min(1, len(steps))))
+        pack_steps(steps, range(min(1, len(steps))))
     except UsageError:
         return False
     return True
 
 
 class _Ids(Sequence[str]):
-    """The sample ids of stored steps."""
-
     def __init__(self, steps: StoredSteps) -> None:
         self._steps = steps
 
@@ -265,7 +260,7 @@ class _Ids(Sequence[str]):
 
 
 class StoredSteps(IndexedSteps):
-    """Steps in a `_Store`, all or some of them; each is unpacked when it is asked for.
+    """Some or all steps of a `_Store`; each is unpacked on access.
 
     A step that is asked for twice may be two objects, which are equal. Threads and forked processes
     may share the steps; pickled they become a list.
@@ -282,18 +277,18 @@ class StoredSteps(IndexedSteps):
 
     @property
     def sample_ids(self) -> Sequence[str]:
-        """In order."""
+        """The sample ids, in order."""
         return _Ids(self)
 
     @property
     def episodes(self) -> Numbers:
-        """The number that the store has given to each step's episode, int64 (N,)."""
+        """The number of each step's episode in the store, int64 (N,)."""
         found = np.frombuffer(self.store.episodes, np.int32).astype(np.int64)
         return found if self._numbers is None else found[self._numbers]
 
     @property
     def repeated(self) -> list[int]:
-        """The numbers of the steps whose id an earlier one has."""
+        """Indices of the steps whose id an earlier step has."""
         numbers = self._numbers
         once = numbers is None or len(np.unique(numbers)) == len(numbers)
         if once and self.store.are_different:
@@ -305,13 +300,13 @@ class StoredSteps(IndexedSteps):
         return found
 
     def without(self, numbers: Sequence[int]) -> StoredSteps:
-        """All steps but those."""
+        """Return all steps but those at the given indices."""
         if not numbers:
             return self
         return self.take(np.delete(np.arange(len(self)), numbers))
 
     def number(self, index: int) -> int:
-        """The number in the store of the step at an index, which may be negative.
+        """Return the store's number of the step at an index, which may be negative.
 
         Raises:
             IndexError: there is none.
@@ -323,7 +318,7 @@ class StoredSteps(IndexedSteps):
         return index if self._numbers is None else int(self._numbers[index])
 
     def position(self, sample_id: str) -> int | None:
-        """Where the step of that id is; None where there is none."""
+        """Return the index of the step with an id; None if there is none."""
         number = self.store.find(sample_id)
         if number is None or self._numbers is None:
             return number
@@ -335,7 +330,7 @@ class StoredSteps(IndexedSteps):
         return None if found < 0 else found
 
     def take(self, numbers: Numbers) -> StoredSteps:
-        """The steps at those indices, in that order."""
+        """Return the steps at the given indices, in that order."""
         own = np.where(numbers < 0, numbers + len(self), numbers)
         kept = own if self._numbers is None else self._numbers[own]
         return StoredSteps(self.store, kept)
@@ -378,8 +373,6 @@ class StoredSteps(IndexedSteps):
 
 
 class _Store:
-    """Steps on disk, packed by the block; only ever added to."""
-
     def __init__(self) -> None:
         self.blocks = Blocks(_pack, _unpack)
         self._ids, self._episodes = NameIndex(), NameIndex()
@@ -388,7 +381,6 @@ class _Store:
         self.episodes = array("i")
 
     def extend(self, steps: Sequence[Step]) -> None:
-        """Add a block; all but the last are full."""
         self.blocks.append(steps)
         for step in steps:
             name = self._ids.add(step.sample_id)
@@ -402,15 +394,12 @@ class _Store:
 
     @property
     def are_different(self) -> bool:
-        """Whether each step has an id of its own."""
         return len(self._ids) == len(self._named)
 
     def id_of(self, number: int) -> str:
-        """The sample id of a step."""
         return self._ids[self._named[number]]
 
     def find(self, sample_id: str) -> int | None:
-        """The first step that has the id."""
         name = self._ids.get(sample_id)
         return None if name is None else self._first[name]
 
@@ -446,11 +435,10 @@ def _pack(steps: Sequence[Step]) -> bytes:
         if type(tags) is dict and all(type(value) is str for value in tags.values()):
             values[_TAGS] = tuple(tags.items())
         held.append((values, *whole))
-    return packed(held)
+    return pack(held)
 
 
 def _is_plain(size: object) -> bool:
-    """Whether a screen is the same as any that is equal to it."""
     return type(size) is tuple and all(type(side) is int for side in size)
 
 
@@ -465,7 +453,7 @@ def _begins(part: Any, whole: Any) -> bool:
 
 def _unpack(content: bytes) -> list[Step]:
     found = []
-    for values, past, screens in reversed(unpacked(content)):
+    for values, past, screens in reversed(unpack(content)):
         values[_HISTORY] = past[: values[_HISTORY]]
         values[_SCREENS] = screens[: values[_SCREENS]]
         if type(values[_TAGS]) is tuple:

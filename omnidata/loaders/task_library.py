@@ -1,4 +1,4 @@
-"""What OmniBench's metadata hold: subtasks, task graphs, trajectories, and a folder of them.
+"""OmniBench's metadata: subtasks, task graphs and trajectories, read and written as a folder.
 
 Source: OmniBench, Appendix C. Nothing here opens a file, and nothing is ever executed: the
 evaluation function of a subtask is a text.
@@ -57,7 +57,7 @@ class Subtask:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """What an expert did, of a subtask or of a whole task (Appendices C.2 and C.5).
+    """An expert's actions in a subtask or a whole task (Appendices C.2 and C.5).
 
     Attributes:
         id: e.g. "12(0)": task 12, the first of its orders.
@@ -97,7 +97,7 @@ class TaskGraph:
         graph: the subtasks and what depends on what. A node is a subtask's id, or that id with
             a number where the task has the subtask more than once ("C1", "C2").
         intent: what the task is for.
-        applications: node -> application; nodes whose application nobody tells are left out.
+        applications: node -> application; nodes with an unknown application are left out.
         categories: application -> category (Table 10), for every application above.
         orders: valid topological orders; those of the source where they are right, else found
             anew where there are few; () where there are too many.
@@ -116,7 +116,7 @@ class TaskGraph:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """All that a folder or a file of OmniBench's metadata holds.
+    """The contents of a folder or file of OmniBench's metadata.
 
     Attributes:
         root: the folder that pictures lie below.
@@ -140,7 +140,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def places(template: str) -> list[str]:
-    """The parameters of a template, each once, in order.
+    """Return the parameters of a template, each once, in order.
 
     Examples:
         >>> places("Copy '{a}' to '{b}' and '{a}'")
@@ -149,11 +149,11 @@ def places(template: str) -> list[str]:
     return list(dict.fromkeys(_PLACE.findall(template)))
 
 
-def filled(template: str, binding: Mapping[str, Any]) -> str:
-    """The template with its places filled; nothing else in braces means anything.
+def fill(template: str, binding: Mapping[str, Any]) -> str:
+    """Return the template with its parameters filled in; other braces stay as they are.
 
     Examples:
-        >>> filled("Open '{path}' {other} {a.b}", {"path": "x{y}"})
+        >>> fill("Open '{path}' {other} {a.b}", {"path": "x{y}"})
         "Open 'x{y}' {other} {a.b}"
     """
     return _PLACE.sub(lambda place: str(binding.get(place[1], place[0])), template)
@@ -179,7 +179,7 @@ CONTENTS = frozenset({SUBTASKS, SUBTASK_TRAJECTORIES, TASKS, TRAJECTORIES, EVALU
 
 
 def row_of(value: Subtask | Trajectory | TaskGraph) -> Mapping[str, Any]:
-    """The row of a value: the one it was read from, else one in the paper's schema.
+    """Return a value's source row, or a row in the paper's schema if it has none.
 
     Tasks have `task_id`, `application` and `category` beside what the paper gives them: it names
     them by a number that its schema lacks, and scoring needs the applications.
@@ -236,12 +236,12 @@ def _trajectory(value: Trajectory) -> dict[str, Any]:
 
 
 def line_of(value: Subtask | Trajectory | TaskGraph) -> str:
-    """The row as a line of JSON, its end included."""
+    """Return the row as a line of JSON, with its line break."""
     return json.dumps(row_of(value)) + "\n"
 
 
 def write_library(library: Library, folder: Path, *, pictures: bool = True) -> None:
-    """Write everything that a library holds; what it has nothing of gets no file.
+    """Write the contents of a library; empty parts get no file.
 
     Reading the folder gives the library again, but for the findings.
 

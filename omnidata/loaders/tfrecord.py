@@ -23,7 +23,7 @@ from typing import Any
 from omnidata import mirror
 from omnidata.errors import DataError
 from omnidata.loaders.files import Look
-from omnidata.media.storage import unpacked
+from omnidata.media.storage import open_unpacked
 
 MAX_RECORD = 256 * 1024**2
 """Bytes of a record: an episode of a hundred screenshots has about as many as PNGs."""
@@ -69,7 +69,7 @@ def records(path: Path) -> Iterator[Record]:
         try:
             if content is None:
                 mirror.fill(path)  # all of it is read, from end to end
-                content, taken = unpacked(path), path.stat().st_size
+                content, taken = open_unpacked(path), path.stat().st_size
                 most_bytes = MAX_UNPACKED + MAX_RATIO * taken
                 most_records = MAX_RECORDS + taken // LEAST_PACKED
             head = content.read(offset, _HEAD)
@@ -77,17 +77,19 @@ def records(path: Path) -> Iterator[Record]:
                 return
             size = _size(head, where)
             if number >= most_records:
-                raise _broken(where, f"a file of its size has at most {most_records} records")
+                raise _broken_file(where, f"a file of its size has at most {most_records} records")
             if offset + size > most_bytes:
-                raise _broken(where, f"a file of its size unpacks to at most {most_bytes} bytes")
+                raise _broken_file(
+                    where, f"a file of its size unpacks to at most {most_bytes} bytes"
+                )
             data = content.read(offset + _HEAD, size)
             check = content.read(offset + _HEAD + size, _TAIL)
         except (OSError, EOFError, zlib.error) as error:
-            raise _broken(where, f"the file cannot be read ({error})") from None
+            raise _broken_file(where, f"the file cannot be read ({error})") from None
         if missing := size + _TAIL - len(data) - len(check):
-            raise _broken(where, f"the file ends {missing} bytes too early")
-        if check != struct.pack("<I", _masked(data)):
-            raise _broken(where, "the checksum of its data is wrong")
+            raise _broken_file(where, f"the file ends {missing} bytes too early")
+        if check != struct.pack("<I", _masked_crc(data)):
+            raise _broken_file(where, "the checksum of its data is wrong")
         yield Record(number, offset + _HEAD, data)
         number, offset = number + 1, offset + _HEAD + size + _TAIL
 
@@ -99,26 +101,26 @@ def is_tfrecord(path: Path) -> bool:
         OSError: the file cannot be read.
     """
     try:
-        head = unpacked(path).read(0, _HEAD)
+        head = open_unpacked(path).read(0, _HEAD)
     except (EOFError, zlib.error):
         return False
     return len(head) == _HEAD and _is_checked(head)
 
 
 def _is_checked(head: bytes) -> bool:
-    return head[8:] == struct.pack("<I", _masked(head[:8]))
+    return head[8:] == struct.pack("<I", _masked_crc(head[:8]))
 
 
 def _size(head: bytes, where: str) -> int:
     if len(head) < _HEAD or not _is_checked(head):
-        raise _broken(where, "the checksum of its length is wrong")
+        raise _broken_file(where, "the checksum of its length is wrong")
     size: int = struct.unpack("<Q", head[:8])[0]
     if size > MAX_RECORD:
-        raise _broken(where, f"the record has {size} bytes, more than {MAX_RECORD}")
+        raise _broken_file(where, f"the record has {size} bytes, more than {MAX_RECORD}")
     return size
 
 
-def _masked(data: bytes) -> int:
+def _masked_crc(data: bytes) -> int:
     """The CRC-32C, turned by 15 bits and shifted, as TFRecords have it."""
     from google_crc32c import value
 
@@ -126,7 +128,7 @@ def _masked(data: bytes) -> int:
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def _broken(where: str, what: str) -> DataError:
+def _broken_file(where: str, what: str) -> DataError:
     return DataError(
         what,
         where=where,
@@ -243,11 +245,11 @@ def floats(data: bytes, value: Value) -> list[float]:
     return list(struct.unpack(f"<{(value.stop - value.start) // 4}f", data[value]))
 
 
-def signed(number: int, bits: int = 64) -> int:
+def to_signed(number: int, bits: int = 64) -> int:
     """A varint as the signed number that it stands for.
 
     Examples:
-        >>> signed(2**64 - 1)
+        >>> to_signed(2**64 - 1)
         -1
     """
     number &= (1 << bits) - 1
@@ -347,7 +349,7 @@ def _read(
             if at == 1 and kind == _FLOATS:
                 numbers[name] += floats(data, value)
             elif at == 1 and kind == _NUMBERS:
-                numbers[name] += [signed(number) for number in varints(data, value)]
+                numbers[name] += [to_signed(number) for number in varints(data, value)]
             _check_count(numbers[name])
 
 

@@ -1,4 +1,4 @@
-"""Files to a dataset on the Hub: one commit, so that nobody ever reads half of it.
+"""Upload files to a dataset on the Hub, in one commit, so it is never half there.
 
 What is there already is not sent again, so a call that was interrupted goes on, and one that was
 not has nothing to do.
@@ -94,7 +94,7 @@ def upload(
         if isinstance(path, Path):
             check_link(path)
             check_file(path, ANY)
-    with hub.sending_token(), hub.translated(address):
+    with hub.sending_token(), hub.hub_errors(address):
         client = hub.api()
         new = not client.repo_exists(name, repo_type="dataset")
         if new and dry_run:
@@ -102,7 +102,7 @@ def upload(
             return Upload(name, hub.endpoint(), new, sizes, ())
         if new:
             client.create_repo(name, repo_type="dataset", private=private, exist_ok=True)
-        revision = _proposed(address, title) if pull_request else "main"
+        revision = _open_pull_request(address, title) if pull_request else "main"
         at = hub.HubAddress(name, revision or "main")
         base = hub.resolve_commit(at)
         there = {each.path: each for each in hub.list_files(hub.HubAddress(name, base))}
@@ -143,8 +143,7 @@ def upload(
     return Upload(name, found.server, new, found.sent, removed, url)
 
 
-def _proposed(address: hub.HubAddress, title: str) -> str | None:
-    """The branch of the open pull request that has the title; None where there is none."""
+def _open_pull_request(address: hub.HubAddress, title: str) -> str | None:
     asked = hub.api().get_repo_discussions(
         address.name,
         repo_type="dataset",

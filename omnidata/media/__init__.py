@@ -1,9 +1,7 @@
-"""Screenshots, clips and audio: found safely, decoded within limits, never guessed.
+"""Open and encode screenshots, clips and audio. Import from here.
 
-This is the room's front door: other rooms import from here, but for those that walk through the
-packets of a container themselves. Every function that reads takes a `MediaRef` and raises
-`MediaError`, which names the file, for anything that is not a whole medium inside the dataset's
-folder.
+Functions that read take a `MediaRef`. They raise a `MediaError`, which names the file, for anything
+that is not a complete medium inside the dataset's folder.
 """
 
 from omnidata.media.decoding import Frames, frames, recorded_seconds, samples
@@ -14,7 +12,7 @@ from omnidata.media.encoding import (
     encode_mp4,
     encode_wav,
     png,
-    resized,
+    resize,
     wav,
     within,
 )
@@ -22,8 +20,8 @@ from omnidata.media.paths import (
     DEFAULT_BUDGET,
     Budget,
     around,
-    closed,
     is_mirrored,
+    leads_outside,
     linkable,
     place,
     resolve,
@@ -51,7 +49,7 @@ from omnidata.media.probing import (
     probe,
     stated_seconds,
 )
-from omnidata.media.storage import InMemoryMedia, read_bytes, read_stored, stored
+from omnidata.media.storage import InMemoryMedia, file_or_bytes, read_bytes, read_stored
 from omnidata.zips import unsafe
 
 __all__ = [
@@ -70,16 +68,17 @@ __all__ = [
     "Samples",
     "around",
     "check",
-    "closed",
     "encode_mp4",
     "encode_wav",
     "examine",
+    "file_or_bytes",
     "frames",
     "hold",
     "image",
     "image_size",
     "in_threads",
     "is_mirrored",
+    "leads_outside",
     "letterbox",
     "linkable",
     "media_info",
@@ -90,12 +89,11 @@ __all__ = [
     "read_bytes",
     "read_stored",
     "recorded_seconds",
-    "resized",
+    "resize",
     "resolve",
     "samples",
     "spelling_on_disk",
     "stated_seconds",
-    "stored",
     "unread_zip",
     "unsafe",
     "wav",

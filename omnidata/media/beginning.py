@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 from omnidata.media.containers import (
     at_ticks,
     audio_stream,
-    broken,
+    broken_media,
     decode,
     even,
     frame_rate,
+    frames_from,
     open_container,
-    shown_from,
     video_stream,
 )
 from omnidata.media.encoding import AUDIO_RATE, encode_mp4, wav
 from omnidata.media.paths import Budget
-from omnidata.media.sound import heard, joined
+from omnidata.media.sound import decode_sound, join_sound
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def beginning(ref: MediaRef, source: Path | bytes, budget: Budget) -> bytes:
         MediaError: the medium is broken, or a picture.
     """
     if ref.kind not in ("audio", "video"):
-        raise broken(ref, "a picture has no beginning", "a clip or a sound")
+        raise broken_media(ref, "a picture has no beginning", "a clip or a sound")
     whole = replace(ref, until=1.0)
     if ref.kind == "audio":
         with open_container(source, whole, budget) as container:
@@ -63,7 +63,9 @@ def beginning(ref: MediaRef, source: Path | bytes, budget: Budget) -> bytes:
     begin, seconds, rate, has_sound = _length(source, whole, budget)
     ticks = max(1, ceil(ref.until * seconds * rate - _TIE))
     if ticks > budget.max_frames:
-        raise broken(ref, f"it has {ticks} frames", f"at most {budget.max_frames}", fault="refused")
+        raise broken_media(
+            ref, f"it has {ticks} frames", f"at most {budget.max_frames}", fault="refused"
+        )
     length = max(1, round(ref.until * seconds * AUDIO_RATE))
     sound = _sound(source, whole, begin, length, budget) if has_sound else None
     return encode_mp4(_frames(source, whole, rate, ticks, budget), fps=rate, crf=_CRF, sound=sound)
@@ -73,13 +75,12 @@ def _samples(
     source: Path | bytes, whole: MediaRef, rate: int, budget: Budget
 ) -> npt.NDArray[np.float32]:
     with open_container(source, whole, budget) as container:
-        return joined(heard(container, whole, rate, None, budget), whole, rate, budget)
+        return join_sound(decode_sound(container, whole, rate, None, budget), whole, rate, budget)
 
 
 def _sound(
     source: Path | bytes, whole: MediaRef, begin: float, length: int, budget: Budget
 ) -> npt.NDArray[np.float32] | None:
-    """So many samples from the moment of the first picture on, or fewer; None if there are none."""
     import numpy as np
 
     with open_container(source, whole, budget) as container:
@@ -103,7 +104,7 @@ def _length(
         has_sound = bool(container.streams.audio)
         times = [seconds for _, seconds, _ in decode(container, video, whole, budget)]
     if not times:
-        raise broken(whole, "no frame could be decoded", "at least one frame")
+        raise broken_media(whole, "no frame could be decoded", "at least one frame")
     return times[0], times[-1] - times[0] + float(1 / rate), rate, has_sound
 
 
@@ -112,5 +113,5 @@ def _frames(
 ) -> Iterator[npt.NDArray[np.uint8]]:
     with open_container(source, whole, budget) as container:
         video = video_stream(container, whole, budget, None)
-        for frame in at_ticks(shown_from(container, video, 0.0), 0.0, rate, ticks):
+        for frame in at_ticks(frames_from(container, video, 0.0), 0.0, rate, ticks):
             yield even(frame)

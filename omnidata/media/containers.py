@@ -77,14 +77,14 @@ def open_container(source: Path | bytes, ref: MediaRef, budget: Budget) -> Itera
 
 def _options(ref: MediaRef, budget: Budget) -> dict[str, str]:
     # FFmpeg decodes a few frames of what the header does not describe.
-    options = {"format_whitelist": _CONTAINERS, "max_pixels": _padded(budget.max_pixels)}
+    options = {"format_whitelist": _CONTAINERS, "max_pixels": _padded_limit(budget.max_pixels)}
     if ref.path.lower().endswith(".wav"):
         # FFmpeg searches 16-bit sound for S/PDIF streams, ten times as long as all the rest takes.
         options["probesize"] = "4096"
     return options
 
 
-def broken(
+def broken_media(
     ref: MediaRef, what: str, expected: str, *, fault: MediaFault = "unreadable"
 ) -> MediaError:
     """The error for a medium that opens but is not what it should be."""
@@ -103,22 +103,22 @@ def video_stream(
     """The stream with that index, or FFmpeg's choice; checked against the pixel budget."""
     number = _number(container, "video", stream)
     if number is None:
-        raise broken(ref, "the file has no video stream", "a file with a video stream")
+        raise broken_media(ref, "the file has no video stream", "a file with a video stream")
     found = next(s for s in container.streams.video if s.index == number)
     pixels = found.codec_context.width * found.codec_context.height
     if not 0 < pixels <= budget.max_pixels:
-        raise broken(
+        raise broken_media(
             ref,
             f"its frames have {found.codec_context.width} x {found.codec_context.height} pixels",
             f"frames of 1 to {budget.max_pixels} pixels",
             fault="refused",
         )
     limit = max(pixels, min(_GROWN, budget.max_pixels))
-    found.codec_context.options = {"max_pixels": _padded(limit)}
+    found.codec_context.options = {"max_pixels": _padded_limit(limit)}
     return found
 
 
-def _padded(pixels: int) -> str:
+def _padded_limit(pixels: int) -> str:
     """A limit for decoders, which count the rows' padding as well."""
     return str(min(pixels + pixels // 4 + 4096, (1 << 31) - 1))
 
@@ -127,7 +127,7 @@ def audio_stream(container: InputContainer, ref: MediaRef, stream: int | None) -
     """The stream with that index, or FFmpeg's choice."""
     number = _number(container, "audio", stream)
     if number is None:
-        raise broken(ref, "the file has no audio stream", "a file with an audio stream")
+        raise broken_media(ref, "the file has no audio stream", "a file with an audio stream")
     return next(s for s in container.streams.audio if s.index == number)
 
 
@@ -140,7 +140,7 @@ def _number(container: InputContainer, kind: Modality, stream: int | None) -> in
     return None if best is None else best.index
 
 
-def timed(
+def frames_with_times(
     container: InputContainer, video: VideoStream
 ) -> Iterator[tuple[float | None, VideoFrame]]:
     """Frames with the seconds at which they are shown, None where the file does not say.
@@ -258,7 +258,6 @@ def _may_be_turned(content: bytes) -> bool:
 
 
 def _has_matrix(moov: bytes) -> bool:
-    """Whether the film or a track of it has one; FFmpeg multiplies the two."""
     for name, before in ((b"mvhd", 36), (b"tkhd", 40)):
         place = moov.find(name)
         while place >= 0:
@@ -281,12 +280,12 @@ def decode(
     """Frames with their numbers and times, within the budget."""
     rate = float(video.average_rate or 0) or 1.0
     begin = 0.0
-    for number, (time, frame) in enumerate(timed(container, video)):
+    for number, (time, frame) in enumerate(frames_with_times(container, video)):
         seconds = number / rate if time is None else time
         if number == 0:
             begin = seconds  # a cut clip may keep the clock of what it was cut from
         if number >= budget.max_frames or seconds - begin > budget.max_seconds:
-            raise broken(
+            raise broken_media(
                 ref,
                 f"the clip continues after {number} frames and {seconds - begin:.1f} s",
                 f"at most {budget.max_frames} frames and {budget.max_seconds} s",
@@ -319,9 +318,9 @@ def read_cut(ref: MediaRef, cell: VideoSegment, budget: Budget) -> bytes:
             part is longer than the budget allows, or begins after the recording's end.
     """
     if ref.kind == "audio":
-        raise broken(ref, "sound cannot be cut out of a recording", "a clip or a picture")
+        raise broken_media(ref, "sound cannot be cut out of a recording", "a clip or a picture")
     if not 0 <= cell.start_s <= cell.end_s <= cell.start_s + budget.max_seconds:
-        raise broken(
+        raise broken_media(
             ref,
             f"it spans {cell.start_s:.3f} to {cell.end_s:.3f} s",
             f"a part of at most {budget.max_seconds} s",
@@ -329,23 +328,23 @@ def read_cut(ref: MediaRef, cell: VideoSegment, budget: Budget) -> bytes:
         )
     whole = around(ref, cell)
     found = resolve(whole, budget=RECORDING).stat()
-    return _cut(ref, cell, budget, found.st_size, found.st_mtime_ns)
+    return _cut_segment(ref, cell, budget, found.st_size, found.st_mtime_ns)
 
 
 @lru_cache(maxsize=_KEPT)  # a medium is opened several times: looked at, probed, decoded, read
-def _cut(ref: MediaRef, cell: VideoSegment, budget: Budget, size: int, time: int) -> bytes:
+def _cut_segment(ref: MediaRef, cell: VideoSegment, budget: Budget, size: int, time: int) -> bytes:
     whole = around(ref, cell)
     limits = replace(budget, max_bytes=RECORDING.max_bytes)
     try:
         with open_container(resolve(whole, budget=limits), whole, limits) as container:
             video = video_stream(container, whole, limits, None)
-            shown = shown_from(container, video, cell.start_s)
+            shown = frames_from(container, video, cell.start_s)
             if ref.kind == "image":
                 return png(_pixels(next(shown)[1]))
             rate = frame_rate(video)
             ticks = max(1, round((cell.end_s - cell.start_s) * rate))
             if ticks > budget.max_frames:
-                raise broken(ref, f"it has {ticks} frames", f"at most {budget.max_frames}")
+                raise broken_media(ref, f"it has {ticks} frames", f"at most {budget.max_frames}")
             frames = at_ticks(shown, cell.start_s, rate, ticks)
             return encode_mp4((even(frame) for frame in frames), fps=rate)
     except MediaError as error:
@@ -368,7 +367,7 @@ Shown = tuple[float, "VideoFrame"]
 """Seconds after the recording's first frame, and the frame."""
 
 
-def shown_from(container: InputContainer, video: VideoStream, start_s: float) -> Iterator[Shown]:
+def frames_from(container: InputContainer, video: VideoStream, start_s: float) -> Iterator[Shown]:
     """The frame that is on the screen at a moment, and all that follow it.
 
     Raises:
@@ -377,11 +376,11 @@ def shown_from(container: InputContainer, video: VideoStream, start_s: float) ->
     sought = start_s > 0 and container.format.name != "avi"  # whose frames have no times
     if sought:
         _seek(container, video, start_s)
-    decoded = _timed(container, video)
+    decoded = _timed_frames(container, video)
     first = next(decoded, None)
     if sought and (first is None or first[0] > start_s):  # the index of the file is wrong
         container.seek(0)
-        decoded = _timed(container, video)
+        decoded = _timed_frames(container, video)
         first = next(decoded, None)
     if first is None:
         raise MediaError("no frame could be decoded", expected="a complete recording")
@@ -405,10 +404,10 @@ def _seek(container: InputContainer, video: VideoStream, start_s: float) -> None
     container.seek((video.start_time or 0) + int(start_s / base), stream=video)
 
 
-def _timed(container: InputContainer, video: VideoStream) -> Iterator[Shown]:
+def _timed_frames(container: InputContainer, video: VideoStream) -> Iterator[Shown]:
     origin = float((video.start_time or 0) * (video.time_base or 0))
     rate = frame_rate(video)
-    for number, (time, frame) in enumerate(timed(container, video)):
+    for number, (time, frame) in enumerate(frames_with_times(container, video)):
         yield (float(number / rate) if time is None else time - origin), frame
 
 

@@ -1,4 +1,4 @@
-"""Clips and tracks as arrays: some or all frames, decoded in one pass from the beginning; sound.
+"""Decode clips and tracks: frames and sound as arrays.
 
 Sequential on purpose: in a clip of two seconds four seeks cost twice as much as one pass. Frames
 are sought only where few of a long clip are wanted.
@@ -17,14 +17,14 @@ from omnidata.media.containers import (
     RECORDING,
     Decoded,
     Turn,
-    broken,
+    broken_media,
     decode,
     turn_of,
     video_stream,
 )
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
-from omnidata.media.sound import heard, inline, joined
-from omnidata.media.storage import opened
+from omnidata.media.sound import decode_sound, inline, join_sound
+from omnidata.media.storage import open_media
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _SEEK_COST = 20  # frames that could be decoded in the time of one seek
 
 
 class Index:
-    """When every frame is shown and which ones can be decoded alone, from the packets.
+    """Display time and decoding order of a clip's frames, from its packets.
 
     Attributes:
         times: of the frames in the order in which they are shown, in the stream's time base.
@@ -75,11 +75,11 @@ class Index:
         self.usable &= len(set(times)) == len(times)
 
     def key_before(self, number: int) -> int:
-        """The time of the keyframe from which a frame can be decoded."""
+        """Return the time of the keyframe from which a frame can be decoded."""
         return self._keys[bisect_right(self._keys, self.times[number]) - 1]
 
     def pays(self, wanted: Sequence[int]) -> bool:
-        """Whether seeking decodes much less than one pass from the beginning."""
+        """Return whether seeking decodes much less than one pass from the beginning."""
         decoded = 0
         for number in wanted:
             decoded += _SEEK_COST + number - bisect_right(self.times, self.key_before(number)) + 1
@@ -89,7 +89,7 @@ class Index:
 def sought(
     container: InputContainer, video: VideoStream, index: Index, wanted: Sequence[int]
 ) -> Iterator[tuple[int, float, VideoFrame]]:
-    """The wanted frames, in rising order: number, seconds, frame.
+    """Yield the wanted frames, ascending: number, seconds, frame.
 
     Ends early where the packets have promised a frame that the decoder does not give, or a keyframe
     that is none; the caller must count.
@@ -163,7 +163,7 @@ def frames(
     check_choice(num_frames, fps, which)
     if num_frames is not None:
         return _evenly(ref, num_frames, stream, budget)
-    with opened(ref, budget) as container:
+    with open_media(ref, budget) as container:
         video = video_stream(container, ref, budget, stream)
         if which == "keyframes":
             video.codec_context.skip_frame = "NONKEY"
@@ -171,8 +171,8 @@ def frames(
         if which == "keyframes":  # not every codec obeys the line above
             decoded = (found for found in decoded if found[2].key_frame)
         if fps is None:
-            return _stacked(decoded, video, ref, budget)
-        return replace(_stacked(_shown(decoded, fps), video, ref, budget), fps=fps)
+            return _stack(decoded, video, ref, budget)
+        return replace(_stack(_sample_ticks(decoded, fps), video, ref, budget), fps=fps)
 
 
 def samples(
@@ -182,7 +182,7 @@ def samples(
     stream: int | None = None,
     budget: Budget = DEFAULT_BUDGET,
 ) -> npt.NDArray[np.float32]:
-    """The waveform of a track, or of a clip's sound.
+    """Decode the waveform of a track or of a clip's sound.
 
     Args:
         ref: a track, a clip with sound, or audio that a row holds inline.
@@ -202,13 +202,13 @@ def samples(
             "the sampling rate is not positive", where=f"samples(rate={rate})", expected="Hz"
         )
     if ref.inline is not None:
-        return joined(inline(ref, rate), ref, rate, budget)
-    with opened(ref, budget) as container:
-        return joined(heard(container, ref, rate, stream, budget), ref, rate, budget)
+        return join_sound(inline(ref, rate), ref, rate, budget)
+    with open_media(ref, budget) as container:
+        return join_sound(decode_sound(container, ref, rate, stream, budget), ref, rate, budget)
 
 
 def check_choice(num_frames: int | None, fps: float | None, which: str | None) -> None:
-    """Whether the three say which frames of a clip are meant.
+    """Check that exactly one of the three selects frames of a clip.
 
     Raises:
         UsageError: not exactly one of the three, or a value that keeps nothing or too much.
@@ -232,7 +232,7 @@ def check_choice(num_frames: int | None, fps: float | None, which: str | None) -
 
 def _evenly(ref: MediaRef, num_frames: int, stream: int | None, budget: Budget) -> Frames:
     """Spread by the count that the header states, or, where that is wrong, by the packets."""
-    with opened(ref, budget) as container:
+    with open_media(ref, budget) as container:
         video = video_stream(container, ref, budget, stream)
         stated = video.frames
         seconds = (container.duration or 0) / 1e6
@@ -240,14 +240,16 @@ def _evenly(ref: MediaRef, num_frames: int, stream: int | None, budget: Budget) 
         choose = _jumping if long else _spread_over
         found = choose(container, stated, ref, num_frames, stream, budget)
     if found is None and long:
-        with opened(ref, budget) as container:
+        with open_media(ref, budget) as container:
             found = _spread_over(container, stated, ref, num_frames, stream, budget)
     if found is None:
         count = _count(ref, budget, stream)
-        with opened(ref, budget) as container:
+        with open_media(ref, budget) as container:
             found = _spread_over(container, count, ref, num_frames, stream, budget)
         if found is None:
-            raise broken(ref, "the clip ends early", f"{count} frames, as its packets promise")
+            raise broken_media(
+                ref, "the clip ends early", f"{count} frames, as its packets promise"
+            )
     return found
 
 
@@ -273,7 +275,7 @@ def _jumping(
     if not index.usable or not index.pays(wanted):
         return None
     try:
-        found = _stacked(sought(container, video, index, wanted), video, ref, budget)
+        found = _stack(sought(container, video, index, wanted), video, ref, budget)
     except MediaError:
         return None  # one pass says what is wrong
     return found if len(found.indices) == len(wanted) else None
@@ -287,39 +289,37 @@ def _spread_over(
     stream: int | None,
     budget: Budget,
 ) -> Frames | None:
-    """Frames evenly spread over so many; None if there are fewer."""
     if count < 1:
         return None
     video = video_stream(container, ref, budget, stream)
     wanted = _spread(count, num_frames)
-    found = _stacked(_at(decode(container, video, ref, budget), wanted), video, ref, budget)
+    found = _stack(_at(decode(container, video, ref, budget), wanted), video, ref, budget)
     return found if len(found.indices) == len(wanted) else None
 
 
 def recorded_seconds(ref: MediaRef) -> float:
-    """How long a recording is by its header; nothing is decoded.
+    """Return the length of a recording by its header; nothing is decoded.
 
     Raises:
         MediaError: it is missing or no recording, or its header does not say.
     """
-    with opened(ref, RECORDING) as container:
+    with open_media(ref, RECORDING) as container:
         video = video_stream(container, ref, RECORDING, None)
         base = video.time_base
         seconds = float(video.duration * base) if video.duration and base else 0.0
         seconds = seconds or (container.duration or 0) / 1e6
     if seconds <= 0:
-        raise broken(ref, "the header does not say how long it is", "a complete recording")
+        raise broken_media(ref, "the header does not say how long it is", "a complete recording")
     return seconds
 
 
 def _count(ref: MediaRef, budget: Budget, stream: int | None) -> int:
-    """Frames that the packets promise; nothing is decoded."""
-    with opened(ref, budget) as container:
+    with open_media(ref, budget) as container:
         video = video_stream(container, ref, budget, stream)
         packets = (packet for packet in container.demux(video) if packet.size)
         count = sum(not packet.is_discard for packet in packets)
     if not count:
-        raise broken(ref, "the clip has no frames", "at least one frame")
+        raise broken_media(ref, "the clip has no frames", "at least one frame")
     return count
 
 
@@ -340,7 +340,7 @@ def _at(decoded: Iterator[Decoded], wanted: list[int]) -> Iterator[Decoded]:
             return
 
 
-def _shown(decoded: Iterator[Decoded], fps: float) -> Iterator[Decoded]:
+def _sample_ticks(decoded: Iterator[Decoded], fps: float) -> Iterator[Decoded]:
     """The frame that is on the screen at each tick: the last that began by then."""
     last: Decoded | None = None
     begin, tick = 0.0, 0
@@ -356,9 +356,7 @@ def _shown(decoded: Iterator[Decoded], fps: float) -> Iterator[Decoded]:
         yield last
 
 
-def _stacked(
-    chosen: Iterator[Decoded], video: VideoStream, ref: MediaRef, budget: Budget
-) -> Frames:
+def _stack(chosen: Iterator[Decoded], video: VideoStream, ref: MediaRef, budget: Budget) -> Frames:
     import numpy as np
 
     width, height = video.codec_context.width, video.codec_context.height
@@ -368,7 +366,7 @@ def _stacked(
     turn: Turn | None = None
     for number, time, frame in chosen:
         if (len(pixels) + 1) * width * height * 3 > budget.max_decoded_bytes:
-            raise broken(
+            raise broken_media(
                 ref,
                 f"the frames take more than {budget.max_decoded_bytes} bytes",
                 "fewer frames: num_frames or fps",
@@ -380,7 +378,7 @@ def _stacked(
         seconds.append(time)
         numbers.append(number)
     if not pixels:
-        raise broken(ref, "no frame could be decoded", "at least one frame")
+        raise broken_media(ref, "no frame could be decoded", "at least one frame")
     span = seconds[-1] - seconds[0]
     own = float(video.average_rate or 0)
     return Frames(

@@ -1,4 +1,4 @@
-"""Pixels to PNG, frames to MP4 and samples to WAV, in memory.
+"""Encode pixels as PNG, frames as MP4 and samples as WAV, in memory.
 
 A PNG is little more than a zlib stream, and zlib is what takes the time. With Intel's ISA-L in its
 place a decoded frame of a noisy clip, 360 x 800, took 1.4 ms and 350 KB on one core, FFmpeg's
@@ -39,11 +39,11 @@ _FASTEST = 1
 
 
 def png(pixels: npt.NDArray[np.uint8]) -> bytes:
-    """A picture as a PNG file, without loss.
+    """Encode a picture as PNG, lossless.
 
-    Who compares pictures compares their pixels: ISA-L promises nowhere that equal data become equal
-    bytes, and has code of its own for each kind of processor. What promises more, as zlib does,
-    takes twelve times as long.
+    Compare pictures by their pixels: ISA-L does not promise that equal data become equal bytes, and
+    has code of its own for each kind of processor. zlib does promise it, but takes twelve times as
+    long.
 
     Args:
         pixels: uint8 (H, W, 3), RGB.
@@ -70,7 +70,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def wav(samples: npt.NDArray[np.float32], rate: int) -> bytes:
-    """One channel of sound as a WAV file of 16-bit numbers.
+    """Encode one channel of sound as a WAV file with 16-bit samples.
 
     Samples that were 16-bit numbers before come out as they were.
 
@@ -90,7 +90,7 @@ def wav(samples: npt.NDArray[np.float32], rate: int) -> bytes:
 
 
 def within(size: Screen, longest: int | None) -> Screen:
-    """Width and height of a picture made smaller, in proportion, so that neither exceeds a limit.
+    """Return a picture's width and height, scaled down so that neither exceeds a limit.
 
     Examples:
         >>> within((720, 1600), 1000), within((720, 1600), None), within((3000, 1), 1000)
@@ -103,8 +103,8 @@ def within(size: Screen, longest: int | None) -> Screen:
     return width, height
 
 
-def resized(pixels: npt.NDArray[np.uint8], size: Screen) -> npt.NDArray[np.uint8]:
-    """A picture in another size; the whole of it fills the whole of that.
+def resize(pixels: npt.NDArray[np.uint8], size: Screen) -> npt.NDArray[np.uint8]:
+    """Resize a picture to exactly the given size; proportions may change.
 
     Args:
         pixels: uint8 (H, W, 3), RGB.
@@ -196,7 +196,6 @@ def encode_wav(samples: Samples) -> bytes:
 
 
 def _wav_file(numbers: bytes, rate: int) -> bytes:
-    """One channel of 16-bit numbers as a file."""
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setnchannels(1)

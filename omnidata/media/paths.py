@@ -1,4 +1,4 @@
-"""Where a path from a dataset may lead, and how much of a file may be opened.
+"""Resolve paths of a dataset safely, within budgets.
 
 Data is untrusted. A path is relative, has no scheme and no `..`, and after following links still
 lies inside the dataset's folder; only regular files are opened, up to a budget.
@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from omnidata import mirror
 from omnidata.errors import FileError, MediaError, MediaFault, MissingMediaError
 from omnidata.files import check_file, inside, naming, real
-from omnidata.mirror_cache import shown
+from omnidata.mirror_cache import display_path
 from omnidata.types import ByteRange, MediaRef, Modality, ParquetLocation, VideoSegment
 from omnidata.zips import unsafe
 
@@ -27,7 +27,7 @@ _DIGITS = (32, 64)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much one medium may cost; beyond it there is a `MediaError` instead of a full disk.
+    """Limits of one medium; beyond them there is a `MediaError`.
 
     Attributes:
         max_bytes: of the file.
@@ -48,7 +48,6 @@ DEFAULT_BUDGET = Budget()
 
 
 def _sha256(path: Path) -> str:
-    """The file's hash; empty for one that cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -57,11 +56,11 @@ def _sha256(path: Path) -> str:
 
 
 def place(ref: MediaRef) -> str:
-    """Where a medium lies, for messages."""
+    """Return the location of a medium, for messages."""
     if ref.cell is None:
-        return shown(ref.root / ref.path)
+        return display_path(ref.root / ref.path)
     cell = ref.cell
-    shard = shown(ref.root / cell.shard)
+    shard = display_path(ref.root / cell.shard)
     if isinstance(cell, VideoSegment):
         return f"{shard}, {cell.start_s:.2f} to {cell.end_s:.2f} s"
     if isinstance(cell, ByteRange):
@@ -70,13 +69,13 @@ def place(ref: MediaRef) -> str:
 
 
 def around(ref: MediaRef, cell: ParquetLocation | ByteRange | VideoSegment) -> MediaRef:
-    """The file that holds a medium, as a medium of its own."""
+    """Return the file that contains a medium, as a medium of its own."""
     kind: Modality = "video" if isinstance(cell, VideoSegment) else ref.kind
     return MediaRef(kind, ref.root, cell.shard, within=ref.within)
 
 
 def spelling_on_disk(root: Path, name: str) -> Path:
-    """The path of a medium as the disk spells it, whether or not there is a file.
+    """Return the path of a medium as the disk spells it, whether or not the file exists.
 
     A name with accents has two spellings in Unicode: macOS's tools write the letters apart (NFD),
     most others composed (NFC). Rows that were written on Windows separate folders by backslashes,
@@ -99,7 +98,7 @@ def spelling_on_disk(root: Path, name: str) -> Path:
 
 
 def linkable(ref: MediaRef) -> Path | None:
-    """The absolute path behind a reference, whether or not there is a file.
+    """Return the absolute path of a medium with a file of its own, whether or not it exists.
 
     None for one that leads outside its folder, for an object on a store, for audio that a row holds
     inline, for a picture that marks are drawn on, and for bytes that have no file of their own:
@@ -120,12 +119,12 @@ def linkable(ref: MediaRef) -> Path | None:
 
 
 def is_mirrored(ref: MediaRef) -> bool:
-    """Whether the file of a medium stands for an object on a store, and may be empty as yet."""
+    """Return whether a medium's file mirrors an object of a store, and may still be empty."""
     return mirror.is_mirrored(spelling_on_disk(ref.root, ref.path))
 
 
-def closed(ref: MediaRef) -> bool:
-    """Whether the folder of a medium leads outside what the user named: nothing there is opened."""
+def leads_outside(ref: MediaRef) -> bool:
+    """Return whether a medium's folder leads outside the allowed data, so it is never opened."""
     return bool(ref.within) and not inside(real(ref.root), ref.within)
 
 
@@ -134,7 +133,7 @@ def _within(ref: MediaRef) -> tuple[str, ...]:
 
 
 def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = False) -> Path:
-    """The file behind a reference.
+    """Return the file of a medium.
 
     Args:
         ref: the medium.
@@ -158,24 +157,24 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
         )
     path = ref.root / ref.path
     if reason := unsafe(ref.path):
-        raise _refused(reason, path, budget)
+        raise _refusal(reason, path, budget)
     path = spelling_on_disk(ref.root, ref.path)
     try:
         found = check_file(path, budget.max_bytes, within=_within(ref))
     except FileError as error:
-        if closed(ref):
+        if leads_outside(ref):
             what = "its folder was not named with the dataset"
-            raise _refused(what, path, budget, naming([real(ref.root)])) from None
-        raise _refused(error.what, path, budget, error.remedy) from None
+            raise _refusal(what, path, budget, naming([real(ref.root)])) from None
+        raise _refusal(error.what, path, budget, error.remedy) from None
     except OSError:
         raise MissingMediaError(
             f"{ref.kind} is missing",
-            where=shown(path),
-            expected=f"a file at {ref.path} below {shown(ref.root)}",
+            where=display_path(path),
+            expected=f"a file at {ref.path} below {display_path(ref.root)}",
             remedy=f"{unread_zip(ref) or 'restore the file'}, or leave the step out with --exclude",
         ) from None
     if found.st_size == 0:
-        raise _refused("the file is empty", path, budget, fault="empty")
+        raise _refusal("the file is empty", path, budget, fault="empty")
     if not in_parts or ref.sha256:
         try:
             mirror.fill(path)
@@ -185,12 +184,12 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
             ) from None
     meant = len(ref.sha256) in _DIGITS
     if ref.sha256 and not (meant and _sha256(path).startswith(ref.sha256)):
-        raise _refused("the file has changed since it was linked", path, budget, fault="changed")
+        raise _refusal("the file has changed since it was linked", path, budget, fault="changed")
     return path
 
 
 def unread_zip(ref: MediaRef) -> str:
-    """What to do where a missing medium may lie in a zip that is not read; empty where none is.
+    """Return a remedy if a missing medium may be in a zip that is not read; else an empty string.
 
     Such a zip has the name of a folder that the medium would lie in.
     """
@@ -208,7 +207,7 @@ def _unread(path: Path, time: int) -> str:
     return found if isinstance(found, str) else "some of its files already exist there"
 
 
-def _refused(
+def _refusal(
     what: str,
     path: Path,
     budget: Budget,
@@ -218,7 +217,7 @@ def _refused(
 ) -> MediaError:
     return MediaError(
         what,
-        where=shown(path),
+        where=display_path(path),
         expected=f"a regular file of 1 to {budget.max_bytes} bytes inside the dataset's folder",
         remedy=remedy,
         fault=fault,

@@ -1,4 +1,4 @@
-"""Screenshots: header, pixels, and the way back from a resized picture to the screen."""
+"""Screenshots: headers, pixels, and coordinates of resized pictures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from omnidata.actions import Screen
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.picture_file import OpenPicture, open_picture
-from omnidata.media.storage import stored
+from omnidata.media.storage import file_or_bytes
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a screen, or the frame of a clip, lies in a picture of another size.
+    """The position of a screen, or of a clip's frame, within a resized picture.
 
     Attributes:
         screen: width and height of the original in pixels.
@@ -35,7 +35,7 @@ class Placement:
     top: int
 
     def to_screen(self, x: float, y: float) -> tuple[float, float]:
-        """A point of the picture, in pixels of the screen.
+        """Convert a point of the picture to pixels of the screen.
 
         Examples:
             >>> Placement((720, 1600), 0.5, 100, 0).to_screen(280, 400)
@@ -44,7 +44,7 @@ class Placement:
         return (x - self.left) / self.scale, (y - self.top) / self.scale
 
     def to_picture(self, x: float, y: float) -> tuple[float, float]:
-        """A point of the screen, in pixels of the picture.
+        """Convert a point of the screen to pixels of the picture.
 
         Examples:
             >>> Placement((720, 1600), 0.5, 100, 0).to_picture(360, 800)
@@ -68,7 +68,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class PictureInfo:
-    """What the header of a picture says.
+    """The header of a picture.
 
     Attributes:
         format: png, jpeg, webp, ...: Pillow's name in lower case, by the content.
@@ -96,7 +96,7 @@ def picture_info(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> PictureIn
 
 
 def image_size(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Screen:
-    """Width and height in pixels of the upright picture, from the header; nothing is decoded.
+    """Return width and height of the upright picture in pixels, from the header.
 
     Raises:
         MediaError: as `picture_info`.
@@ -106,7 +106,7 @@ def image_size(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Screen:
 
 
 def image(ref: MediaRef, *, size: Screen | None = None, budget: Budget = DEFAULT_BUDGET) -> Picture:
-    """The screenshot in RGB, upright: an orientation tag (EXIF) is obeyed, as viewers do.
+    """Decode a screenshot in RGB, upright by its orientation tag (EXIF), as viewers show it.
 
     Args:
         ref: a PNG, JPEG or WebP file.
@@ -125,7 +125,7 @@ def image(ref: MediaRef, *, size: Screen | None = None, budget: Budget = DEFAULT
         if size is None or size == screen:
             return Picture(np.asarray(rgb), Placement(screen, 1.0, 0, 0))
         placement = _fit(screen, size)
-        return Picture(np.asarray(_padded(rgb, size, placement)), placement)
+        return Picture(np.asarray(_pad(rgb, size, placement)), placement)
 
 
 def letterbox(
@@ -153,7 +153,7 @@ def letterbox(
     if size is None or size == screen:
         return frames, Placement(screen, 1.0, 0, 0)
     placement = _fit(screen, size)
-    fitted = [np.asarray(_padded(Image.fromarray(frame), size, placement)) for frame in frames]
+    fitted = [np.asarray(_pad(Image.fromarray(frame), size, placement)) for frame in frames]
     return np.stack(fitted), placement
 
 
@@ -163,7 +163,7 @@ def _fit(screen: Screen, size: Screen) -> Placement:
     return Placement(screen, scale, (size[0] - width) // 2, (size[1] - height) // 2)
 
 
-def _padded(rgb: Image, size: Screen, placement: Placement) -> Image:
+def _pad(rgb: Image, size: Screen, placement: Placement) -> Image:
     from PIL import Image
 
     width, height = (max(1, round(extent * placement.scale)) for extent in rgb.size)
@@ -175,5 +175,5 @@ def _padded(rgb: Image, size: Screen, placement: Placement) -> Image:
 
 @contextmanager
 def _open_stored(ref: MediaRef, budget: Budget) -> Iterator[OpenPicture]:
-    with open_picture(stored(ref, budget=budget), ref, budget) as picture:
+    with open_picture(file_or_bytes(ref, budget=budget), ref, budget) as picture:
         yield picture

@@ -3,7 +3,7 @@
 Everything here is given a file or its bytes; `storage` knows where the bytes of a medium are.
 
 A picture is what viewers, browsers and `datasets.Image` show: one with an orientation tag (EXIF) is
-turned upright wherever it is read, as its targets were made on what somebody saw.
+turned upright wherever it is read, since its targets refer to the upright picture.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _tags_in(end: bytes) -> list[str]:
 
 
 def _may_be_turned(content: bytes) -> bool:
-    """Whether a picture has room for an orientation tag; a tenth of the time that opening takes."""
+    """Takes a tenth of the time of opening the picture."""
     if content[8:12] == b"WEBP":
         return content[12:16] == b"VP8X"  # other WebP files have pixels alone
     if content.startswith(b"\x89PNG"):
@@ -194,7 +194,6 @@ def _may_be_turned(content: bytes) -> bool:
 
 
 def _sideways() -> frozenset[Transpose]:
-    """What swaps width and height."""
     from PIL.Image import Transpose
 
     return frozenset(
@@ -220,7 +219,6 @@ def _turn(info: Mapping[Any, Any]) -> Transpose | None:
 
 
 def _orientation(info: Mapping[Any, Any]) -> int:
-    """The number of the first tag that can be read; 0 if there is none."""
     block = info.get(_EXIF)
     if block is None and isinstance(profile := info.get(_PROFILE), str):
         try:  # ImageMagick's: a line break, a name, a length, then hexadecimal digits
@@ -264,7 +262,6 @@ def _exif_orientation(block: bytes) -> int:
 
 
 def _in_rgb(picture: Image) -> Image:
-    """The pixels of an open picture in RGB."""
     import numpy as np
     from PIL import Image
 

@@ -1,4 +1,4 @@
-"""What a medium is, without keeping what it shows."""
+"""Facts about a medium, without keeping its content."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from omnidata.errors import MediaError, MissingMediaError
-from omnidata.media.containers import Turn, audio_stream, broken, decode, turn_of, video_stream
+from omnidata.media.containers import (
+    Turn,
+    audio_stream,
+    broken_media,
+    decode,
+    turn_of,
+    video_stream,
+)
 from omnidata.media.decoding import samples
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.picture import image, image_size, picture_info
-from omnidata.media.storage import InMemoryMedia, opened, read_stored, upright
+from omnidata.media.storage import InMemoryMedia, open_media, read_stored, upright
 from omnidata.media.truncation import corruption, cut_short
 from omnidata.types import MediaRef, VideoSegment
 
@@ -86,7 +93,7 @@ class Probe:
 
 
 def probe(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
-    """Decode a medium from end to end and say what it is.
+    """Decode a medium from end to end and return its facts.
 
     Raises:
         MediaError: a picture or a clip is missing or broken. A track never raises: `audio` is
@@ -105,7 +112,7 @@ def probe(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
 
 
 def examine(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
-    """As `probe`, but strict: a track raises as well, and so does whatever was cut short.
+    """Like `probe`, but also raise for broken tracks and for truncated files.
 
     Raises:
         MediaError: the medium is missing, broken, or ends before its own header says.
@@ -114,14 +121,14 @@ def examine(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
         found = {"image": _picture, "video": _clip, "audio": _track}[ref.kind](ref, budget)
     except MediaError as error:
         if error.fault == "unreadable" and (missing := cut_short(ref, budget=budget)):
-            raise _truncated(ref, missing) from None
+            raise _truncation(ref, missing) from None
         raise
     if ref.kind == "image":
         return found  # what decodes is whole: behind it cameras keep a film, or what they like
     if missing := cut_short(ref, budget=budget) or _lacking(ref, found, budget):
-        raise _truncated(ref, missing)
+        raise _truncation(ref, missing)
     if where := corruption(ref, budget=budget):
-        raise broken(ref, f"the file is damaged: {where}", f"a complete {ref.kind} file")
+        raise broken_media(ref, f"the file is damaged: {where}", f"a complete {ref.kind} file")
     return found
 
 
@@ -134,13 +141,13 @@ def _lacking(ref: MediaRef, found: Probe, budget: Budget) -> str:
     seconds, stated = found.seconds or 0.0, found.stated_seconds or 0.0
     if ref.kind != "audio" or stated - seconds <= _LACKING_S:
         return ""
-    with opened(ref, budget) as container:
+    with open_media(ref, budget) as container:
         sparse = container.format.name.startswith(_SPARSE)
     return "" if sparse else f"{seconds:.2f} s of {stated:.2f} s"
 
 
-def _truncated(ref: MediaRef, missing: str) -> MediaError:
-    return broken(
+def _truncation(ref: MediaRef, missing: str) -> MediaError:
+    return broken_media(
         ref, f"the file is cut short: {missing}", f"a complete {ref.kind} file", fault="truncated"
     )
 
@@ -162,7 +169,7 @@ def _picture(ref: MediaRef, budget: Budget) -> Probe:
 
 
 def _clip(ref: MediaRef, budget: Budget) -> Probe:
-    with opened(ref, budget) as container:
+    with open_media(ref, budget) as container:
         video = video_stream(container, ref, budget, None)
         moves = _Moves(video)
         times: list[float] = []
@@ -173,10 +180,10 @@ def _clip(ref: MediaRef, budget: Budget) -> Probe:
             stays = float((frame.duration or 0) * (frame.time_base or 0))
             moves.see(frame)
         if not times:
-            raise broken(ref, "no frame could be decoded", "at least one frame")
+            raise broken_media(ref, "no frame could be decoded", "at least one frame")
         context = video.codec_context
         fps = float(video.average_rate or 0) or None
-        span, stated = times[-1] - times[0], _stated(video, container)
+        span, stated = times[-1] - times[0], _header_seconds(video, container)
         seconds = span + (stays or (1 / fps if fps else 0.0))
         if stated is not None and stated >= span:  # how long the last frame stays is often a guess
             seconds = min(seconds, stated)
@@ -197,8 +204,6 @@ def _clip(ref: MediaRef, budget: Budget) -> Probe:
 
 
 class _Moves:
-    """Whether any frame differs from the first."""
-
     def __init__(self, video: VideoStream) -> None:
         from av.video.reformatter import VideoReformatter
 
@@ -223,7 +228,6 @@ class _Moves:
 
 
 def _differ(apart: npt.NDArray[np.int16]) -> bool:
-    """Whether there is more than a codec's noise in a difference."""
     import numpy as np
 
     most = max(int(apart.max()), -int(apart.min()))
@@ -234,7 +238,7 @@ def _differ(apart: npt.NDArray[np.int16]) -> bool:
     return bool(np.abs(sums).max() > STILL_AREA * _SIDE**2)
 
 
-def _stated(stream: VideoStream | AudioStream, container: InputContainer) -> float | None:
+def _header_seconds(stream: VideoStream | AudioStream, container: InputContainer) -> float | None:
     """Seconds by the stream's header, where that is no guess of FFmpeg's."""
     guessed = container.format.name in ("mp3", "aac")
     if guessed or stream.duration is None or stream.time_base is None:
@@ -243,7 +247,7 @@ def _stated(stream: VideoStream | AudioStream, container: InputContainer) -> flo
 
 
 def stated_seconds(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> float | None:
-    """How long a clip or a track is by its header; nothing is decoded.
+    """Return the length of a clip or a track by its header; nothing is decoded.
 
     Args:
         ref: a clip, a track, or sound that a row holds.
@@ -259,11 +263,11 @@ def stated_seconds(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> float |
         return ref.cell.end_s - ref.cell.start_s
     if ref.inline is not None:
         return len(_wave(ref, budget)) / _RATE
-    with opened(ref, budget) as container:
+    with open_media(ref, budget) as container:
         if ref.kind == "video":
-            said = _stated(video_stream(container, ref, budget, None), container)
+            said = _header_seconds(video_stream(container, ref, budget, None), container)
         else:
-            said = _stated(audio_stream(container, ref, None), container)
+            said = _header_seconds(audio_stream(container, ref, None), container)
         if said is None and container.format.name.startswith(_SPARSE) and container.duration:
             return container.duration / 1e6
         return said
@@ -274,7 +278,7 @@ def _track(ref: MediaRef, budget: Budget) -> Probe:
     heard = Probe(seconds=len(wave) / _RATE, rms=_rms(wave), audio=_loudness(wave))
     if ref.inline is not None:
         return heard
-    with opened(ref, budget) as container:
+    with open_media(ref, budget) as container:
         stream = audio_stream(container, ref, None)
         context = stream.codec_context
         return replace(
@@ -282,7 +286,7 @@ def _track(ref: MediaRef, budget: Budget) -> Probe:
             codec=context.name,
             rate=context.sample_rate,
             channels=context.channels,
-            stated_seconds=_stated(stream, container),
+            stated_seconds=_header_seconds(stream, container),
         )
 
 
@@ -291,12 +295,11 @@ def _wave(ref: MediaRef, budget: Budget) -> npt.NDArray[np.float32]:
 
     wave = samples(ref, rate=_RATE, budget=budget)
     if not np.isfinite(wave).all():
-        raise broken(ref, "some samples are not numbers", "samples from -1 to 1")
+        raise broken_media(ref, "some samples are not numbers", "samples from -1 to 1")
     return wave
 
 
 def _own_sound(ref: MediaRef, budget: Budget) -> AudioState:
-    """The state of the sound in a clip."""
     try:
         return _loudness(_wave(ref, budget))
     except MediaError:
@@ -304,16 +307,15 @@ def _own_sound(ref: MediaRef, budget: Budget) -> AudioState:
 
 
 def _unheard(ref: MediaRef, budget: Budget) -> AudioState:
-    """Why there is no sample: no stream to decode, or one that cannot be decoded."""
     try:
-        with opened(ref, budget) as container:
+        with open_media(ref, budget) as container:
             return "corrupt" if container.streams.audio else "missing"
     except MediaError:
         return "corrupt"
 
 
 def _loudness(wave: npt.NDArray[np.float32]) -> AudioState:
-    """By how far the samples go from their mean, which nobody hears."""
+    """Measured from the mean of the samples, which is inaudible."""
     import numpy as np
 
     apart = float(np.abs(wave - wave.mean(dtype=np.float64)).max())
@@ -327,7 +329,7 @@ def _rms(wave: npt.NDArray[np.float32]) -> float:
 
 
 def check(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> None:
-    """Make sure that a medium can be handed to a model: it opens as what it should be.
+    """Check that a medium opens and is of its kind.
 
     Only the beginning of a clip or a track is decoded; `probe` goes to the end.
 
@@ -340,7 +342,7 @@ def check(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> None:
     if ref.kind == "image":
         image_size(ref, budget=budget)
         return
-    with opened(ref, budget) as container:
+    with open_media(ref, budget) as container:
         if ref.kind == "video":
             next(container.decode(video_stream(container, ref, budget, None)))
         else:
@@ -360,7 +362,7 @@ _SUBTYPES = {
 
 @dataclass(frozen=True, slots=True)
 class MediaInfo:
-    """What a medium is, by its content; None where it does not apply or the header is silent.
+    """Format and size of a medium, by its content; None if unknown or not applicable.
 
     Attributes:
         format: png, jpeg, webp; mp4, mov, mkv, webm, avi; wav, mp3, m4a, ogg, flac, aac.
@@ -381,7 +383,7 @@ class MediaInfo:
 
 
 def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
-    """Read a medium into memory, upright, and make sure that nothing is missing at its end.
+    """Read a medium into memory, upright, and check that it is complete.
 
     Args:
         ref: a medium with bytes of its own, not one that a row holds inline.
@@ -404,7 +406,7 @@ def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
 
 
 def media_info(held: InMemoryMedia, *, budget: Budget = DEFAULT_BUDGET) -> MediaInfo:
-    """Say what a medium is and make sure that it opens: of a clip, the first frame is decoded.
+    """Return format and size of a medium, and check that it opens (a clip: its first frame).
 
     Raises:
         MediaError: it is not what its kind promises.
@@ -414,7 +416,7 @@ def media_info(held: InMemoryMedia, *, budget: Budget = DEFAULT_BUDGET) -> Media
         names = (name for start, name in _PICTURES.items() if held.content.startswith(start))
         name = next(names, "webp")
         return MediaInfo(name, f"image/{name}", width=size[0], height=size[1])
-    with opened(held, budget) as container:
+    with open_media(held, budget) as container:
         stream: VideoStream | AudioStream
         width: int | None = None
         height: int | None = None
@@ -461,11 +463,10 @@ def in_threads(
     workers: int | None = None,
     ahead: int = 1000,
 ) -> Generator[Result, None, None]:
-    """What a function makes of each medium, in order.
+    """Call a function for each medium in threads; yield the results in order.
 
     In threads: decoders and hashes release the interpreter, and bytes need no copy between
-    processes. Whoever stops before the end closes the generator, and the calls that have not begun
-    are forgotten.
+    processes. Closing the generator early cancels the calls that have not begun.
 
     Args:
         look: the function.

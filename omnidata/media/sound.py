@@ -1,4 +1,4 @@
-"""Sound as a waveform: one channel, the rate that models want.
+"""Decode sound as a waveform with one channel at one rate.
 
 Everything here is given an open container, or what a row holds itself; `decoding` opens media.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import MediaError
-from omnidata.media.containers import audio_stream, broken
+from omnidata.media.containers import audio_stream, broken_media
 from omnidata.media.paths import Budget
 from omnidata.types import MediaRef
 
@@ -34,10 +34,10 @@ _PIECE = 1 << 20
 """Values of all channels, before or after resampling, that a piece of sound has: 4 MiB."""
 
 
-def heard(
+def decode_sound(
     container: InputContainer, ref: MediaRef, rate: int, stream: int | None, budget: Budget
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """The sound of a container, piece by piece, as `Mono` gives it.
+    """Yield the sound of a container in pieces, as `Mono` returns them.
 
     Raises:
         MediaError: there is none, or it is longer than the budget.
@@ -51,13 +51,13 @@ def heard(
     yield from mono.feed(None)
 
 
-def joined(
+def join_sound(
     pieces: Iterable[npt.NDArray[np.float32]], ref: MediaRef, rate: int, budget: Budget
 ) -> npt.NDArray[np.float32]:
-    """The pieces of a sound as one.
+    """Return the pieces of a sound as one array.
 
     Raises:
-        MediaError: there is not one sample, or there are more than the budget has room for.
+        MediaError: there is not one sample, or there are more than the budget allows.
     """
     import numpy as np
 
@@ -70,12 +70,12 @@ def joined(
         if length > most:
             raise _endless(ref, most / rate)
     if not length:
-        raise broken(ref, "no sample could be decoded", "at least one sample")
+        raise broken_media(ref, "no sample could be decoded", "at least one sample")
     return np.concatenate(parts)
 
 
 def _endless(ref: MediaRef, seconds: float) -> MediaError:
-    return broken(
+    return broken_media(
         ref,
         f"the audio continues after {seconds:.0f} s",
         "audio within the budget",
@@ -84,7 +84,7 @@ def _endless(ref: MediaRef, seconds: float) -> MediaError:
 
 
 class Mono:
-    """Sound of any layout as one channel at one rate, piece by piece.
+    """Convert sound of any layout to one channel at one rate, piece by piece.
 
     Pieces are of about one size, whatever the packets of the file: of 33 KB that claim to last for
     hours no more is made than is taken.
@@ -101,7 +101,7 @@ class Mono:
         self._form: tuple[str, str, int] | None = None
 
     def feed(self, frame: AudioFrame | None) -> Iterator[npt.NDArray[np.float32]]:
-        """The mean of the channels, as far as it can be known by now.
+        """Return the next samples, mixed to one channel.
 
         Args:
             frame: the next one; None at the end, after which nothing may follow.
@@ -119,7 +119,7 @@ class Mono:
             if self._graph is None:
                 self._graph, self._form = self._chain(frame), form
             elif form != self._form:
-                raise broken(
+                raise broken_media(
                     self._ref, "the sound changes its format midway", "the same format throughout"
                 )
         if self._graph is None:
@@ -131,14 +131,14 @@ class Mono:
             except (NothingYet, NothingMore):
                 return
             assert isinstance(piece, AudioFrame)
-            yield _mixed(piece)
+            yield _mix(piece)
 
     def _chain(self, frame: AudioFrame) -> Graph:
         from av.filter.graph import Graph
 
         channels, rate, layout = frame.layout.nb_channels, frame.sample_rate, frame.layout.name
         if not 1 <= channels <= MAX_CHANNELS or not 1 <= rate <= MAX_RATE:
-            raise broken(
+            raise broken_media(
                 self._ref,
                 f"the sound has {channels} channels at {rate} Hz",
                 f"1 to {MAX_CHANNELS} channels at 1 to {MAX_RATE} Hz",
@@ -166,8 +166,7 @@ class Mono:
         return graph
 
 
-def _mixed(frame: AudioFrame) -> npt.NDArray[np.float32]:
-    """The mean of the channels."""
+def _mix(frame: AudioFrame) -> npt.NDArray[np.float32]:
     import numpy as np
 
     channels = frame.to_ndarray().reshape(-1, frame.layout.nb_channels).T
@@ -177,7 +176,7 @@ def _mixed(frame: AudioFrame) -> npt.NDArray[np.float32]:
 
 
 def inline(ref: MediaRef, rate: int) -> Iterator[npt.NDArray[np.float32]]:
-    """Samples that a row holds itself, `{"array": [...], "sampling_rate": Hz}`."""
+    """Return the samples that a row contains, `{"array": [...], "sampling_rate": Hz}`."""
     import numpy as np
     from av.audio.frame import AudioFrame
 

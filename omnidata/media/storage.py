@@ -69,7 +69,7 @@ _WITH_HEADER = 31  # zlib's own number: a window of 2^15 bytes, in gzip's wrappi
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Where the unpacking of a stream has come to.
+    """The state of unpacking a stream.
 
     Attributes:
         out: bytes that came out so far.
@@ -143,7 +143,6 @@ class Unpacked:
             self._last = _State(out, taken, inflate)
 
     def _nearest(self, offset: int) -> _State:
-        """The furthest state that is not beyond the offset, for the caller alone."""
         with self._lock:
             at = bisect_right(self._states, offset, key=attrgetter("out")) - 1
             found, last = self._states[at], self._last
@@ -164,7 +163,7 @@ def _open_gzip(path: Path, size: int, time: int) -> Unpacked:
     return Unpacked(path)
 
 
-def unpacked(path: Path) -> Unpacked:
+def open_unpacked(path: Path) -> Unpacked:
     """The content of a file as it is now; what is known of a stream is kept between calls.
 
     Raises:
@@ -198,15 +197,15 @@ def read_stretch(ref: MediaRef, cell: ByteRange, budget: Budget) -> bytes:
     """
     shard = resolve(around(ref, cell), budget=Budget(max_bytes=ANY), in_parts=True)
     if cell.size > budget.max_bytes:
-        raise _broken(ref, f"it has {cell.size} bytes, more than {budget.max_bytes}", "refused")
+        raise _unreadable(ref, f"it has {cell.size} bytes, more than {budget.max_bytes}", "refused")
     if cell.size == 0:
-        raise _broken(ref, "it is empty", "empty")
+        raise _unreadable(ref, "it is empty", "empty")
     try:
-        content = unpacked(shard).read(cell.offset, cell.size)
+        content = open_unpacked(shard).read(cell.offset, cell.size)
     except (OSError, EOFError, ValueError, OverflowError, zlib.error) as error:
-        raise _broken(ref, f"the file that contains it cannot be read ({error})") from None
+        raise _unreadable(ref, f"the file that contains it cannot be read ({error})") from None
     if len(content) < cell.size:
-        raise _broken(ref, "the file that contains it has become shorter", "truncated")
+        raise _unreadable(ref, "the file that contains it has become shorter", "truncated")
     return content if cell.pixels is None else _png(ref, content, cell.pixels, budget)
 
 
@@ -216,13 +215,13 @@ def _png(ref: MediaRef, content: bytes, shape: tuple[int, int, int], budget: Bud
     if shape[2] != _RGB or min(shape) < 1 or prod(shape) != len(content):
         height, width, channels = shape
         what = f"{len(content)} bytes are no {width} x {height} pixels of {channels} channels"
-        raise _broken(ref, what)
+        raise _unreadable(ref, what)
     if shape[0] * shape[1] > budget.max_pixels:
-        raise _broken(ref, f"it has more than {budget.max_pixels} pixels", "refused")
+        raise _unreadable(ref, f"it has more than {budget.max_pixels} pixels", "refused")
     return png(np.frombuffer(content, np.uint8).reshape(shape))
 
 
-def _broken(ref: MediaRef, what: str, fault: MediaFault = "unreadable") -> MediaError:
+def _unreadable(ref: MediaRef, what: str, fault: MediaFault = "unreadable") -> MediaError:
     return MediaError(
         what,
         where=place(ref),
@@ -259,7 +258,6 @@ class _Cursor:
     following: int = 0
 
     def read(self) -> pa.Array:
-        """The next batch."""
         found = next(self.batches)
         if found.num_rows != min(self.rows, self.left):
             raise ValueError("a batch of another length: its rows would be mistaken for others")
@@ -288,7 +286,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
+def file_or_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
     """The file of a medium, or its bytes where it has none; `read_bytes` turns pictures upright.
 
     Raises:
@@ -296,9 +294,9 @@ def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
             picture that marks could be drawn on.
     """
     if ref.until < 1:
-        return beginning(ref, stored(replace(ref, until=1.0), budget=budget), budget)
+        return beginning(ref, file_or_bytes(replace(ref, until=1.0), budget=budget), budget)
     if ref.marks:
-        return read_marked(stored(replace(ref, marks=()), budget=budget), ref, budget)
+        return read_marked(file_or_bytes(replace(ref, marks=()), budget=budget), ref, budget)
     if isinstance(ref, InMemoryMedia):
         return ref.content
     if isinstance(ref.cell, VideoSegment):
@@ -309,13 +307,13 @@ def stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
 
 
 @contextmanager
-def opened(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
+def open_media(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
     """The container of a clip or a track, closed again when the block is left.
 
     Raises:
-        MediaError: as `stored`; or the container, or anything decoded in the block, is broken.
+        MediaError: as `file_or_bytes`; the container or something decoded in the block is broken.
     """
-    with open_container(stored(ref, budget=budget), ref, budget) as container:
+    with open_container(file_or_bytes(ref, budget=budget), ref, budget) as container:
         yield container
 
 
@@ -325,7 +323,7 @@ def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
     They are those of its file, except for a medium that lies turned in its file (see `upright`).
 
     Raises:
-        MediaError: as `stored`, or a turned medium cannot be decoded.
+        MediaError: as `file_or_bytes`, or a turned medium cannot be decoded.
     """
     return upright(ref, read_stored(ref, budget=budget), budget)
 
@@ -353,12 +351,12 @@ def upright(ref: MediaRef, content: bytes, budget: Budget) -> bytes:
 
 
 def read_stored(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
-    """The medium's bytes as they lie there, of which hashes of files are taken.
+    """Return the medium's bytes as stored, for hashes of files.
 
     Raises:
-        MediaError: as `stored`.
+        MediaError: as `file_or_bytes`.
     """
-    found = stored(ref, budget=budget)
+    found = file_or_bytes(ref, budget=budget)
     if isinstance(found, bytes):
         return found
     try:
@@ -392,18 +390,17 @@ def _read_cell(ref: MediaRef, cell: ParquetLocation, budget: Budget) -> bytes:
     except (MediaError, StoreError):
         raise
     except Exception as error:  # hostile bytes make Arrow raise whatever it likes
-        raise _broken(ref, f"the cell cannot be read ({type(error).__name__})") from None
+        raise _unreadable(ref, f"the cell cannot be read ({type(error).__name__})") from None
     if not value:
-        raise _broken(ref, "the cell is empty", fault="empty")
+        raise _unreadable(ref, "the cell is empty", fault="empty")
     if len(value) > budget.max_bytes:
         what = f"the cell has {len(value)} bytes, more than {budget.max_bytes}"
-        raise _broken(ref, what, fault="refused")
+        raise _unreadable(ref, what, fault="refused")
     return bytes(value)
 
 
 @lru_cache(maxsize=32)
 def _open(shard: Path, size: int, time: int) -> tuple[pq.ParquetFile, list[int]]:
-    """The reader, and at which row each row group begins."""
     file = open_parquet(shard, memory_map=True)
     rows = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
     return file, [0, *accumulate(rows)]
@@ -416,7 +413,6 @@ def _chunk(file: pq.ParquetFile, group: int, leaf: str) -> pq.ColumnChunkMetaDat
 
 
 def _leaf(file: pq.ParquetFile, column: str) -> str:
-    """Where the schema has the bytes of a column: in its field `bytes`, or in the column itself."""
     columns = map(file.schema.column, range(len(file.schema)))
     bare = {each.path for each in columns if each.physical_type == "BYTE_ARRAY"}
     return column if column in bare and "." not in column else f"{column}.bytes"
@@ -439,7 +435,6 @@ def _value(row: pa.Array, item: int | None) -> bytes | None:
 
 
 def _row(key: _Key, number: int, limit: int) -> pa.Array:
-    """A column's part of one row of a row group; the batches read last are kept."""
     cursor = _cursors.pop(key, None) or _start(key, limit)
     wanted = number // cursor.rows
     if (key, wanted) in _batches:

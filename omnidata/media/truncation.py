@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
-from omnidata.media.storage import stored
+from omnidata.media.storage import file_or_bytes
 from omnidata.types import MediaRef
 
 _STREAMED = 0x7FFF_0000
@@ -83,7 +83,7 @@ def corruption(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> str:
 @contextmanager
 def _file(ref: MediaRef, budget: Budget) -> Iterator[tuple[BinaryIO, int]]:
     """The bytes, at their beginning, and how many there are."""
-    found = stored(ref, budget=budget)
+    found = file_or_bytes(ref, budget=budget)
     with io.BytesIO(found) if isinstance(found, bytes) else found.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)

@@ -23,7 +23,7 @@ from omnidata.errors import (
 )
 from omnidata.jsontext import is_integer, is_number
 from omnidata.plugins import last_line
-from omnidata.predictions import check_written, dropped
+from omnidata.predictions import check_written, dropped_parts
 from omnidata.run.adapter_code import code_of
 from omnidata.run.cost import spelt_out
 from omnidata.types import (
@@ -266,7 +266,7 @@ def render_request(task: Task | None, adapter: Adapter, request: Request) -> Pre
         if made.request.sample_id != request.sample_id:
             raise ValueError(f"`prepare` returned the request of step {made.request.sample_id}")
         _check_line(Completion(receipt=dict(made.receipt)))  # it is written without an answer too
-        gone = Counter((part.get("role"), part.get("kind")) for part in dropped(made.receipt))
+        gone = Counter((part.get("role"), part.get("kind")) for part in dropped_parts(made.receipt))
     except OmnidataError:
         raise
     except Exception as error:
@@ -306,7 +306,7 @@ def _check_line(completion: Completion) -> None:
     msgspec.convert(msgspec.to_builtins(completion), Completion)
     if texts := spelt_out(completion.usage):
         raise ValueError(f"`generate` returned texts as counts of `usage`: {reprlib.repr(texts)}")
-    for part in dropped(completion.receipt):
+    for part in dropped_parts(completion.receipt):
         why = part["dropped"]
         if not isinstance(why, str) or not why.strip():
             raise ValueError(

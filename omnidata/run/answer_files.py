@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from omnidata.errors import DataError, PredictionError, counted
+from omnidata.errors import DataError, PredictionError, plural
 from omnidata.files import STREAMED, lines, open_text
 from omnidata.jsontext import (
     BROKEN,
@@ -105,7 +105,7 @@ class BadLines:
             )
         first = reasons[0]
         if len(reasons) == 1:
-            head = "" if first.count == 1 else f"{counted(first.count, 'line')}: "
+            head = "" if first.count == 1 else f"{plural(first.count, 'line')}: "
             what, where = head + first.what, self._places(first)
         else:
             what, where = "\n    ".join(self._list_reasons()), str(self._path)
@@ -114,7 +114,7 @@ class BadLines:
 
     def _list_reasons(self) -> list[str]:
         reasons = [*self._reasons.values()]
-        lines = [f"{counted(self.count, 'line')} cannot be scored:"]
+        lines = [f"{plural(self.count, 'line')} cannot be scored:"]
         lines += [f"{self._places(one, short=True)}: {one.what}" for one in reasons]
         if len(reasons) > _REASONS:
             lines[_REASONS + 1 :] = [f"and {len(reasons) - _REASONS} other reasons"]
@@ -128,7 +128,7 @@ class BadLines:
         more = ", ..." if reason.count > len(told) else ""
         listed = (", " if short or not inside else ",").join(told) + more
         if short:
-            return f"{counted(reason.count, 'line')} ({listed})"
+            return f"{plural(reason.count, 'line')} ({listed})"
         return f"{head}{listed}" if inside else listed
 
     def summary(self) -> list[str]:

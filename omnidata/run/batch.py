@@ -23,9 +23,9 @@ from omnidata.adapters.api import BatchModel
 from omnidata.adapters.batch_forms import BatchForm
 from omnidata.adapters.keys import credentials_in
 from omnidata.adapters.render import RenderedPart
-from omnidata.errors import CallError, RunError, UsageError, counted
+from omnidata.errors import CallError, RunError, UsageError, plural
 from omnidata.jsontext import hash_of
-from omnidata.mirror_cache import shown
+from omnidata.mirror_cache import display_path
 from omnidata.run.adapter_contract import describe_model
 from omnidata.run.batch_folder import Asked, BatchFolder, Manifest, RequestFile, Round
 from omnidata.run.cluster import Recipe, join_left
@@ -154,7 +154,9 @@ def write(
     with RunFolder(out, settings, again=False, code=about.code, reuse=limits.reuse_answers) as run:
         join_left(run, again=False)
         if "data" not in read_info(out):
-            run.finish(data=shown(source.root), steps=len(steps), findings=len(source.findings))
+            run.finish(
+                data=display_path(source.root), steps=len(steps), findings=len(source.findings)
+            )
         folder = BatchFolder(out)
         manifest = folder.manifest or _manifest(adapter, model)
         answered = {line.sample_id for line in run.lines() if line.delivery not in TRANSIENT}
@@ -319,7 +321,7 @@ def _check_read(folder: BatchFolder, last: int, out: Path) -> None:
     ]
     if there:
         raise RunError(
-            f"{counted(len(there), 'file')} of requests may be at the provider, and what they ask "
+            f"{plural(len(there), 'file')} of requests may be at the provider, and what they ask "
             f"would be asked twice: {', '.join(there[:3])}",
             where=str(folder.path),
             expected="jobs that have ended and been fetched",

@@ -14,7 +14,7 @@ import msgspec
 from omnidata.adapters.api import BatchModel, reported
 from omnidata.adapters.batch_forms import Returned
 from omnidata.adapters.http import fault, is_whole, parsed, text_of
-from omnidata.errors import CallError, PredictionError, RunError, UnansweredError, counted
+from omnidata.errors import CallError, PredictionError, RunError, UnansweredError, plural
 from omnidata.predictions import numbered_lines
 from omnidata.run.adapter_contract import decoding
 from omnidata.run.batch import batch_model, check_light
@@ -199,7 +199,7 @@ def read(
         )
     if steps and not answered:
         raise UnansweredError(
-            f"none of {counted(len(steps), 'step')} has an answer: {_why_none(run)}",
+            f"none of {plural(len(steps), 'step')} has an answer: {_why_none(run)}",
             where=str(out),
             expected="an answer to at least one step",
             remedy="fix the cause, then run `omnidata batch write ... --only missing`",

@@ -25,7 +25,7 @@ import numpy as np
 
 from omnidata import adapters
 from omnidata.errors import AdapterError, RunError, UsageError
-from omnidata.loaders.stored_steps import Positions, episodes_of, ids_of, taken
+from omnidata.loaders.stored_steps import Positions, episodes_of, ids_of, select_steps
 from omnidata.plugins import blaming
 from omnidata.predictions import Prediction, decode
 from omnidata.registry import plugin_origin
@@ -392,7 +392,7 @@ class _Units:
     def beside(self, units: Sequence[_Unit]) -> Sequence[Step]:
         """All steps of the episodes of units, in order."""
         owners = [self._episodes[self._places[unit[0].sample_id]] for unit in units]
-        return taken(self._steps, np.flatnonzero(np.isin(self._episodes, owners)))
+        return select_steps(self._steps, np.flatnonzero(np.isin(self._episodes, owners)))
 
 
 class OnCluster:

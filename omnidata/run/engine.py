@@ -21,7 +21,7 @@ from omnidata.errors import (
     PluginError,
     StoreError,
 )
-from omnidata.loaders.stored_steps import ids_of, taken
+from omnidata.loaders.stored_steps import ids_of, select_steps
 from omnidata.run.adapter_code import code_of, is_ours
 from omnidata.run.adapter_contract import check_answers, render_request, slip
 from omnidata.run.cache import ResponseCache, key
@@ -162,7 +162,9 @@ class Engine:
         """
         first = self._chained(steps) if self._task.needs_predictions else steps
         done = self._run.done
-        waiting = taken(first, (n for n, name in enumerate(ids_of(first)) if name not in done))
+        waiting = select_steps(
+            first, (n for n, name in enumerate(ids_of(first)) if name not in done)
+        )
         self._open = len(waiting)
         self._ahead.add(waiting)
         try:
@@ -197,7 +199,7 @@ class Engine:
             else:
                 first.append(number)
             before[name] = step.sample_id
-        return taken(steps, first)
+        return select_steps(steps, first)
 
     def _prepare(self, step: Step) -> Prepared | Completion:
         """The request for a step, its kept answer, or why there is none; runs in a thread."""

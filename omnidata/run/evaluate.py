@@ -26,10 +26,10 @@ from omnidata.errors import (
     UnansweredError,
     UnansweredWarning,
     UsageError,
-    counted,
+    plural,
 )
 from omnidata.loaders.stored_steps import ids_of
-from omnidata.mirror_cache import shown
+from omnidata.mirror_cache import display_path
 from omnidata.plugins import blaming
 from omnidata.registry import names, plugin_origin, plugin_versions
 from omnidata.run.adapter_contract import (
@@ -244,7 +244,7 @@ def evaluate(
             except BaseException:
                 took = {"prepare_s": asked - began, "ask_s": time.perf_counter() - asked}
                 with suppress(RunError):  # a disk that is full takes no times either
-                    run.finish(data=shown(source.root), timings=took | dict(asker.timings))
+                    run.finish(data=display_path(source.root), timings=took | dict(asker.timings))
                 raise
             results, answered = conclude(
                 task,
@@ -289,7 +289,7 @@ def check_judgeable(
     if all(name in answered for name in ids_of(steps)):
         return
     raise DataError(
-        f"none of {counted(len(steps), 'step')} has a usable target by {profile.name}: no answer "
+        f"none of {plural(len(steps), 'step')} has a usable target by {profile.name}: no answer "
         "could be judged",
         where=str(source.root),
         expected="at least one step with a target in the data",
@@ -392,7 +392,7 @@ def conclude(
             source=source,
         )
     run.finish(
-        data=shown(source.root),
+        data=display_path(source.root),
         steps=len(steps),
         findings=findings,
         stopped=stopped,
@@ -565,7 +565,7 @@ def _tell_unanswered(steps: int, answered: int, asker: _Asker, out: Path) -> Non
     reason = (asker.stopped or asker.failed).partition("\n")[0]
     if answered:
         warnings.warn(
-            f"{steps - answered} of {counted(steps, 'step')} got no answer and "
+            f"{steps - answered} of {plural(steps, 'step')} got no answer and "
             f"{'counts' if steps - answered == 1 else 'count'} as wrong: {reason} ({out})",
             UnansweredWarning,
             stacklevel=3,
@@ -574,7 +574,7 @@ def _tell_unanswered(steps: int, answered: int, asker: _Asker, out: Path) -> Non
         raise asker.slipped
     else:
         raise UnansweredError(
-            f"none of {counted(steps, 'step')} was answered: {reason}",
+            f"none of {plural(steps, 'step')} was answered: {reason}",
             where=str(out),
             expected="an answer to at least one step",
             remedy="fix the cause; the same command asks again",
@@ -774,7 +774,10 @@ def _measured(used: Sequence[Tokens], count: int) -> dict[str, Any]:
     tokens: dict[str, Any] = {
         name: round(getattr(total, name) * count / len(used)) for name in Tokens.__slots__
     }
-    return {**tokens, "how": f"as {counted(len(used), 'answer')} in the run folder used on average"}
+    return {
+        **tokens,
+        "how": f"as {plural(len(used), 'answer')} in the run folder used on average",
+    }
 
 
 def _guessed(ready: Sequence[Prepared], count: int, params: GenerationParams) -> dict[str, Any]:

@@ -314,9 +314,9 @@ class Answers(Mapping[str, Completion]):
         """
         self._forget()
         found, passed = False, NameIndex()
-        for start, line in predictions.placed(self._path, of_run=True):
+        for start, line in predictions.read_with_offsets(self._path, of_run=True):
             if line.sample_id in self or line.sample_id in passed:
-                raise predictions.repeated(line, self._path)
+                raise predictions.repeated_line(line, self._path)
             transient = line.delivery in TRANSIENT
             found = found or transient
             if failed or not transient:

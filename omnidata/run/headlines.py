@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.dialects import dialects
-from omnidata.errors import Finding, OmnidataError, counted
+from omnidata.errors import Finding, OmnidataError, plural
 from omnidata.metrics.intervals import wilson
 from omnidata.predictions import Prediction
 from omnidata.tasks import get_task
@@ -144,13 +144,13 @@ def lost_steps(
     skipped = source.skipped - (len(errors) - len(other)) if source else 0
     if source is not None and skipped > len(source.steps):
         rows, why = skipped + len(source.steps), _commonest(other)
-        what = f"{skipped:,} of {counted(rows, 'row')} of the data became no step"
+        what = f"{skipped:,} of {plural(rows, 'row')} of the data became no step"
         yield Reason("skipped", skipped, rows, what + _because(why), _remedy(why))
     lost = int((~judged).sum())
     if lost <= _MOST * len(steps):
         return
     numbers = np.flatnonzero(~judged).tolist()
-    what = f"{lost:,} of {counted(len(steps), 'step')} cannot be judged"
+    what = f"{lost:,} of {plural(len(steps), 'step')} cannot be judged"
     if not judged.any():
         what = f"no step can be judged, and there is no score: {lost:,} of {len(steps):,} lack a "
         what += "usable target"
@@ -278,7 +278,7 @@ def other_unit(
         return None
     affected = [one for one in kept if _cause(task, profile, one) == cause][:_READ_AGAIN]
     how = f"when read as {reading}" if cause == "other_unit" else "with y before x"
-    what = f"{count:,} of {counted(wrong, 'wrong answer')} are right {how}"
+    what = f"{count:,} of {plural(wrong, 'wrong answer')} are right {how}"
     if places["by_chance"]:
         what += f" (by chance {100 * chance:.1f} % of those at a wrong place)"
     forms = [_Form.of(*other, affected) for other in _others(task, profile)] if affected else []
@@ -332,10 +332,10 @@ def other_dialect(
     unread, read = outcomes.get("unparsed", 0), outcomes.get("ok", 0)
     here = f" as {task.dialect.name} writes them" if isinstance(task, InDialect) else ""
     if unread >= _MOST * (unread + read):
-        what = f"{unread:,} of {counted(unread + read, 'answer')} cannot be read{here}; of "
+        what = f"{unread:,} of {plural(unread + read, 'answer')} cannot be read{here}; of "
         what += f"{len(tried)} that were tried {acts} can in another form"
         return Reason("dialect", unread, unread + read, what, ways)
-    what = f"of {counted(len(tried), 'answer')} that were tried {sum(rights)} are right when read"
+    what = f"of {plural(len(tried), 'answer')} that were tried {sum(rights)} are right when read"
     what += f"{here}, and {best} in another form"
     return Reason("dialect", len(tried) - sum(rights), len(tried), what, ways)
 

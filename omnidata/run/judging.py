@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from omnidata.errors import OmnidataError
 from omnidata.jsontext import encode
-from omnidata.loaders.stored_steps import PackedSteps, packed_steps
+from omnidata.loaders.stored_steps import PackedSteps, pack_steps
 from omnidata.plugins import blaming
-from omnidata.predictions import Prediction, lacked
+from omnidata.predictions import Prediction, missing_media
 from omnidata.registry import plugin_origin
 from omnidata.tasks import get_task
 from omnidata.tasks.explaining import mark_of
@@ -75,7 +75,7 @@ class Judge:
             verdict = self.profile.judge(step, answer.output or "", receipt)
         else:
             verdict = self.profile.failed(step, answer.delivery)
-        if receipt and lacked(receipt):
+        if receipt and missing_media(receipt):
             self.degraded += 1
         kind = verdict.outcome, verdict.values
         known = self.kinds.get(kind) or self._add(kind)
@@ -240,7 +240,7 @@ class Chunks(Sequence[Chunk]):
             part = list(islice(self._asked, CHUNK))
             numbers = [each for each, _ in part]
             answers = [answer and _bare(answer) for _, answer in part]
-            self._held[self._made] = numbers, Chunk(packed_steps(self._steps, numbers), answers)
+            self._held[self._made] = numbers, Chunk(pack_steps(self._steps, numbers), answers)
             self._made += 1
         return self._held[number][1]
 

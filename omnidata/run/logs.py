@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from omnidata.errors import PredictionError, UsageError
 from omnidata.jsontext import as_name, is_integer
-from omnidata.loaders.stored_steps import Positions, ids_of, taken
+from omnidata.loaders.stored_steps import Positions, ids_of, select_steps
 from omnidata.predictions import Prediction
 from omnidata.run import inspect_log
 from omnidata.run.answer_files import BadLines
@@ -171,7 +171,7 @@ def check_log(harness: str, path: Path, source: LoadedDataset, task: Task) -> Se
         asked = inspect_log.check(path, source, task)
         if asked:
             ids = enumerate(ids_of(source.steps))
-            return taken(source.steps, [number for number, name in ids if name in asked])
+            return select_steps(source.steps, [number for number, name in ids if name in asked])
     return source.steps
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from omnidata import predictions
-from omnidata.errors import PredictionError, RunError, UsageError, counted
+from omnidata.errors import PredictionError, RunError, UsageError, plural
 from omnidata.files import LINE
 from omnidata.jsontext import encode
 from omnidata.loaders.stored_steps import Positions, ids_of
-from omnidata.mirror_cache import shown
+from omnidata.mirror_cache import display_path
 from omnidata.run.cost import with_whole_cost
 from omnidata.run.folder import CODE, Answers
 from omnidata.run.histories import not_asked
@@ -194,7 +194,7 @@ def _answers(run: Path, steps: Sequence[Step], task: Task) -> Answers:
     lacking = len(due) - len(found)
     if lacking and lacking > len(not_asked(task, steps, found)):
         raise RunError(
-            f"{lacking} of {counted(len(due), 'step')} have no line: the part is incomplete",
+            f"{lacking} of {plural(len(due), 'step')} have no line: the part is incomplete",
             where=str(run),
             expected="a complete part",
             remedy="repeat its command, which resumes it",
@@ -225,7 +225,7 @@ def _join_attempts(runs: Sequence[Path], path: Path) -> None:
 def _facts(infos: Sequence[Info], runs: Sequence[Path], source: LoadedDataset, steps: int) -> Info:
     """What `run.json` of the whole says beside the settings."""
     facts: Info = {
-        "data": shown(source.root),
+        "data": display_path(source.root),
         "steps": steps,
         "findings": len(source.findings),
         "merged": [str(run) for run in runs],

@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 
 from omnidata.actions import Action, Point, Region, Screen, centre, convert
-from omnidata.errors import PredictionError, UsageError, counted
+from omnidata.errors import PredictionError, UsageError, plural
 from omnidata.jsontext import decode, encode, hash_of, write_lines
 from omnidata.metrics.calibration import calibration
 from omnidata.metrics.rollouts import choices, pass_all, pass_at
@@ -237,13 +237,12 @@ def _left(limits: Limits, done: Sequence[Path]) -> Limits | str:
         tokens += (used.get("input_tokens") or 0) + (used.get("output_tokens") or 0)
     if limits.max_cost is not None:
         if cost >= limits.max_cost:
-            return f"--max-cost {limits.max_cost:g}: {counted(len(done), 'sample')} used {cost:.6g}"
+            return f"--max-cost {limits.max_cost:g}: {plural(len(done), 'sample')} used {cost:.6g}"
         limits = replace(limits, max_cost=limits.max_cost - cost)
     if limits.max_tokens is not None:
         if tokens >= limits.max_tokens:
             return (
-                f"--max-tokens {limits.max_tokens}: {counted(len(done), 'sample')} used "
-                f"{tokens:.0f}"
+                f"--max-tokens {limits.max_tokens}: {plural(len(done), 'sample')} used {tokens:.0f}"
             )
         limits = replace(limits, max_tokens=int(limits.max_tokens - tokens))
     return limits

@@ -22,11 +22,11 @@ from omnidata.errors import (
     RunError,
     UnansweredError,
     UsageError,
-    counted,
+    plural,
 )
 from omnidata.files import STREAMED, lines, open_file
 from omnidata.jsontext import write_lines
-from omnidata.loaders.stored_steps import Positions, can_be_sent, ids_of, taken
+from omnidata.loaders.stored_steps import Positions, can_be_sent, ids_of, select_steps
 from omnidata.plugins import blaming
 from omnidata.predictions import Prediction
 from omnidata.registry import plugin_origin
@@ -162,7 +162,7 @@ def score(
     repeated = len(steps) - len(places)
     if repeated:
         first = [n for n, name in enumerate(ids_of(steps)) if places.get(name) == n]
-        steps, whole = taken(steps, first), whole[first]
+        steps, whole = select_steps(steps, first), whole[first]
         places = Positions(steps)
     rollouts = None if patches_of(task) is None else PatchedRollouts(task, steps)
     if rollouts:
@@ -307,9 +307,9 @@ class _Columns:
 
     def _unanswered(self) -> UnansweredError:
         failed = len(self.verdicts) - int((self.column == _NONE).sum())
-        why = f"{counted(failed, 'request')} failed" if failed else "there is no answer"
+        why = f"{plural(failed, 'request')} failed" if failed else "there is no answer"
         return UnansweredError(
-            f"none of {counted(len(self.steps), 'step')} was answered: {why}",
+            f"none of {plural(len(self.steps), 'step')} was answered: {why}",
             where=str(self.origin or self.judge.profile.name),
             expected="an answer to at least one step",
             remedy="run the model again, or name the file that holds its answers",

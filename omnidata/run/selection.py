@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from omnidata.errors import UsageError
 from omnidata.files import read_file
-from omnidata.loaders.stored_steps import Positions, StoredSteps, episodes_of, ids_of, taken
+from omnidata.loaders.stored_steps import Positions, StoredSteps, episodes_of, ids_of, select_steps
 from omnidata.storage import atomic_write
 from omnidata.types import Step
 
@@ -63,7 +63,7 @@ def select(
             if step.sample_id not in exclude
             and all(_is(tag, step.tags.get(tag), value, spelling) for tag, value in where.items())
         )
-    chosen = taken(steps, islice(kept, limit))
+    chosen = select_steps(steps, islice(kept, limit))
     if not chosen:
         raise UsageError(
             "no step is left",
@@ -212,7 +212,7 @@ def shard(steps: Sequence[Step], number: int, count: int) -> Sequence[Step]:
             expected=f"at most {most} parts: an episode is never split",
             remedy="split the run into fewer parts",
         )
-    return taken(steps, np.flatnonzero(episodes % count == number - 1))
+    return select_steps(steps, np.flatnonzero(episodes % count == number - 1))
 
 
 # Which steps are trained on, chosen by and tested with: a cut by a hash of the group.

@@ -34,8 +34,8 @@ from omnidata.loaders.episode_tree import (
     instructions,
     label,
 )
-from omnidata.media import image, picture_info, png, samples, stored, wav
-from omnidata.mirror_cache import shown
+from omnidata.media import file_or_bytes, image, picture_info, png, samples, wav
+from omnidata.mirror_cache import display_path
 from omnidata.predictions import Prediction
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
@@ -117,12 +117,12 @@ def read_episodes(source: LoadedDataset) -> tuple[list[Episode], list[Finding]]:
         episode = Episode(app, steps[0].episode_id, steps, row)
         reason = _unwritable(episode, taken)
         if reason:
-            findings.append(_left_out(episode, reason))
+            findings.append(_exclusion(episode, reason))
             continue
         taken.add(f"{app}/{name}".casefold())
         episodes.append(episode)
         if "dimension" not in steps[0].tags:
-            findings.append(_assumed(episode))
+            findings.append(_assumption(episode))
     return episodes, findings
 
 
@@ -143,7 +143,7 @@ def _unwritable(episode: Episode, taken: set[str]) -> str:
     return ""
 
 
-def _left_out(episode: Episode, reason: str) -> Finding:
+def _exclusion(episode: Episode, reason: str) -> Finding:
     return Finding(
         "episode-left-out",
         "error",
@@ -154,7 +154,7 @@ def _left_out(episode: Episode, reason: str) -> Finding:
     )
 
 
-def _assumed(episode: Episode) -> Finding:
+def _assumption(episode: Episode) -> Finding:
     return Finding(
         "dimension-assumed",
         "warning",
@@ -166,7 +166,6 @@ def _assumed(episode: Episode) -> Finding:
 
 
 def _instructions(episode: Episode) -> tuple[str | None, str | None]:
-    """English and Chinese, as the rows say them; else what the steps have, as if English."""
     first = episode.steps[0]
     said = instructions(episode.row, first.source)
     return said if any(said) else (first.instruction or None, None)
@@ -229,7 +228,6 @@ _FORMS: Mapping[str, Literal[".png", ".mp4", ".wav"]] = {
 
 
 def _medium(step: Step, role: str, note: Note) -> Media | None:
-    """The file of a medium, or its bytes; None where there is none to be had."""
     ref = step.media.get(role)
     if ref is None:
         return None
@@ -270,7 +268,7 @@ def _content(ref: MediaRef) -> Media:
     """
     if ref.inline is not None:
         return wav(samples(ref, rate=_RATE), _RATE)
-    found = stored(ref)
+    found = file_or_bytes(ref)
     if ref.kind != "image" or (_is_png(found) and not picture_info(ref).turned):
         return found
     return png(image(ref).pixels)
@@ -298,7 +296,7 @@ class Asked:
         source: a step for each question, as the task has them; last those about other data, which
             are asked only to measure the model (see `is_others`).
         episodes: of the data, those that can be written.
-        unasked: what nobody is asked about, by the name that the question would have, and why.
+        unasked: reasons why questions are not asked, by the name that each would have.
         known: of how many questions the truth is known, by where it is from.
         findings: episodes that are left out, and doubts.
         caveat: what makes the measurement too good; empty if nothing does.
@@ -445,7 +443,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the answers to all questions come to.
+    """Return the result of the answers to all questions.
 
     Attributes:
         report: as JSON values.
@@ -469,7 +467,7 @@ def annotate(
     report: str,
     read: Callable[[Answered], Result],
 ) -> Done:
-    """Ask a model, and write the tree that its answers come to.
+    """Ask a model, and write the tree that its answers make.
 
     The same call goes on after an interruption, and asks again what got no answer.
 
@@ -520,11 +518,10 @@ def annotate(
 
 
 def _report(task: Task, asked: Asked, answered: Answered, found: Result) -> dict[str, Any]:
-    """What was done, as JSON values."""
     unmeasured = f"precision not measured: {found.unmeasured}; {annotation_of(task).truth}"
     warnings = ("" if found.precision else unmeasured, asked.caveat)
     return {
-        "data": shown(asked.source.root),
+        "data": display_path(asked.source.root),
         "fingerprint": asked.source.fingerprint,
         "model": answered.model,
         "task": task.name,
@@ -544,7 +541,6 @@ def _write(
     report: Mapping[str, Any],
     episodes: Callable[[Note], Iterable[TreeEpisode]],
 ) -> Mapping[str, Any]:
-    """Write the tree and its report, which appear when they are whole, unless they are there."""
     there = staging.there()
     if there is not None and {**there, "findings": ()} == {**report, "findings": ()}:
         return there

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from omnidata.adapters.media_budget import HISTORY
-from omnidata.errors import DataError, Finding, MediaError, counted
+from omnidata.errors import DataError, Finding, MediaError, plural
 from omnidata.jsontext import encode, hash_of
 from omnidata.loaders.stored_steps import ids_of
-from omnidata.media import AUDIO_RATE, linkable, resolve, samples, stored, wav
-from omnidata.mirror_cache import shown as shown_path
+from omnidata.media import AUDIO_RATE, file_or_bytes, linkable, resolve, samples, wav
+from omnidata.mirror_cache import display_path as shown_path
 from omnidata.run.folder import Answers
 from omnidata.run.histories import Histories
 from omnidata.run.media_stamps import Seen, media_of
@@ -33,7 +33,7 @@ from omnidata.run.scoring import get_profile
 from omnidata.storage import atomic_write, copy_file, wrap_os_error
 from omnidata.synth.derive import REPORT, RowsStaging, derivation_of
 from omnidata.tasks.derivation import Derivation, Judged, Turn
-from omnidata.training.preferences import diagnosis, judged, named_runs, unusable
+from omnidata.training.preferences import diagnosis, judge_answer, open_runs, unusable
 from omnidata.types import (
     Completion,
     Conversation,
@@ -89,8 +89,6 @@ class _Run:
 
 
 class _Reply(NamedTuple):
-    """An answer with a verdict, and the prompt that it is to."""
-
     step: Step
     answer: Completion
     key: str
@@ -112,7 +110,7 @@ def derive_critics(
 ) -> Mapping[str, Any]:
     """Write rows of some tasks, made of the answers in runs.
 
-    The same call again goes on with what an interrupted one has left.
+    The same call resumes an interrupted one.
 
     Args:
         tasks: those with a derivation of "answer" or "answers".
@@ -136,7 +134,7 @@ def derive_critics(
     """
     judge = get_profile(task, profile)
     with ExitStack() as files:
-        opened = [*_opened(task, source, runs)]
+        opened = [*_open_runs(task, source, runs)]
         for run in opened:
             files.enter_context(closing(run.answers))
         plan = {
@@ -157,7 +155,7 @@ def derive_critics(
         }
         inputs = {source.root, *(run.path for run in opened)}
         staging = CriticStaging(out, plan=plan, inputs=inputs, data=source.root)
-        if report := staging.finished():
+        if report := staging.finished_report():
             return report
         with staging, wrap_os_error(staging.path):
             made = _Maker(tasks, task, source, judge, opened, staging.path)
@@ -168,8 +166,8 @@ def derive_critics(
     return {**staging.plan, **report}
 
 
-def _opened(task: Task, source: LoadedDataset, runs: Sequence[Path]) -> Iterator[_Run]:
-    for run in named_runs(runs, task, source, "--run"):
+def _open_runs(task: Task, source: LoadedDataset, runs: Sequence[Path]) -> Iterator[_Run]:
+    for run in open_runs(runs, task, source, "--run"):
         asked = frozenset(ids_of(recorded_steps(run.info, source, run.path)))
         seen = Seen(lambda step: media_of(task.prompt(step, [])))
         model = model_name(run.info)
@@ -182,17 +180,6 @@ def _sha256(path: Path) -> str:
 
 
 class _Maker:
-    """Writes the rows, episode by episode.
-
-    Args:
-        tasks: as of `derive_critics`.
-        task: as of `derive_critics`.
-        source: as of `derive_critics`.
-        profile: says what is right.
-        runs: whose answers are asked about.
-        folder: for the files.
-    """
-
     def __init__(
         self,
         tasks: Sequence[Task],
@@ -211,15 +198,6 @@ class _Maker:
         self._findings: dict[str, Finding] = {}
 
     def write(self, progress: Progress) -> dict[str, Any]:
-        """Write all files.
-
-        Returns:
-            The report.
-
-        Raises:
-            DataError: there is no row.
-            OSError: a file cannot be written.
-        """
         total = len({step.episode for step in self._source.steps})
         with ExitStack() as files:
             out = {
@@ -269,7 +247,6 @@ class _Maker:
         self._groups[name].add(row.group)
 
     def _of_episode(self, steps: Sequence[Step]) -> Iterator[tuple[str, Judged]]:
-        """The rows of an episode's answers, each answer once."""
         known: set[str] = set()
         for run in self._runs:
             asked = [step for step in steps if step.sample_id in run.asked]
@@ -287,14 +264,12 @@ class _Maker:
             yield from self._new("answers", whole, known)
 
     def _new(self, of: str, row: Judged | None, known: set[str]) -> Iterator[tuple[str, Judged]]:
-        """The row for each task that asks about such answers, unless it is there already."""
         if row is None or row.name in known:
             return
         known.add(row.name)
         yield from ((name, row) for name, each in self._rows.items() if each.of == of)
 
     def _replies(self, run: _Run, steps: Sequence[Step]) -> tuple[list[_Reply], str]:
-        """The answers that the profile has a verdict on; what the first other one is."""
         found: list[_Reply] = []
         lacks = ""
         histories = Histories(self._task)
@@ -303,7 +278,7 @@ class _Maker:
             why = unusable(answer)
             if answer is not None and not why:
                 run.seen.look(step, answer.delivery, answer.receipt)
-                verdict, why = judged(self._profile, step, answer)
+                verdict, why = judge_answer(self._profile, step, answer)
                 if why in _TRUTHS:
                     right = why == "right"
                     cause = (
@@ -322,10 +297,9 @@ class _Maker:
         return found, lacks
 
     def _answer(self, run: _Run, reply: _Reply) -> Judged | None:
-        """The row of an answer; None where a medium of it is not to be had."""
         media: dict[str, tuple[Modality, str]] = {}
         step = reply.step
-        shown = self._shown(step, _told(reply.prompt), media, "")
+        shown = self._store_parts(step, _flat_parts(reply.prompt), media, "")
         if shown is None:
             return None
         size = shown_size(self._task, step, reply.answer)
@@ -346,19 +320,18 @@ class _Maker:
         )
 
     def _answers(self, run: _Run, replies: Sequence[_Reply]) -> Judged | None:
-        """The row of an episode: its first prompt, and what is of the moment of the others."""
         media: dict[str, tuple[Modality, str]] = {}
         turns = []
         before: set[str] = set()
         for number, reply in enumerate(replies):
-            parts = _told(reply.prompt)
+            parts = _flat_parts(reply.prompt)
             words = self._words(reply.step)
             if number:
                 parts = [part for part in parts if part.media and self._is_now(part)]
                 own = (part.text if part.about else _new_lines(part.text, before) for part in words)
                 parts[:0] = [Part("text", text) for text in own if text]
             before = {line for part in words for line in part.text.split("\n")}
-            shown = self._shown(reply.step, parts, media, f"_{number}")
+            shown = self._store_parts(reply.step, parts, media, f"_{number}")
             if shown is None:
                 return None
             size = shown_size(self._task, reply.step, reply.answer)
@@ -382,22 +355,19 @@ class _Maker:
         )
 
     def _words(self, step: Step) -> list[Part]:
-        """What the prompt of a step says beside its history: its own instruction, its tree."""
         alone = replace(step, step_index=0, history=(), history_screens=())
-        return [part for part in _told(self._task.prompt(alone, [])) if not part.media]
+        return [part for part in _flat_parts(self._task.prompt(alone, [])) if not part.media]
 
     def _is_now(self, part: Part) -> bool:
-        """Whether a medium is of the step's own moment."""
         return part.role not in self._task.other_moments and not part.role.startswith(HISTORY)
 
-    def _shown(
+    def _store_parts(
         self,
         step: Step,
         parts: Sequence[Part],
         media: dict[str, tuple[Modality, str]],
         suffix: str,
     ) -> tuple[Part, ...] | None:
-        """The parts, their media stored and named; None where one is not to be had."""
         found: list[Part] = []
         for part in parts:
             if part.media is None:
@@ -427,7 +397,7 @@ class _Maker:
         counts = sum((run.counts + run.episodes for run in self._runs), Counter[str]())
         told = ", ".join(f"{name}: {count}" for name, count in counts.most_common())
         return DataError(
-            f"no row can be made from {counted(len(self._runs), 'run')} ({told or 'no answer'})",
+            f"no row can be made from {plural(len(self._runs), 'run')} ({told or 'no answer'})",
             where=" ".join(f"--run {run.path}" for run in self._runs),
             expected="answers with a verdict",
             remedy="finish the runs, or name others",
@@ -435,7 +405,6 @@ class _Maker:
 
 
 def _became(row: Judged | None, known: Collection[str]) -> str:
-    """What becomes of answers with a verdict, in a word."""
     if row is None:
         return "media_missing"
     return "repeated" if row.name in known else "right" if row.right else "wrong"
@@ -445,8 +414,7 @@ def _new_lines(text: str, before: Collection[str]) -> str:
     return "\n".join(line for line in text.split("\n") if line not in before)
 
 
-def _told(prompt: Conversation) -> list[Part]:
-    """What a prompt shows and says, in order; whose words are whose stands before them."""
+def _flat_parts(prompt: Conversation) -> list[Part]:
     several = len({message.role for message in prompt}) > 1
     parts: list[Part] = []
     for message in prompt:
@@ -457,26 +425,17 @@ def _told(prompt: Conversation) -> list[Part]:
 
 
 def _free(role: str, media: Mapping[str, object]) -> str:
-    """The role, with a number behind it where an earlier medium has the name."""
     names = (role, *(f"{role}_{number}" for number in range(2, len(media) + 3)))
     return next(name for name in names if name not in media)
 
 
 class _Shelf:
-    """The media that rows show, each written once: a hard link to its file, else a copy."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._known: dict[str, str] = {}
         (folder / MEDIA).mkdir(exist_ok=True)
 
     def name(self, ref: MediaRef) -> str:
-        """The path of a medium, relative to the rows.
-
-        Raises:
-            MediaError: it cannot be read.
-            OSError: it cannot be written.
-        """
         own = [str(ref.root), ref.path, repr(ref.cell), ref.until, [*ref.marks], ref.inline]
         digest = hash_of(own)[:_NAME]
         if digest not in self._known:
@@ -495,7 +454,7 @@ class _Shelf:
             except OSError:  # another disk, another owner, another file system
                 copy_file(file, target)
             return
-        held = wav(samples(ref, rate=AUDIO_RATE), AUDIO_RATE) if ref.inline else stored(ref)
+        held = wav(samples(ref, rate=AUDIO_RATE), AUDIO_RATE) if ref.inline else file_or_bytes(ref)
         if isinstance(held, Path):
             copy_file(held, target)
             return

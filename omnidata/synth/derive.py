@@ -1,4 +1,4 @@
-"""Rows of IDMBench's and CriticBench's kind out of the episodes of any task.
+"""Derive rows of IDMBench's and CriticBench's kind from the episodes of any task.
 
 What was done between observations is asked about windows of one length, so that a prompt's form
 tells nothing of the answer. Whether a trajectory succeeds is asked about whole ones and about
@@ -23,11 +23,11 @@ from typing import Any, Final, Literal
 
 from omnidata.actions import Action, history_text
 from omnidata.analysis.audit_learning import segments
-from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
+from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import encode
 from omnidata.loaders.instructions import foreign
-from omnidata.media import resolve, stored
-from omnidata.mirror_cache import shown
+from omnidata.media import file_or_bytes, resolve
+from omnidata.mirror_cache import display_path
 from omnidata.storage import atomic_write, copy_file, read_json, wrap_os_error
 from omnidata.synth.folder import SynthStaging
 from omnidata.tasks.derivation import MOST_OPERATIONS, PLATFORMS, Derivation, Trajectory
@@ -51,13 +51,13 @@ _IDLE: Final = frozenset({"wait", "none"})
 
 @dataclass(frozen=True)
 class Recording:
-    """An episode, every action of which was made on a screenshot.
+    """An episode with a screenshot before every action.
 
     Attributes:
         number: its place among those of the data.
         app: the tag of its steps; empty where they have none.
         platform: as in `Trajectory`.
-        language: of its screens and its instruction, as far as anything tells it.
+        language: of its screens and its instruction, as far as it is known.
         instructions: the instruction in every wording of the data, without case and space.
         steps: those at which something was done, in order.
         shots: the screenshots: one for each of them, and one more where the last action was
@@ -74,22 +74,22 @@ class Recording:
 
     @property
     def name(self) -> str:
-        """Of the episode."""
+        """Name of the episode."""
         return self.steps[0].episode
 
     @property
     def group(self) -> str:
-        """What it must never be torn apart from."""
+        """Group of the episode, which is never split."""
         return self.steps[0].group
 
     @cached_property
     def actions(self) -> tuple[Action, ...]:
-        """What was done at each step."""
+        """The action of each step."""
         return tuple(step.action for step in self.steps if step.action)
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """Each action as a history tells it, with all that is done in its step."""
+        """The wording of each action in a history, with everything done in its step."""
         return tuple(
             action.words
             if action.words is not None
@@ -101,7 +101,7 @@ class Recording:
 def read_recordings(
     task: Task, source: LoadedDataset, note: list[Finding]
 ) -> tuple[list[Recording], Counter[str]]:
-    """The episodes that rows can be made of, and how many cannot, by reason.
+    """Return the usable episodes, and the number of others by reason.
 
     Args:
         task: of the data.
@@ -110,7 +110,7 @@ def read_recordings(
     """
     found: list[Recording] = []
     left_out: Counter[str] = Counter()
-    doubted = _doubted(source.findings)
+    doubted = _doubtful_steps(source.findings)
     for number, (name, same) in enumerate(groupby(source.steps, key=attrgetter("episode"))):
         steps = tuple(same)
         row = source.episode_rows.get(name, {})
@@ -119,9 +119,9 @@ def read_recordings(
             reason, detail = "has a last action that cannot be read", ""
         if reason:
             left_out[reason] += 1
-            note.append(_left_out(name, detail or reason))
+            note.append(_exclusion(name, detail or reason))
             continue
-        acted = _acted(steps)
+        acted = _acting_steps(steps)
         first = steps[0]
         found.append(
             Recording(
@@ -137,7 +137,7 @@ def read_recordings(
     return found, left_out
 
 
-def _doubted(findings: Sequence[Finding]) -> set[str]:
+def _doubtful_steps(findings: Sequence[Finding]) -> set[str]:
     """The steps whose lack of an action may be a fault, and not that nothing was done.
 
     Where the loader says that a row states no action, it is not, whatever else is wrong there. Nor
@@ -154,19 +154,18 @@ def _doubted(findings: Sequence[Finding]) -> set[str]:
 
 
 def platform_of(task: Task, step: Step) -> str:
-    """What a step's tag says of its platform, or its task of all."""
+    """Return a step's platform: by its tag, or by its task."""
     told = step.tags.get("platform", "").lower()
     return told if told in PLATFORMS else task.platform
 
 
 def _language_of(task: Task, step: Step) -> str:
-    """What a step's tag says of its language, or its task of the app, or else the letters."""
     told = step.tags.get("language") or task.language_of(step.tags.get("app", ""))
     return told or ("other" if foreign(step.instruction, "en") else "en")
 
 
-def _acted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps at which something was done: all but a last one that looks, or tells the end."""
+def _acting_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """All but a last step that only looks, or only says that it is the end."""
     last = steps[-1].action
     return steps[:-1] if last is None or last.kind == "done" else steps
 
@@ -184,9 +183,9 @@ def _lacks(task: Task, steps: tuple[Step, ...], row: Mapping[str, Any]) -> tuple
         return "has no instruction", ""
     if task.succeeded(steps, row) is False or (last and last.status == "failure"):
         return "did not succeed", ""
-    if not _acted(steps):
+    if not _acting_steps(steps):
         return "does nothing", ""
-    for step in _acted(steps):
+    for step in _acting_steps(steps):
         if step.action is None:
             return "has a step without an action", f"step {step.step_index} has no action"
         if step.action.kind == "done":
@@ -204,7 +203,7 @@ def _lacks(task: Task, steps: tuple[Step, ...], row: Mapping[str, Any]) -> tuple
     return "", ""
 
 
-def _left_out(name: str, why: str) -> Finding:
+def _exclusion(name: str, why: str) -> Finding:
     return Finding(
         "episode-left-out",
         "warning",
@@ -222,14 +221,14 @@ Design = Literal["", "cut", "extended", "swapped"]
 
 @dataclass(frozen=True)
 class Piece:
-    """Actions of one recording or of two, and the instruction that they are shown under.
+    """Actions of one or two recordings, and the instruction under which they are shown.
 
     Attributes:
         moments: a recording and the place of an action in it, for each action.
         end: where to look for what was seen after the last; None where nothing is shown.
         asked: the recording whose instruction is shown.
-        success: whether they fulfil it; None where nobody asks.
-        design: how it came to its truth; empty where nobody asks.
+        success: whether they fulfil it; None if it is not asked.
+        design: the origin of its truth; empty if it is not asked.
         group: what it must never be torn apart from.
     """
 
@@ -242,18 +241,17 @@ class Piece:
 
     @property
     def seen(self) -> list[tuple[Recording, int]]:
-        """Where each observation is from."""
+        """The source of each observation."""
         return [*self.moments, *([self.end] if self.end else [])]
 
 
 def _part(recording: Recording, start: int, stop: int, *, after: bool = True) -> Piece:
-    """Actions `start` to `stop - 1`, and what was seen then, if the recording has it."""
     end = (recording, stop) if after and stop < len(recording.shots) else None
     return Piece(tuple((recording, at) for at in range(start, stop)), end, recording)
 
 
 def windows(recordings: Sequence[Recording], space: Sequence[str], *, most: int) -> list[Piece]:
-    """Actions in a row, each with what was seen before and after it.
+    """Return windows of consecutive actions with the observations before and after each.
 
     All windows have the same number of actions: the usual one of the episodes (their median, of
     those with two or more), and not more than a prompt shows. Windows of an episode do not overlap.
@@ -283,8 +281,8 @@ def windows(recordings: Sequence[Recording], space: Sequence[str], *, most: int)
     ]
 
 
-def judged(recordings: Sequence[Recording], *, most: int, seed: int) -> list[Piece]:
-    """Successes and as many failures, in designs whose members differ in nothing but the truth.
+def make_pieces(recordings: Sequence[Recording], *, most: int, seed: int) -> list[Piece]:
+    """Return successes and as many failures, in designs whose members differ only in the truth.
 
     Args:
         recordings: successful episodes.
@@ -298,9 +296,9 @@ def judged(recordings: Sequence[Recording], *, most: int, seed: int) -> list[Pie
         group = " + ".join(dict.fromkeys(each[0].group for each in (one, other) if each))
         made: list[Piece] = []
         for recording in (*one, *other):
-            made += _cut(recording, forms[recording.number], most, rng)
+            made += _cut_pieces(recording, forms[recording.number], most, rng)
         for a, b in zip(one, other, strict=False):
-            made += _swapped(a, b, most) + _extended(a, b, most, rng)
+            made += _swap_instructions(a, b, most) + _extend(a, b, most, rng)
         pieces += [replace(piece, group=group) for piece in made]
     return pieces
 
@@ -350,15 +348,14 @@ def _partners(
             alike.setdefault((within_app and group[0].app, shown), []).append(group)
         left: list[Group] = []
         for same in alike.values():
-            pairs, rest = _paired(same)
+            pairs, rest = _pair_groups(same)
             yield from pairs
             left += rest
         waiting = sorted(left, key=lambda group: len(group[0].steps[0].instruction))
     yield from ((group, []) for group in waiting)
 
 
-def _paired(groups: Iterable[Group]) -> tuple[list[tuple[Group, Group]], list[Group]]:
-    """Neighbours that share no instruction, and the groups that are left over."""
+def _pair_groups(groups: Iterable[Group]) -> tuple[list[tuple[Group, Group]], list[Group]]:
     pairs: list[tuple[Group, Group]] = []
     left: list[Group] = []
     for group in groups:
@@ -373,7 +370,9 @@ def _paired(groups: Iterable[Group]) -> tuple[list[tuple[Group, Group]], list[Gr
     return pairs, left
 
 
-def _cut(recording: Recording, forms: Sequence[Form], most: int, rng: random.Random) -> list[Piece]:
+def _cut_pieces(
+    recording: Recording, forms: Sequence[Form], most: int, rng: random.Random
+) -> list[Piece]:
     """The end of an episode, and a part that ends earlier and looks the same in form.
 
     Neither begins with the episode, which only a part could. The longest parts are taken.
@@ -398,8 +397,7 @@ def _cut(recording: Recording, forms: Sequence[Form], most: int, rng: random.Ran
     return []
 
 
-def _swapped(a: Recording, b: Recording, most: int) -> list[Piece]:
-    """The end of each episode, under its own instruction and under the other's."""
+def _swap_instructions(a: Recording, b: Recording, most: int) -> list[Piece]:
     return [
         under
         for done, other in ((a, b), (b, a))
@@ -407,8 +405,7 @@ def _swapped(a: Recording, b: Recording, most: int) -> list[Piece]:
     ]
 
 
-def _extended(a: Recording, b: Recording, most: int, rng: random.Random) -> list[Piece]:
-    """The beginning of one episode, left for the end of the other, under either's instruction."""
+def _extend(a: Recording, b: Recording, most: int, rng: random.Random) -> list[Piece]:
     found: list[Piece] = []
     if min(most, len(a.steps), len(b.steps)) < 2:
         return found
@@ -421,7 +418,6 @@ def _extended(a: Recording, b: Recording, most: int, rng: random.Random) -> list
 
 
 def _under(piece: Piece, other: Recording, design: Design = "swapped") -> list[Piece]:
-    """A piece under its own instruction, which it fulfils, and under another's."""
     return [
         replace(piece, success=True, design=design),
         replace(piece, success=False, design=design, asked=other),
@@ -432,7 +428,7 @@ def _under(piece: Piece, other: Recording, design: Design = "swapped") -> list[P
 
 
 class RowsStaging(SynthStaging):
-    """Rows in the making."""
+    """The staging folder of rows."""
 
     noun = "rows"
     work = "writing rows"
@@ -440,7 +436,7 @@ class RowsStaging(SynthStaging):
     contents = frozenset({REPORT, PICTURES})
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether the verb wrote the folder; the names of its files are in the report."""
+        """Return whether the verb wrote the folder; the report lists its files."""
         if folder.is_symlink() or not (folder / REPORT).is_file():
             return False
         files = read_json(folder / REPORT).get("files", {})
@@ -457,7 +453,7 @@ def derive(
     seed: int = 0,
     progress: Progress = lambda done, total: None,
 ) -> Mapping[str, Any]:
-    """Write rows of some tasks, made of the episodes of another.
+    """Write rows of some tasks, derived from the episodes of another.
 
     Equal data and equal seeds make equal rows.
 
@@ -478,7 +474,7 @@ def derive(
         UsageError: `out` holds something else.
     """
     plan = {
-        "data": shown(source.root),
+        "data": display_path(source.root),
         "task": source.task,
         "task_options": dict(task.options),
         "fingerprint": source.fingerprint,
@@ -487,7 +483,7 @@ def derive(
     }
     inputs = {source.root, *(ref.root for s in source.steps for ref in s.media.values() if ref)}
     staging = RowsStaging(out, plan=plan, inputs=inputs, data=source.root)
-    if report := staging.finished():
+    if report := staging.finished_report():
         return report
     findings: list[Finding] = []
     recordings, left_out = read_recordings(task, source, findings)
@@ -504,7 +500,7 @@ def derive(
     if not rows:
         told = "".join(f"; {count} left out: {why}" for why, count in left_out.items())
         raise DataError(
-            f"no row can be made from {counted(len(recordings), 'episode')}{told}",
+            f"no row can be made from {plural(len(recordings), 'episode')}{told}",
             where=str(source.root),
             expected="episodes with a screenshot and an action at each step; to be judged, two of "
             "as many actions with different instructions, or one of three actions",
@@ -526,7 +522,7 @@ def derive(
 
 
 def derivation_of(task: Task) -> Derivation:
-    """How rows of a task are made of the data of others.
+    """Return how rows of a task are derived from other data.
 
     Raises:
         UsageError: they are not.
@@ -549,7 +545,6 @@ def _rows(
     album: Album,
     seed: int,
 ) -> tuple[list[Mapping[str, Any]], Mapping[str, Any]]:
-    """The rows of a task of that name, and what there is in them."""
     counts = Counter(action.label for each in recordings for action in each.actions)
     space = tuple(sorted(label for label, _ in counts.most_common(MOST_OPERATIONS)))
     if derivation.of == "actions":
@@ -558,7 +553,7 @@ def _rows(
         about: dict[str, Any] = {"operations": dict(operations.most_common())}
     else:
         known = [each for each in recordings if all(a.label in space for a in each.actions)]
-        pieces = judged(known, most=derivation.most, seed=seed)
+        pieces = make_pieces(known, most=derivation.most, seed=seed)
         designs = Counter(piece.design for piece in pieces)
         about = {
             "successes": sum(piece.success is True for piece in pieces),
@@ -580,7 +575,6 @@ def _rows(
 def _trajectory(
     piece: Piece, name: str, source: str, space: tuple[str, ...], album: Album
 ) -> Trajectory:
-    """What the benchmark writes a row of."""
     made_of = dict.fromkeys(each.name for each, _ in (*piece.moments, (piece.asked, 0)))
     return Trajectory(
         name,
@@ -598,20 +592,20 @@ def _trajectory(
 
 
 class Album:
-    """Pictures by the names that rows know them by; only those that some row names are copied."""
+    """Screenshots by their names in rows; only those that rows use are copied."""
 
     def __init__(self) -> None:
         self._held: dict[str, MediaRef] = {}
 
     def name(self, episode: int, place: int, shot: MediaRef) -> str:
-        """The name of a screenshot: of its episode and its place there."""
+        """Return the name of a screenshot: its episode and its position."""
         suffix = Path(shot.path).suffix.lower()
         name = f"e{episode:06}_{place}{suffix if suffix in _SUFFIXES else '.png'}"
         self._held[name] = shot
         return name
 
     def write(self, folder: Path, progress: Progress) -> None:
-        """Copy the pictures; those that an interrupted call has copied are whole.
+        """Copy the pictures, but those that an interrupted call has already copied.
 
         Raises:
             MediaError: one that another file holds cannot be read.
@@ -622,7 +616,7 @@ class Album:
             progress(done, len(self._held))
             if (folder / name).exists():
                 continue
-            found = stored(shot)
+            found = file_or_bytes(shot)
             if isinstance(found, Path):
                 copy_file(found, folder / name)
             else:

@@ -1,4 +1,4 @@
-"""Episodes that a critic accepts; and how often it is right.
+"""Keep the episodes that a critic accepts, and measure the critic's precision.
 
 The questions are those of a task whose answers say whether an episode succeeded (`Annotation.of`).
 `docs/label.md` has the rules.
@@ -45,7 +45,7 @@ __all__ = ["COLUMN", "REPORT", "Asked", "Asking", "Done", "choose", "questions",
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a critic said of an episode.
+    """A critic's answer about an episode.
 
     Attributes:
         success: that it succeeded or failed; None = nothing that could be read.
@@ -61,7 +61,7 @@ class Judgement:
 
     @property
     def fate(self) -> Literal["accepted", "rejected", "undecided"]:
-        """What becomes of the episode."""
+        """The outcome for the episode."""
         if self.success is None:
             return "undecided"
         return "accepted" if self.success else "rejected"
@@ -70,7 +70,7 @@ class Judgement:
 def judgements(
     task: Task, steps: Sequence[Step], lines: Mapping[str, Prediction]
 ) -> dict[str, Judgement]:
-    """Read the answers; one that did not come whole is no judgement.
+    """Parse the answers; incomplete ones are no judgements.
 
     Args:
         task: its profile reads texts.
@@ -91,28 +91,27 @@ def judgements(
             said[step.sample_id] = Judgement(None, line.delivery, text, line.error)
             continue
         verdict = profile.judge(step, text, line.receipt)
-        success = _said(profile, verdict)
+        success = _claim(profile, verdict)
         said[step.sample_id] = Judgement(success, verdict.outcome, text, verdict.reason)
     return said
 
 
-def _said(profile: Profile, verdict: Verdict) -> bool | None:
-    """What an answer says: that the episode succeeded or failed, or nothing that could be read."""
+def _claim(profile: Profile, verdict: Verdict) -> bool | None:
     value = dict(zip(profile.values, verdict.values, strict=True))["said"]
     return None if value is None else bool(value)
 
 
-def known(task: Task, step: Step) -> bool | None:
-    """Whether the episode succeeded, as the right answer says it; None = nobody knows."""
+def true_outcome(task: Task, step: Step) -> bool | None:
+    """Return whether the episode succeeded by the right answer; None if unknown."""
     profile = task.profiles[task.default_profile]
     target = task.target(step)
-    return None if target is None else _said(profile, profile.judge(step, target.text))
+    return None if target is None else _claim(profile, profile.judge(step, target.text))
 
 
 def precision(
     task: Task, steps: Sequence[Step], said: Mapping[str, Judgement]
 ) -> dict[str, Any] | None:
-    """The table of the episodes of which it is known whether they succeeded.
+    """Return the table of the episodes with a known outcome.
 
     Args:
         task: knows the right answers.
@@ -130,7 +129,7 @@ def precision(
     known_ones = [
         (success, said[step.sample_id])
         for step in asked
-        if (success := known(task, step)) is not None
+        if (success := true_outcome(task, step)) is not None
     ]
     if not known_ones:
         return None
@@ -154,7 +153,7 @@ COLUMN = "critics"
 
 
 def questions(task: Task, source: LoadedDataset, bench: LoadedDataset | None = None) -> Asked:
-    """Choose what to ask about.
+    """Select the episodes to ask about.
 
     Args:
         task: asks whether an episode succeeded.
@@ -180,7 +179,7 @@ def questions(task: Task, source: LoadedDataset, bench: LoadedDataset | None = N
             expected=wanted.expected,
             remedy=wanted.remedy,
         )
-    counts = {"data": sum(known(task, step) is not None for step in asked.steps)}
+    counts = {"data": sum(true_outcome(task, step) is not None for step in asked.steps)}
     if bench is not None:
         asked = with_others(asked, bench.steps, bench.fingerprint)
         counts[bench.task] = len(bench.steps)
@@ -231,7 +230,6 @@ def _with(columns: Mapping[str, Any]) -> Callable[[Step], Change]:
 
 
 def _fates(asked: Asked, judged: Mapping[str, Judgement]) -> dict[str, Any]:
-    """What became of the episodes, as JSON values."""
     counts = Counter(judgement.fate for judgement in judged.values())
     return {
         "episodes": {

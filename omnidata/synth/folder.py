@@ -1,6 +1,6 @@
 """The folder that a synth verb makes: its plan while it is made, its report when it is whole.
 
-Large results are made in parts, by processes, so that an interrupted call goes on with the parts
+Large results are made in parts, by processes, so that an interrupted call resumes with the parts
 that are whole.
 """
 
@@ -133,12 +133,12 @@ class SynthStaging(StagedFolder):
         self.plan: Mapping[str, Any] = without_credentials(json.loads(json.dumps(plan)))
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether the verb wrote the folder, and nobody else anything into it."""
+        """Return whether the folder has the verb's files and no others."""
         if folder.is_symlink() or not (folder / self.report).is_file():
             return False
         return {path.name for path in folder.iterdir()} <= self.contents | {PLAN}
 
-    def finished(self) -> Mapping[str, Any] | None:
+    def finished_report(self) -> Mapping[str, Any] | None:
         """The report of the same call that has ended; None where there is none.
 
         Raises:
@@ -166,7 +166,7 @@ class SynthStaging(StagedFolder):
         """Keep what an interrupted call with the same settings has left, else make the folder.
 
         Raises:
-            UsageError: somebody else's folder has the name.
+            UsageError: another folder has the name.
             DataError: the interrupted call had other settings.
         """
         if not self.path.exists() and not self.path.is_symlink():
@@ -207,7 +207,6 @@ class SynthStaging(StagedFolder):
 
 
 def _is_new(folder: Path) -> bool:
-    """Whether nothing is there, or what a call left that was killed as it wrote the plan."""
     if folder.is_symlink() or not folder.is_dir():
         return False
     return all(is_unfinished(path.name) for path in folder.iterdir())
@@ -281,7 +280,6 @@ class TreeStaging(StagedFolder):
         self.move()
 
     def _digest(self, folder: Path) -> str:
-        """SHA-256 over names, sizes, and all annotations; the report itself is left out."""
         digest = hashlib.sha256()
         for path in sorted(folder.rglob("*")):
             name = path.relative_to(folder).as_posix()
@@ -294,6 +292,5 @@ class TreeStaging(StagedFolder):
 
 
 def _is_unfinished(folder: Path) -> bool:
-    """Whether a tree was begun in the folder, or was about to be."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {""}
     return PLAN in names or all(map(is_unfinished, names))

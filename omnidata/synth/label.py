@@ -1,4 +1,4 @@
-"""Actions for recordings without any, by an inverse-dynamics model; and how often it is right.
+"""Label recordings with actions by an inverse-dynamics model, and measure its precision.
 
 The questions are those of a task whose answers are actions (`Annotation.of`). `docs/label.md` has
 the rules.
@@ -15,7 +15,7 @@ from typing import Any
 from omnidata.actions import Action, Point, Region, Screen, centre, convert
 from omnidata.errors import DataError, MediaError
 from omnidata.loaders.episode_tree import TreeEpisode
-from omnidata.media import read_bytes, stored
+from omnidata.media import file_or_bytes, read_bytes
 from omnidata.metrics.intervals import share
 from omnidata.predictions import Prediction
 from omnidata.synth.annotate import (
@@ -45,7 +45,7 @@ __all__ = ["COLUMN", "REPORT", "Asked", "Asking", "Done", "label", "questions", 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What came of asking about a step.
+    """The answer about a step.
 
     Attributes:
         outcome: "ok"; "unparsed", nothing could be read; "unusable", what was read is no action
@@ -67,7 +67,7 @@ class Label:
     extension: bool = False
 
     def column(self, model: str, *, used: bool) -> dict[str, Any]:
-        """What the step's row says of it.
+        """Return the column of the step's row about its label.
 
         Args:
             model: the SPEC.
@@ -78,7 +78,7 @@ class Label:
 
 
 def read_label(task: Task, profile: Profile, step: Step, answer: Prediction) -> Label:
-    """Read one answer.
+    """Parse one answer.
 
     Args:
         task: reads texts.
@@ -110,7 +110,7 @@ def read_label(task: Task, profile: Profile, step: Step, answer: Prediction) -> 
 
 
 def lacks(action: Action, screen: Screen) -> str:
-    """Why an action cannot have been made between two screenshots; empty if it can.
+    """Return why an action is impossible between two screenshots; empty if it is possible.
 
     Args:
         action: as a model answered it.
@@ -142,7 +142,7 @@ def _on_screen(region: Region, screen: Screen) -> bool:
 
 
 def precision(asked: Iterable[tuple[Step, Label]]) -> dict[str, Any] | None:
-    """The table of the steps whose action is known.
+    """Return the table of the steps with a known action.
 
     Precision is over the labels that were made; a step that the model left unlabelled lowers
     `coverage` instead.
@@ -180,7 +180,7 @@ COLUMN = "idm"
 
 
 def questions(task: Task, source: LoadedDataset, known: LoadedDataset | None = None) -> Asked:
-    """Choose what to ask about.
+    """Select the steps to ask about.
 
     A step that has a target keeps it, and is asked about to measure the model; one whose target a
     model made, as an earlier call left it, has none.
@@ -194,7 +194,7 @@ def questions(task: Task, source: LoadedDataset, known: LoadedDataset | None = N
     Returns:
         The questions; the `action` of each is the known one, None = unknown. `known` counts those
         that are from the "data"; "same", steps of the data that the other dataset knows; "others",
-        steps that only that one has; "unusable", known actions that nobody can be asked about.
+        steps that only that one has; "unusable", known actions that no question fits.
 
     Raises:
         DataError: nothing can be asked about, the data use our column for something else, or the
@@ -225,12 +225,11 @@ def questions(task: Task, source: LoadedDataset, known: LoadedDataset | None = N
 
 
 def _blank(step: Step) -> Step:
-    """The step without a target that a model made."""
     return replace(step, action=None) if by_model(step) else step
 
 
 def by_model(step: Step) -> bool:
-    """Whether a model made the step's target."""
+    """Return whether a model made the step's target."""
     answered = step.source.get(COLUMN)
     return bool(answered and answered["used"])
 
@@ -242,7 +241,6 @@ def _check_column(source: LoadedDataset) -> None:
 def _with_known(
     task: Task, asked: LoadedDataset, known: LoadedDataset
 ) -> tuple[LoadedDataset, Counter[str]]:
-    """The questions with the actions that another dataset knows, and its own further steps."""
     _check_column(known)
     there = {step.sample_id: step for step in known.steps if _blank(step).action}
     if not there:
@@ -287,11 +285,10 @@ def _same(step: Step, other: Step) -> bool:
 
 
 def _has_pictures(step: Step) -> bool:
-    """Whether a step can be shown; annotations alone cannot."""
     try:
         for ref in step.media.values():
             if ref and ref.kind == "image":
-                stored(ref)
+                file_or_bytes(ref)
     except MediaError:
         return False
     return True
@@ -348,7 +345,6 @@ def _retold(
 
 
 def _counts(asked: Asked, labels: Mapping[str, Label]) -> dict[str, Any]:
-    """What became of the steps, as JSON values."""
     steps = [step for episode in asked.episodes for step in episode.steps]
     wanted = [step.sample_id for step in steps if step.sample_id not in asked.own]
     found = {name: labels[name] for name in wanted if name in labels}

@@ -1,4 +1,4 @@
-"""New instructions for the elements of screenshots, by any model, and only those that lead back.
+"""Write new instructions for elements of screenshots with any model, and keep those that lead back.
 
 As for GroundUI (AgentStudio, appendix C.2) a model is shown each screenshot with its element
 framed and writes the instruction. Then it, or another, is asked where the element is that the new
@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from omnidata import predictions
 from omnidata.actions import Box, Screen
-from omnidata.errors import DataError, Finding, MediaError, RunError, UsageError, counted
+from omnidata.errors import DataError, Finding, MediaError, RunError, UsageError, plural
 from omnidata.jsontext import encode
 from omnidata.media import image, png, resolve
 from omnidata.metrics.intervals import share
-from omnidata.mirror_cache import shown
+from omnidata.mirror_cache import display_path
 from omnidata.predictions import Prediction
 from omnidata.registry import is_ours, working
 from omnidata.run.cluster import Recipe
@@ -67,7 +67,7 @@ others look the same. Do not mention the frame. Answer with the instruction alon
 
 
 def read_caption(text: str) -> str | None:
-    r"""The instruction that a model wrote; None where the answer is not one line.
+    r"""Return the instruction in an answer; None if the answer is not one line.
 
     Examples:
         >>> read_caption('Instruction: "Open the settings."')
@@ -82,13 +82,13 @@ def read_caption(text: str) -> str | None:
 
 
 class Written(RowProfile):
-    """Whether an instruction was written; whether it is any good, the grounding tells."""
+    """Profile that accepts any instruction; the grounding decides whether it is good."""
 
     name = "written"
     by: Mapping[str, Sequence[str]] = {}
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the instruction."""
+        """Parse the instruction."""
         said = read_caption(text)
         outcome: Outcome = "unparsed" if said is None else "ok"
         return Verdict(outcome, (said is not None,), {"instruction": said} if said else None)
@@ -107,7 +107,7 @@ class Captions(Benchmark):
         super().__init__("recaption", {})
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
-        """There are no files of questions.
+        """Refuse: no files of questions exist.
 
         Raises:
             UsageError: always.
@@ -115,12 +115,12 @@ class Captions(Benchmark):
         raise UsageError("questions about elements are not loaded", where=str(data))
 
     def answer(self, step: Step) -> str:
-        """The instruction that the data have: `baseline:oracle` changes nothing."""
+        """Return the data's own instruction: `baseline:oracle` changes nothing."""
         return step.instruction
 
 
 def writer_for(task: str) -> str:
-    """The task whose rows are written for elements of a task: its own, or one that takes any.
+    """Return the task that writes rows for elements of a task: itself, or one that takes any.
 
     Raises:
         UsageError: no task that is installed writes such rows.
@@ -136,7 +136,7 @@ def writer_for(task: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An element that an instruction is wanted for.
+    """An element that gets an instruction.
 
     Attributes:
         step: of the data.
@@ -150,7 +150,7 @@ class Target:
 
 
 def read_targets(task: Task, source: LoadedDataset) -> tuple[list[Target], Counter[str]]:
-    """The steps whose right answer is one box to be clicked, and how many are not, by reason."""
+    """Return the steps whose answer is a click in one box, and counts of the others by reason."""
     found: list[Target] = []
     left_out: Counter[str] = Counter()
     for step in source.steps:
@@ -163,7 +163,6 @@ def read_targets(task: Task, source: LoadedDataset) -> tuple[list[Target], Count
 
 
 def _target(task: Task, step: Step) -> Target | str:
-    """The element that a step means, or why there is none that can be used."""
     if step.action and (step.action.kind, step.action.button, step.action.count) != (
         "tap", "left", 1,
     ):  # fmt: skip
@@ -186,8 +185,8 @@ def _target(task: Task, step: Step) -> Target | str:
     return Target(step, box, shot)
 
 
-def framed(shot: MediaRef, box: Box, screen: Screen) -> bytes:
-    """The screenshot as PNG, with a frame around the box.
+def draw_frame(shot: MediaRef, box: Box, screen: Screen) -> bytes:
+    """Return the screenshot as PNG, with a frame around the box.
 
     Args:
         shot: the screenshot.
@@ -219,7 +218,7 @@ def framed(shot: MediaRef, box: Box, screen: Screen) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A model, and how it is made for the questions of a task.
+    """A model, and the function that creates it for the questions of a task.
 
     Attributes:
         name: its SPEC.
@@ -233,13 +232,13 @@ class Asked:
 
 
 class UnansweredError(RunError):
-    """A model did not answer everything; the same call goes on."""
+    """A model did not answer everything; the same call resumes."""
 
     exit_code = 1
 
 
 class CaptionsStaging(RowsStaging):
-    """Rows with new instructions in the making."""
+    """The staging folder of rows with new instructions."""
 
     contents = RowsStaging.contents | {MARKED}
 
@@ -257,7 +256,7 @@ def recaption(
     progress: Progress | None = None,
     count: Count | None = None,
 ) -> Mapping[str, Any]:
-    """Write rows with new instructions, each of which leads the grounder back to its element.
+    """Write rows with new instructions that lead the grounder back to their elements.
 
     The same call goes on after an interruption; what has been answered is not asked again.
 
@@ -287,7 +286,7 @@ def recaption(
     """
     derivation = derivation_of(rows_of)
     plan = {
-        "data": shown(source.root),
+        "data": display_path(source.root),
         "task": source.task,
         "task_options": dict(task.options),
         "fingerprint": source.fingerprint,
@@ -298,7 +297,7 @@ def recaption(
     }
     inputs = {source.root, *(ref.root for s in source.steps for ref in s.media.values() if ref)}
     staging = CaptionsStaging(out, plan=plan, inputs=inputs, data=source.root)
-    if report := staging.finished():
+    if report := staging.finished_report():
         if report["grounder"] != grounder.name:
             raise DataError(
                 f"its rows were grounded by {report['grounder']}",
@@ -342,7 +341,7 @@ def recaption(
         answers = ask(Captions(), questions, author, writer) if targets else []
         album = Album()
         about = {"model": author.name, "grounder": grounder.name}
-        elements, rejected = _captioned(task, targets, answers, about, album)
+        elements, rejected = _collect_captions(task, targets, answers, about, album)
         album.write(staging.path / PICTURES, progress or (lambda done, total: None))
         file = staging.path / derivation.file
         before: list[bool] = []
@@ -352,7 +351,7 @@ def recaption(
             rows = rows_of.load(file)
             both = _with_old(rows, elements)
             finder = grounder.made(rows_of, both.steps)
-            found = _found(rows_of, both.steps, ask(rows_of, both, grounder, finder))
+            found = _grounded_ids(rows_of, both.steps, ask(rows_of, both, grounder, finder))
             before, after = ([f"{of}{row}" in found for row in rows.row_ids] for of in (_OLD, ""))
         pairs = list(zip(elements, after, strict=True))
         kept = [element for element, found in pairs if found]
@@ -371,7 +370,7 @@ def recaption(
             },
             "rejected": rejected
             + [
-                _rejected(e.about["recaption"]["of"], e.raw, e.instruction, "not found again")
+                _rejection(e.about["recaption"]["of"], e.raw, e.instruction, "not found again")
                 for e, found in pairs
                 if not found
             ],
@@ -385,10 +384,6 @@ def recaption(
 def _questions(
     targets: Sequence[Target], left_out: Counter[str], source: LoadedDataset, folder: Path
 ) -> tuple[list[Target], LoadedDataset]:
-    """A step for each element, which shows it framed; those that are drawn already are whole.
-
-    Elements on screenshots that cannot be read are left out and counted.
-    """
     marked = folder / MARKED
     marked.mkdir(exist_ok=True)
     kept, steps = [], []
@@ -396,7 +391,7 @@ def _questions(
         path = marked / f"{number:06}.png"
         if not path.exists():
             try:
-                drawn = framed(target.shot, target.box, target.step.screen)
+                drawn = draw_frame(target.shot, target.box, target.step.screen)
             except MediaError:
                 left_out["a screenshot that cannot be read"] += 1
                 continue
@@ -419,17 +414,12 @@ def _questions(
 
 
 def _answers(asked: LoadedDataset, run: Path) -> list[Prediction]:
-    """The answers, in the order of the steps.
-
-    Raises:
-        UnansweredError: one is missing.
-    """
     lines = {line.sample_id: line for line in predictions.read(run / PREDICTIONS, of_run=True)}
     found = [line for step in asked.steps if (line := lines.get(step.sample_id))]
     final = [line for line in found if line.delivery not in TRANSIENT]
     if waiting := len(asked.steps) - len(final):
         raise UnansweredError(
-            f"{counted(waiting, 'question')} got no answer",
+            f"{plural(waiting, 'question')} got no answer",
             where=str(run),
             expected="an answer to every question; nothing is written until then",
             remedy="repeat the command; it asks only for missing answers",
@@ -437,22 +427,13 @@ def _answers(asked: LoadedDataset, run: Path) -> list[Prediction]:
     return final
 
 
-def _captioned(
+def _collect_captions(
     task: Task,
     targets: Sequence[Target],
     answers: Sequence[Prediction],
     about: Mapping[str, str],
     album: Album,
 ) -> tuple[list[Element], list[Mapping[str, Any]]]:
-    """The elements with their new instructions, and what was answered where that is none.
-
-    Args:
-        task: of the data.
-        targets: the elements.
-        answers: to the question for each.
-        about: what every row says of how it got its instruction.
-        album: names the screenshots.
-    """
     places = {target.shot: number for number, target in enumerate(targets)}
     elements: list[Element] = []
     rejected: list[Mapping[str, Any]] = []
@@ -461,7 +442,7 @@ def _captioned(
         said = read_caption(text) if line.delivery == "ok" else None
         if said is None:
             why = "not one line" if line.delivery == "ok" else line.delivery
-            rejected.append(_rejected(step.sample_id, step.instruction, text, why))
+            rejected.append(_rejection(step.sample_id, step.instruction, text, why))
             continue
         element = Element(
             step.group,
@@ -484,7 +465,6 @@ def _write(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _with_old(rows: LoadedDataset, elements: Sequence[Element]) -> LoadedDataset:
-    """The rows, and the same ones once more with the instructions that the data had."""
     raw = dict(zip(rows.row_ids, (element.raw for element in elements), strict=True))
     old = [
         replace(step, sample_id=f"{_OLD}{step.sample_id}", instruction=raw[step.sample_id])
@@ -494,8 +474,7 @@ def _with_old(rows: LoadedDataset, elements: Sequence[Element]) -> LoadedDataset
     return replace(rows, steps=[*rows.steps, *old], fingerprint=told)
 
 
-def _found(task: Task, steps: Sequence[Step], answers: Sequence[Prediction]) -> set[str]:
-    """The sample ids of the steps whose element was found."""
+def _grounded_ids(task: Task, steps: Sequence[Step], answers: Sequence[Prediction]) -> set[str]:
     profile = task.profiles[task.default_profile]
     return {
         step.sample_id
@@ -504,5 +483,5 @@ def _found(task: Task, steps: Sequence[Step], answers: Sequence[Prediction]) -> 
     }
 
 
-def _rejected(name: str, raw: str, said: str, why: str) -> Mapping[str, Any]:
+def _rejection(name: str, raw: str, said: str, why: str) -> Mapping[str, Any]:
     return {"of": name, "raw": raw, "said": said, "why": why}

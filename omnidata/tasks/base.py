@@ -16,12 +16,12 @@ import msgspec
 
 from omnidata.actions import Action, Box, Screen, Sense, Space, history_text
 from omnidata.dialects import Asked
-from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, meant
+from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, suggestion
 from omnidata.jsontext import hash_of, is_number
 from omnidata.loaders import files
 from omnidata.loaders.files import RowFiles
 from omnidata.loaders.load import load_data
-from omnidata.loaders.stored_steps import Positions, collect, numbered, row_ids
+from omnidata.loaders.stored_steps import Positions, collect, number_steps, row_ids
 from omnidata.mirror import local
 from omnidata.tasks.common_options import OPTIONS as COMMON
 from omnidata.tasks.coordinates import answer_space, centred, in_pixels
@@ -308,7 +308,7 @@ class Benchmark:
             raise fault(
                 f"has {unknown[0]!r} as a value of the option coordinates in `allowed`",
                 f"units that places may be in: {', '.join(get_args(Space))}",
-                meant(str(unknown[0]), get_args(Space)),
+                suggestion(str(unknown[0]), get_args(Space)),
             )
         try:
             msgspec.inspect.type_info(self.parsed_type)
@@ -347,7 +347,7 @@ class Benchmark:
                 raise fault(
                     f"has {found} in `question`, which is no placeholder",
                     f"{' or '.join(blanks)}; braces around several words stay as they are",
-                    meant(found, blanks)
+                    suggestion(found, blanks)
                     or "use other characters than braces, or override `prompt`",
                 )
 
@@ -622,7 +622,7 @@ class Benchmark:
             )
         findings: list[Finding] = []
         places = array("q")  # of each row the number of its step, -1 for none
-        rows = numbered(self.steps(data, findings.append), places)
+        rows = number_steps(self.steps(data, findings.append), places)
         steps = collect(self.named(step) or step for step in rows)
         if not steps:
             raise self._nothing(data, findings)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from omnidata.actions import Action
 from omnidata.adapters.media_budget import HISTORY
-from omnidata.errors import DataError, Finding, OmnidataError, UsageError, counted
+from omnidata.errors import DataError, Finding, OmnidataError, UsageError, plural
 from omnidata.jsontext import hash_of
 from omnidata.loaders.load import refuse_findings
 from omnidata.tasks.published import Variation
@@ -361,7 +361,7 @@ def _effect(task: WithCommonOptions, name: str, steps: Sequence[Step]) -> Findin
         if _hides(task, {**chosen, **task.given}, other, name, able)
     ]
     instead = f", or leave out {' or '.join(hiding)}, which disables it"
-    tried = counted(min(len(able), _SAMPLED), "step")
+    tried = plural(min(len(able), _SAMPLED), "step")
     raise UsageError(
         f"the option changes no prompt: the prompts of {tried} are the same with and without it",
         where=f"-T {name}={value}",

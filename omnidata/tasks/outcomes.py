@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any, ClassVar, Final, TypedDict
 
 from omnidata.actions import Action
-from omnidata.errors import DataError, Finding, counted
+from omnidata.errors import DataError, Finding, plural
 from omnidata.jsontext import hash_of
 from omnidata.loaders.files import walk
 from omnidata.loaders.load import Note, reading, refuse_findings, size_of
@@ -366,7 +366,7 @@ class View(overview.View):
 
     def remarks(self) -> list[str]:
         """How many tasks there are."""
-        return [counted(self.tasks, "task")]
+        return [plural(self.tasks, "task")]
 
 
 class Outcomes(Benchmark):

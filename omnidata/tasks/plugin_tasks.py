@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.actions import Point
-from omnidata.errors import Finding, counted, meant
+from omnidata.errors import Finding, plural, suggestion
 from omnidata.loaders.load import reading, refuse_findings, short, unsafe_paths
 from omnidata.mirror import local
 from omnidata.plugins import blaming
@@ -96,7 +96,7 @@ def _merged_episodes(steps: Iterable[Step]) -> list[Finding]:
                 "step-number-repeated",
                 "error",
                 episode,
-                f"{counted(len(same), 'step')} of the episode have step_index {first}: "
+                f"{plural(len(same), 'step')} of the episode have step_index {first}: "
                 f"{_listed(same)}" + (f"; so it is with step_index {also}" if more else ""),
                 "each step_index once in an episode",
                 "give each of several episodes an episode_id of its own, or number the steps from "
@@ -129,7 +129,7 @@ def _unknown_axes(profiles: Iterable[Profile], steps: Sequence[Step]) -> list[Fi
             name,
             f"no step has the tag {axis}, by which the profile's table has groups",
             f"one of {', '.join(sorted(tags))}" if tags else "steps with tags",
-            meant(axis, tags) or "correct `by` of the profile, or the tags of the steps",
+            suggestion(axis, tags) or "correct `by` of the profile, or the tags of the steps",
         )
         for axis, name in users.items()
         if steps and axis not in tags

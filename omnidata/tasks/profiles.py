@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnidata.errors import Finding, PluginError, UsageError
-from omnidata.loaders.stored_steps import episodes_of, taken
+from omnidata.loaders.stored_steps import episodes_of, select_steps
 from omnidata.metrics import episodes
 from omnidata.metrics.intervals import Ints, named_methods
 from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known
@@ -86,7 +86,7 @@ class Runs:
         return cls(
             np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(starts, append=len(steps))),
             places.astype(np.int32) if near else places,
-            episodes_of(taken(steps, starts)).astype(np.int32),
+            episodes_of(select_steps(steps, starts)).astype(np.int32),
             np.frombuffer(groups, np.int32),
             tags,
             np.frombuffer(beyond, np.bool_) | np.frombuffer(longer, np.bool_),

@@ -404,27 +404,27 @@ class Batch:
 
     def to(self, device: torch.device | str | int, *, non_blocking: bool = False) -> Self:
         """The batch with every tensor on the device."""
-        return self._changed(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+        return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Self:
         """The batch with every tensor in page-locked memory; DataLoader calls this."""
-        return self._changed(lambda tensor: tensor.pin_memory())
+        return self._map(lambda tensor: tensor.pin_memory())
 
-    def _changed(self, change: Callable[[Tensor], Tensor]) -> Self:
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Self:
         values = {name.name: getattr(self, name.name) for name in fields(self)}
         for name in ("step_index", "media", "pts_seconds", "mel"):
-            values[name] = _changed(values[name], change)
+            values[name] = _map_tensors(values[name], change)
         return type(self)(**values)
 
 
-def _changed(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+def _map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(value, Tensor):
         return change(value)
     if isinstance(value, Padded):
         return Padded(change(value.values), change(value.sizes))
     if isinstance(value, dict):
-        return {key: _changed(inner, change) for key, inner in value.items()}
-    return [_changed(inner, change) for inner in value] if isinstance(value, list) else value
+        return {key: _map_tensors(inner, change) for key, inner in value.items()}
+    return [_map_tensors(inner, change) for inner in value] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -513,7 +513,6 @@ class CollateRows:
     decode: Decode
 
     def __post_init__(self) -> None:
-        """Refuse the rows themselves."""
         if not isinstance(self.decode, Decode):
             raise UsageError(
                 f"a {type(self.decode).__name__} decodes no rows",
@@ -557,7 +556,6 @@ _PICTURES, _CLIPS, _TRACKS = ("screenshot", "history_screenshot"), ("video",), (
 
 
 def _by_role(held: Sequence[Any], roles: Iterable[str] = ()) -> dict[str, list[Any]]:
-    """What the items hold for these roles, and for all that any item has."""
     roles = dict.fromkeys((*roles, *(role for found in held for role in found)))
     return {role: [found.get(role) for found in held] for role in roles}
 

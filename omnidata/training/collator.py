@@ -16,7 +16,7 @@ from omnidata.adapters.hf.model import InputPipeline
 from omnidata.adapters.hf.options import parse
 from omnidata.adapters.render import Turn
 from omnidata.errors import DataError, MediaError, UsageError
-from omnidata.loaders.row_steps import RowReader, unformatted
+from omnidata.loaders.row_steps import RowReader, to_python
 from omnidata.training.formats import Example, as_example
 from omnidata.types import Step, Task
 
@@ -63,7 +63,7 @@ class OmniCollator:
         self._pipeline = InputPipeline(str(path), parse(options or {}))
         self.processor = self._pipeline.processor
         self._task = task
-        self._closing = self._encoded(chat_suffix(self.processor, str(path)), special=True)
+        self._closing = self._encode(chat_suffix(self.processor, str(path)), special=True)
 
     def __call__(self, items: Sequence[Step | Example | Mapping[str, Any]]) -> dict[str, Any]:
         """Collate one batch, padded on the right.
@@ -83,7 +83,7 @@ class OmniCollator:
                 clips and only some of the steps have both.
         """
         examples = list(map(self._example, items))
-        turns = list(map(self._decoded, examples))
+        turns = list(map(self._decode, examples))
         inputs = self._pipeline.inputs
         if len({inputs.interleaves(found) for found in turns}) > 1:
             raise UsageError(
@@ -112,17 +112,11 @@ class OmniCollator:
         return as_example(self._task, found, longest=self._pipeline.capabilities.image_size)
 
     def _of_row(self, row: Mapping[str, Any]) -> Step | Example:
-        """The step or the example of a row.
-
-        Raises:
-            UsageError: the row is none, or its media are decoded.
-            DataError: it names a file that may lie anywhere.
-        """
         held: Step | Example | None = row.get("step") or row.get("example")
         if held is not None:
             return held
         roles = (self._task.roles if self._task else None) or {}
-        row = unformatted(row)
+        row = to_python(row)
         step = RowReader.of_row(row, roles).step(row, f"row {row.get('sample_id')}")
         told = self._task is None or self._task.options.get("history", "gold") != "none"
         if told and len(step.history_screens) < len(step.history):
@@ -135,7 +129,7 @@ class OmniCollator:
             )
         return step
 
-    def _decoded(self, example: Example) -> list[Turn[Decoded]]:
+    def _decode(self, example: Example) -> list[Turn[Decoded]]:
         try:
             turns, receipt = self._pipeline.decode(example.prompt, example.sample_id)
         except MediaError as error:
@@ -162,10 +156,10 @@ class OmniCollator:
                 expected="texts without such tokens of the model",
                 remedy="leave the step out with --exclude",
             )
-        said = self._encoded(example.answer, special=example.special_tokens)
+        said = self._encode(example.answer, special=example.special_tokens)
         return torch.tensor([*said, *self._closing])
 
-    def _encoded(self, text: str, *, special: bool) -> list[int]:
+    def _encode(self, text: str, *, special: bool) -> list[int]:
         found: list[int] = self.processor.tokenizer.encode(
             text, add_special_tokens=False, split_special_tokens=not special
         )
@@ -198,7 +192,6 @@ def _with_answers(
 
 
 def _behind(name: str, row: Tensor, answer: Tensor) -> Tensor:
-    """What a tensor of tokens holds for those of the answer."""
     if name == "input_ids":
         return answer
     return row.new_full(answer.shape, int(name == "attention_mask"))

@@ -125,7 +125,6 @@ def steps_of(given: Any) -> Sequence[Step] | None:
 
 
 def _is_stream(given: Any) -> bool:
-    """Whether it is a stream of `datasets`."""
     library = sys.modules.get("datasets")
     return library is not None and isinstance(given, library.IterableDataset)
 
@@ -430,7 +429,7 @@ class EpisodeSampler(Sampler[int]):
         self._seed, self._epoch, self._shuffle, self._rank = seed, 0, shuffle, rank
         lengths = np.array([len(episode) for episode in self._episodes], dtype=np.int64)
         self._by_length = np.argsort(-lengths, kind="stable")
-        self._owner = _dealt(lengths[self._by_length], num_replicas)
+        self._owner = _assign_ranks(lengths[self._by_length], num_replicas)
         self._lengths = lengths
         loads = np.bincount(self._owner, lengths[self._by_length], num_replicas).astype(int)
         if uneven in ("repeat", "drop") and not loads.all():
@@ -480,15 +479,13 @@ def _check_number(name: str, value: int) -> None:
 
 
 def _episodes(steps: Iterable[Step]) -> list[list[int]]:
-    """The places of every episode's steps, in step order; episodes in the order met."""
     found: dict[str, list[tuple[int, int]]] = {}
     for place, step in enumerate(steps):
         found.setdefault(step.episode, []).append((step.step_index, place))
     return [[place for _, place in sorted(episode)] for episode in found.values()]
 
 
-def _dealt(lengths: npt.NDArray[np.int64], num_replicas: int) -> npt.NDArray[np.int64]:
-    """For each episode, longest first, the process with the fewest steps so far."""
+def _assign_ranks(lengths: npt.NDArray[np.int64], num_replicas: int) -> npt.NDArray[np.int64]:
     loads = [(0, rank) for rank in range(num_replicas)]
     owners = []
     for length in lengths.tolist():

@@ -1,4 +1,4 @@
-"""Any benchmark as training data for four trainers: TRL, LLaMA-Factory, ms-swift, Qwen-VL.
+"""Export any benchmark as training data for TRL, LLaMA-Factory, ms-swift or Qwen-VL.
 
 The prompt is the one of the evaluation, the answer is one that the evaluation calls an exact match.
 """
@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
-from omnidata.errors import DataError, Finding, MediaError, UsageError, counted
+from omnidata.errors import DataError, Finding, MediaError, UsageError, plural
 from omnidata.jsontext import write_lines
 from omnidata.loaders.episode_tree import CRITICAL
 from omnidata.loaders.files import refuse_closed
@@ -39,7 +39,7 @@ from omnidata.training.preferences import (
 from omnidata.training.prompt_formats import REWARD, REWARD_FILE, SUFFIX
 from omnidata.training.reward_files import write_reward
 from omnidata.training.rewards import TERMS
-from omnidata.training.rows import Line, Maker, Options, asked, unstated
+from omnidata.training.rows import Line, Maker, Options, places_without_target, prompt_with_media
 from omnidata.training.semi_online import RunHistories, WithHistories
 from omnidata.types import LoadedDataset, Modality, Progress, Step, Task
 
@@ -60,7 +60,7 @@ _HASHED = re.compile(r"[0-9a-f]{32}\.[0-9a-z]{2,4}")
 
 
 class ExportStaging(StagedFolder):
-    """See `StagedFolder`.
+    """A `StagedFolder` of an export.
 
     Args:
         out, overwrite, inputs: as `StagedFolder`.
@@ -83,17 +83,17 @@ class ExportStaging(StagedFolder):
         self.journal = self.path / _JOURNAL
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether an export wrote the folder, and nobody else anything into it."""
+        """Return whether the folder has the files of an export and no others."""
         return (folder / REPORT).is_file() and _holds(folder, half=False)
 
     def begin(self) -> None:
-        """Keep what an interrupted call with the same settings has left, else make the folder."""
+        """Keep the files of an interrupted call with the same settings, or create the folder."""
         if self.keep(self._settings, ours=_holds(self.path, half=True)):
             for part in (self.path / MEDIA).glob(".*"):
                 part.unlink()
 
     def publish(self, wanted: Iterable[str]) -> None:
-        """Move the folder to its place.
+        """Move the folder to its destination.
 
         Args:
             wanted: the files of the export, relative to it; what an earlier call left goes.
@@ -109,7 +109,6 @@ class ExportStaging(StagedFolder):
 
 
 def _holds(folder: Path, *, half: bool) -> bool:
-    """Whether a folder has nothing but an export's files; `half`, what a kill left among them."""
     inside = folder / MEDIA
     if folder.is_symlink() or not folder.is_dir() or inside.is_symlink():
         return False
@@ -135,7 +134,7 @@ _MODELS = ("idm", "critics")
 
 @dataclass(slots=True)
 class SplitFile:
-    """The rows of a split.
+    """The file with the rows of a split.
 
     `datasets`, with which most trainers read, takes the types of all columns from the first few
     megabytes: a list that is empty until then would be a list of nothing. So the first rows that
@@ -164,12 +163,11 @@ class SplitFile:
     _steps: NameIndex = field(default_factory=NameIndex)
 
     def __post_init__(self) -> None:
-        """Forget what an interrupted call has left."""
         self._rest.unlink(missing_ok=True)
 
     @property
     def name(self) -> str:
-        """Of the file, relative to the export."""
+        """Path of the file, relative to the export."""
         return f"{self.split}{self.suffix}"
 
     @property
@@ -178,15 +176,15 @@ class SplitFile:
 
     @property
     def steps(self) -> int:
-        """How many steps the rows are of."""
+        """Number of steps with rows."""
         return len(self._steps)
 
     def has(self, step: Step) -> bool:
-        """Whether there is a row of the step."""
+        """Return whether the step has a row."""
         return self._steps.get(step.sample_id) is not None
 
     def add(self, step: Step, line: Line) -> None:
-        """Take a row."""
+        """Add a row."""
         self.rows += 1
         self._steps.add(step.sample_id)
         self.episodes.add(step.episode)
@@ -200,7 +198,7 @@ class SplitFile:
         self._first.append(line.data)
 
     def finish(self) -> None:
-        """Put the file there."""
+        """Write the file."""
         with atomic_write(self.folder / self.name) as file:
             file.writelines(self._first)
             if self._rest.exists():
@@ -210,7 +208,7 @@ class SplitFile:
 
 
 def dataset_info(task: str, files: Iterable[SplitFile]) -> dict[str, Any]:
-    """LLaMA-Factory's list of datasets, one per split: `TASK_train`, ...
+    """Return LLaMA-Factory's list of datasets, one per split: `TASK_train`, ...
 
     Args:
         task: the benchmark.
@@ -229,7 +227,7 @@ def dataset_info(task: str, files: Iterable[SplitFile]) -> dict[str, Any]:
 
 
 def write_models(path: Path, steps: Iterable[Step]) -> bool:
-    """Write what models had to do with the steps: who labelled them, who accepted their episodes.
+    """Write the models that labelled or accepted each step.
 
     Args:
         path: of the file, a line per step with something to tell.
@@ -253,7 +251,7 @@ _FAR_OFF = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What has been written.
+    """The result of an export.
 
     Attributes:
         report: as in `export.json`.
@@ -281,10 +279,10 @@ def export(
     cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Exported:
-    """Write training data; they appear under their name only when they are whole.
+    """Write training data; they appear under their name only when they are complete.
 
     An interrupted export leaves a hidden folder beside `out`; the next call with the same settings
-    goes on with the media that are there. The bytes are the same whoever writes the media.
+    resumes with the media that are there. The bytes do not depend on the workers.
 
     Args:
         task: writes the prompts, with its options; `coordinates` is the unit of the answers.
@@ -308,7 +306,7 @@ def export(
             replaced, or a run is none of these data and prompts.
         RunError, PredictionError: a run is unfinished or broken, or media have changed since.
         DataError: no step can be exported, a voice instruction is missing, media lie in folders
-            that nobody named, another process is exporting to the same place, or it cannot be
+            that are not allowed, another process is exporting to the same place, or it cannot be
             written.
         OmnidataError: as `run.engines.each`.
     """
@@ -324,7 +322,7 @@ def export(
         chosen = Choosing(task, source, preferences, options).choose(steps)
         steps = chosen.steps
     whole, task = task, _reword(task, options)
-    needed, kinds = _needed(task, steps, options)
+    needed, kinds = _required_media(task, steps, options)
     frames = options.frames if options.video == "frames" else None
     settings = {
         "omnidata": version("omnidata"),
@@ -345,7 +343,7 @@ def export(
             copy=options.copy,
         )
         stored = store.fill(needed, progress, workers=workers, cluster=cluster)
-        maker = Maker(task, options, stored, kinds, unstated(source), staging.out)
+        maker = Maker(task, options, stored, kinds, places_without_target(source), staging.out)
         made: Iterable[tuple[Step, Line | Finding]]
         made = ((step, maker.make(step)) for step in steps)
         pairs: PairMaker | None = None
@@ -366,7 +364,7 @@ def export(
             lists[LEAKS] = ("steps of episodes that are evaluated on", ids)
         for name, (head, ids) in lists.items():
             lacking = write_exclude(staging.path / name, ids, head=f"{head}, by omnidata export")
-            findings += [_unlisted(name, sample) for sample in lacking]
+            findings += [_unlistable_id(name, sample) for sample in lacking]
         wanted = {REPORT, *lists}.union(*({file.name, *file.media} for file in splits.values()))
         kept = (step for step in steps if any(file.has(step) for file in splits.values()))
         if write_models(staging.path / MODELS, kept):
@@ -398,26 +396,19 @@ def export(
 
 
 def _reword(task: Task, options: Options) -> Task:
-    """As `Options.reword`, for a task with a run's histories too."""
     if isinstance(task, WithHistories):
         return cast("Task", replace(task, task=options.reword(task.task)))
     return options.reword(task)
 
 
-def _needed(
+def _required_media(
     task: Task, steps: Sequence[Step], options: Options
 ) -> tuple[list[Wanted], frozenset[Modality]]:
-    """The media of all prompts, each once in each size, and the modalities that rows have files of.
-
-    Raises:
-        UsageError: pictures are to be resized whose size the prompts tell, or a prompt declares a
-            tool of a provider's.
-    """
     needed: dict[Hashable, Wanted] = {}
     kinds: set[Modality] = set()
     for step in steps:
         try:
-            conversation, sent = asked(task, step, options.capabilities)
+            conversation, sent = prompt_with_media(task, step, options.capabilities)
         except MediaError:
             continue  # its row says why there is none
         if any(part.kind == "tool" for turn in conversation for part in turn.parts):
@@ -446,7 +437,6 @@ def _needed(
 def _split(
     rows: Iterable[tuple[Step, Line | Finding]], options: Options, folder: Path
 ) -> tuple[dict[Split, SplitFile], list[Finding]]:
-    """Write the rows; say which steps have none."""
     files: dict[Split, SplitFile] = {}
     findings: list[Finding] = []
     for step, made in rows:
@@ -459,7 +449,7 @@ def _split(
         files[split].add(step, made)
     if not files:
         raise DataError(
-            f"none of {counted(len(findings), 'step')} can be exported, the first: {findings[0]}",
+            f"none of {plural(len(findings), 'step')} can be exported, the first: {findings[0]}",
             expected="at least one step with its media and a target",
             remedy="correct the data",
         )
@@ -471,13 +461,12 @@ def _split(
 def _remarks(
     task: Task, source: LoadedDataset, options: Options, splits: Mapping[Split, SplitFile]
 ) -> Iterator[Finding]:
-    """What is doubtful of the export as a whole."""
     if source.skipped:
         yield Finding(
             "rows-skipped",
             "error",
             "DATA",
-            f"{counted(source.skipped, 'row')} of the data became no step",
+            f"{plural(source.skipped, 'row')} of the data became no step",
             "a step for every row",
             f"correct them: `omnidata info {task.name} DATA` lists them",
         )
@@ -558,11 +547,11 @@ def _deaf(
     found = []
     if critical:
         found.append(
-            f"{counted(len(critical), 'step')} of episodes with dependency=critical, some of whose "
+            f"{plural(len(critical), 'step')} of episodes with dependency=critical, some of whose "
             "answers nothing else explains"
         )
     if unlabelled:
-        found.append(f"{counted(unlabelled, 'step')} without a label that says if it matters")
+        found.append(f"{plural(unlabelled, 'step')} without a label that says if it matters")
     yield Finding(
         "media-dropped",
         "warning",
@@ -576,7 +565,6 @@ def _deaf(
 
 
 def _lacks(task: Task, step: Step, options: Options) -> set[Modality]:
-    """The kinds of sound and clips that a step has, and its row does not."""
     if "modalities" not in task.options and not options.drop_audio:
         return set()  # what the prompts of other benchmarks leave out, they always do
     own = {ref.kind for ref in step.media.values() if ref} - {"image"}
@@ -584,7 +572,6 @@ def _lacks(task: Task, step: Step, options: Options) -> set[Modality]:
 
 
 def _modalities_of(task: Task, step: Step) -> set[Modality]:
-    """The kinds of media in a prompt; none where it cannot be made, so that there is no row."""
     try:
         turns = task.prompt(step)
     except MediaError:
@@ -593,7 +580,6 @@ def _modalities_of(task: Task, step: Step) -> set[Modality]:
 
 
 def _got(splits: Mapping[Split, SplitFile]) -> dict[Split, dict[str, float]]:
-    """The shares of the groups and of the steps that each split really got."""
     groups = sum(len(file.groups) for file in splits.values())
     steps = sum(file.steps for file in splits.values())
     return {
@@ -602,7 +588,7 @@ def _got(splits: Mapping[Split, SplitFile]) -> dict[Split, dict[str, float]]:
     }
 
 
-def _unlisted(name: str, sample: str) -> Finding:
+def _unlistable_id(name: str, sample: str) -> Finding:
     return Finding(
         "id-unlisted",
         "error",
@@ -621,22 +607,22 @@ def _leaks(
     stored: Media,
     known: leaks.Evaluation,
 ) -> tuple[list[Finding], list[str]]:
-    """What training shares with an evaluation, and the ids of all steps of such episodes."""
     training: dict[str, list[leaks.Shown]] = defaultdict(list)
     for step in steps:
         if split_of(step, options.shares) != "test":
             shown: list[Wanted] = []
             with suppress(MediaError):  # of a step that becomes no row
-                shown = [wanted for _, wanted in asked(task, step, options.capabilities)[1]]
+                shown = [
+                    wanted for _, wanted in prompt_with_media(task, step, options.capabilities)[1]
+                ]
             training[step.group].append((step, shown))
     found = list(leaks.findings(task, source, training, stored, known))
     groups = {name for _, name in found}
     ids = [step.sample_id for step in source.steps if step.group in groups]
-    return [*(finding for finding, _ in found), *leaks.unchecked(known)], ids
+    return [*(finding for finding, _ in found), *leaks.coverage_findings(known)], ids
 
 
-def _chosen(options: Options) -> dict[str, Any]:
-    """The options as a report has them."""
+def _options_record(options: Options) -> dict[str, Any]:
     found = asdict(options)
     prompts, reward = found.pop("prompts"), found.pop("reward")
     if prompts:
@@ -663,7 +649,7 @@ def _report(
         "dataset_fingerprint": source.fingerprint,
         **choice,
         "check_against": against.fingerprint if against else None,
-        "options": _chosen(options),
+        "options": _options_record(options),
         "splits": {
             split: {
                 "file": file.name,

@@ -46,7 +46,7 @@ HOLDS: Mapping[FormatName, frozenset[Modality]] = {
     "swift": ALL,
     "qwen-vl": frozenset({"image", "video"}),
 }
-"""The modalities of which a row may have files."""
+"""The modalities that a row may have as files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +230,6 @@ class Written:
 
 
 class _Format(Protocol):
-    """The form of a trainer's rows: a type that rows are read as, with what writes them."""
-
     @property
     def sample_id(self) -> str: ...
     @property
@@ -240,23 +238,16 @@ class _Format(Protocol):
     @classmethod
     def of(
         cls, turns: Turns, target: Target, objects: Objects | None, kinds: Collection[Modality]
-    ) -> Row:
-        """The row of a prompt and its answer."""
+    ) -> Row: ...
 
     @classmethod
-    def texts(cls, made: Row) -> list[str]:
-        """The texts of a row, one for each turn."""
+    def texts(cls, made: Row) -> list[str]: ...
 
     @classmethod
-    def placed(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
+    def placeholders(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
         """Each placeholder, how often it is in the texts, and the list that it stands for."""
 
-    def written(self) -> Written:
-        """What the row holds.
-
-        Raises:
-            DataError: it is no row of an export.
-        """
+    def parse(self) -> Written: ...
 
 
 def texts_of(turns: Turns) -> list[tuple[str, str]]:
@@ -354,13 +345,13 @@ class _Trl(msgspec.Struct, frozen=True):
         return ["".join(part.get("text", "\0") for part in content) for content in contents]
 
     @classmethod
-    def placed(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
+    def placeholders(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
         contents = [part["type"] for turn in made["prompt"] for part in turn["content"]]
         yield PLACEHOLDERS["image"], contents.count("image"), made["images"]
         texts = cls.texts(made)
         yield from (_count(tag, texts, ()) for tag in PLACEHOLDERS.values())
 
-    def written(self) -> Written:
+    def parse(self) -> Written:
         turns = [(turn.role, [(p.type, p.text) for p in turn.content]) for turn in self.prompt]
         said = self.completion[0]
         if said.role != "assistant" or any(part.type != "text" for part in said.content):
@@ -403,7 +394,7 @@ class _Tagged(msgspec.Struct, frozen=True):
         return [turn["content"] for turn in made["messages"]]
 
     @classmethod
-    def placed(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
+    def placeholders(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
         texts = cls.texts(made)
         for kind, tag in PLACEHOLDERS.items():
             yield _count(tag, texts, made.get(f"{kind}s", ()))
@@ -411,7 +402,7 @@ class _Tagged(msgspec.Struct, frozen=True):
             yield _count(PLACE, texts, objects["bbox"])
             yield _count("<ref-object>", texts, ())
 
-    def written(self) -> Written:
+    def parse(self) -> Written:
         *asked, said = self.messages
         if said.role != "assistant":
             raise _wrong("the last message is not the assistant's")
@@ -482,12 +473,12 @@ class _Qwen(msgspec.Struct, frozen=True):
         return [turn["value"] for turn in made["conversations"]]
 
     @classmethod
-    def placed(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
+    def placeholders(cls, made: Row) -> Iterator[tuple[str, int, Sequence[Any]]]:
         texts = cls.texts(made)
         for kind, tag in PLACEHOLDERS.items():
             yield _count(tag, texts, made.get(kind, ()))
 
-    def written(self) -> Written:
+    def parse(self) -> Written:
         *asked, said = self.conversations
         authors = [turn.author for turn in self.conversations]
         if authors != ["human", "gpt"] * (len(authors) // 2):
@@ -543,7 +534,7 @@ def mismatch(name: FormatName, made: Row) -> str:
         >>> mismatch("qwen-vl", {"conversations": [{"from": "human", "value": "Tap <image>"}]})
         '1 <image> in the texts, 0 in the list'
     """
-    pairs = [*_FORMATS[name].placed(made)]
+    pairs = [*_FORMATS[name].placeholders(made)]
     texts = _FORMATS[name].texts(made)
     pairs += [_count(token, texts, ()) for token in sorted(TOKENS)]
     return "; ".join(
@@ -557,7 +548,7 @@ def control(name: FormatName, made: Row, own: Collection[str] = ()) -> str:
     """A token in a text that some model obeys (`families.CONTROLS`); empty if there is none.
 
     Chat templates write texts as they are, and trainers' tokenizers make one token of it: the
-    turn ends there, whoever wrote it.
+    turn ends there.
 
     Args:
         name: of the format.
@@ -591,7 +582,7 @@ def read(line: bytes, form: FormatName, root: Path) -> Example:
         row: _Format = _DECODERS[form].decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _wrong(f"the row cannot be read ({error})") from None
-    written = row.written()
+    written = row.parse()
     if differs := _difference(written, len(row.roles)):
         raise _wrong(differs)
     names = {kind: iter(listed) for kind, listed in written.lists.items()}
@@ -612,7 +603,6 @@ def read(line: bytes, form: FormatName, root: Path) -> Example:
 
 
 def _difference(written: Written, roles: int) -> str:
-    """Where placeholders, media and roles differ in number; empty where each has its own."""
     kinds = [kind for _, pieces in written.turns for kind, _ in pieces]
     found = [
         f"{kinds.count(kind)} {tag} in the texts, {len(written.lists.get(kind, ()))} in the list"

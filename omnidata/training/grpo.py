@@ -31,7 +31,7 @@ from omnidata.jsontext import json_lines
 from omnidata.run.selection import Split
 from omnidata.storage import read_json
 from omnidata.training.export import REPORT
-from omnidata.training.prompt_formats import REWARD, shown_in
+from omnidata.training.prompt_formats import REWARD, screenshot_sizes
 from omnidata.training.reward_files import TrlReward, load_reward
 from omnidata.training.rewards import Reward
 from omnidata.types import LoadedDataset, Step, Task
@@ -46,7 +46,7 @@ _KEPT: Final = 64
 
 
 def prompt_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> datasets.Dataset:
-    """Steps as the rows that `OmniGRPOTrainer` samples answers to.
+    """Return steps as the rows to which `OmniGRPOTrainer` samples answers.
 
     A row has `sample_id`, the `step`, and as `prompt` the texts of the prompt, for logs. No medium
     is opened, and the right answer is not among them.
@@ -66,7 +66,7 @@ def prompt_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> datasets.
 
 
 def exported_prompts(out: Path, split: Split = "train") -> tuple[Task, datasets.Dataset]:
-    """The steps of an export, as `prompt_table` has them, and their task.
+    """Return the steps of an export as a `prompt_table`, and their task.
 
     The prompts are made anew of the data, with all media as they are, so that a split of
     `omnidata export --format trl-grpo` and its checks for leaks serve sound and clips too.
@@ -154,7 +154,7 @@ class _Prompt:
 
 
 class OmniPrompts:
-    """Makes prompts for one checkpoint, by the code that makes them in evaluation.
+    """Make prompts for one checkpoint, with the code of the evaluation.
 
     Args:
         path: the checkpoint: a folder, or the name of a model that transformers finds.
@@ -192,7 +192,7 @@ class OmniPrompts:
         self._made = lru_cache(_KEPT)(self._make)
 
     def of(self, step: Step) -> _Prompt:
-        """The prompt of a step.
+        """Return the prompt of a step.
 
         Raises:
             MediaError: a medium cannot be read, or a text holds a placeholder; names the step.
@@ -222,7 +222,7 @@ class OmniPrompts:
         }
         tokens = {name: value[0] for name, value in rest.items() if value.shape == ids.shape}
         media = {name: value for name, value in rest.items() if name not in tokens}
-        return _Prompt(ids[0], tokens, media, shown_in(receipt))
+        return _Prompt(ids[0], tokens, media, screenshot_sizes(receipt))
 
 
 class OmniGRPOTrainer(GRPOTrainer):
@@ -280,7 +280,7 @@ class OmniGRPOTrainer(GRPOTrainer):
             **options,
         )
         if self.accelerator.num_processes > 1:
-            raise _uncovered("several processes", "one")
+            raise _unsupported("several processes", "one")
         ends = frozenset([*self.eos_token_ids, self._tokenizer.pad_token_id])
         self.reward_funcs = [
             replace(each, ends=ends, hears=True) if isinstance(each, TrlReward) else each
@@ -288,7 +288,6 @@ class OmniGRPOTrainer(GRPOTrainer):
         ]
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        """As TRL's; every row of what it gives knows whose media it has."""
         self._prepared = [self._prompts.of(_step(row)) for row in inputs]
         self._kept[self.model.training] = self._scored = self._prepared
         rows = [
@@ -300,9 +299,8 @@ class OmniGRPOTrainer(GRPOTrainer):
         return found
 
     def _tokenize_prompts(self, prompts: list[Any]) -> tuple[list[list[int]], None, dict[str, Any]]:
-        """The tokens and the media that `generate` is given."""
         made = self._prepared
-        fields: dict[str, Any] = _joined([each.media for each in made], self.model.dtype)
+        fields: dict[str, Any] = _join_media([each.media for each in made], self.model.dtype)
         for name in made[0].per_token:
             fields[name] = [each.per_token[name].tolist() for each in made]
         return [each.ids.tolist() for each in made], None, fields
@@ -344,7 +342,7 @@ class _Hearing:
         if len(rows) != len(input_ids):
             raise RuntimeError(f"{len(input_ids)} rows are scored, {len(rows)} are known")
         self._next += len(rows)
-        given = _joined([row.media for row in rows], self._dtype)
+        given = _join_media([row.media for row in rows], self._dtype)
         whole = input_ids.shape[1]
         for name in rows[0].per_token:
             given[name] = torch.stack(
@@ -368,18 +366,17 @@ def _step(row: Mapping[str, Any]) -> Step:
     return found
 
 
-def _joined(media: Iterable[Mapping[str, Tensor]], dtype: torch.dtype) -> dict[str, Tensor]:
-    """The media of several prompts, one behind the other, the shorter ones filled with zeros."""
+def _join_media(media: Iterable[Mapping[str, Tensor]], dtype: torch.dtype) -> dict[str, Tensor]:
     found: dict[str, list[Tensor]] = {}
     for each in media:
         for name, value in each.items():
             found.setdefault(name, []).append(
                 value.to(dtype) if value.is_floating_point() else value
             )
-    return {name: _concatenated(values) for name, values in found.items()}
+    return {name: _pad_and_concatenate(values) for name, values in found.items()}
 
 
-def _concatenated(values: Sequence[Tensor]) -> Tensor:
+def _pad_and_concatenate(values: Sequence[Tensor]) -> Tensor:
     sizes = torch.tensor([value.shape[1:] for value in values]).amax(dim=0).tolist()
     filled = []
     for value in values:
@@ -389,12 +386,6 @@ def _concatenated(values: Sequence[Tensor]) -> Tensor:
 
 
 def _check(args: GRPOConfig, options: Mapping[str, Any]) -> None:
-    """Refuse what has not been proved.
-
-    Raises:
-        PlatformError: TRL has another version.
-        UsageError: an option is not covered.
-    """
     if not version("trl").startswith(TRL):
         raise PlatformError(
             f"TRL {version('trl')} is installed",
@@ -404,15 +395,15 @@ def _check(args: GRPOConfig, options: Mapping[str, Any]) -> None:
         )
     for name in ("use_vllm", "use_transformers_continuous_batching", "use_liger_kernel"):
         if getattr(args, name, False):
-            raise _uncovered(f"{name}=True", "False")
+            raise _unsupported(f"{name}=True", "False")
     for name in ("tools", "environment_factory", "rollout_func"):
         if options.get(name):
-            raise _uncovered(f"{name}=...", "None")
+            raise _unsupported(f"{name}=...", "None")
     if args.remove_unused_columns:
-        raise _uncovered("remove_unused_columns=True", "False, as the step is one of the columns")
+        raise _unsupported("remove_unused_columns=True", "False, as the step is one of the columns")
 
 
-def _uncovered(what: str, expected: str) -> UsageError:
+def _unsupported(what: str, expected: str) -> UsageError:
     return UsageError(
         "this is not supported with sound and clips",
         where=f"OmniGRPOTrainer, {what}",

@@ -29,7 +29,7 @@ class Evaluation:
 
     Attributes:
         episodes: by group, and by the episode's own name, which a copy of the data may know alone.
-        instructions: by `normalised`.
+        instructions: by `normalise`.
         pictures: by the hash of size and pixels.
         broken: how many pictures could not be decoded.
         skipped: how many rows became no step.
@@ -86,7 +86,6 @@ def read(
 
 
 def _pixels(ref: MediaRef) -> str | StoreError | None:
-    """The hash of a picture's size and pixels; None for what is no picture."""
     try:
         return media.examine(ref).pixels
     except MediaError:
@@ -95,11 +94,11 @@ def _pixels(ref: MediaRef) -> str | StoreError | None:
         return error
 
 
-def normalised(text: str) -> str:
+def normalise(text: str) -> str:
     """What two instructions have in common that say the same in the same words.
 
     Examples:
-        >>> normalised("Tap “Share” !") == normalised(" tap  share")
+        >>> normalise("Tap “Share” !") == normalise(" tap  share")
         True
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
@@ -108,9 +107,8 @@ def normalised(text: str) -> str:
 
 
 def _instructions(task: Task, source: LoadedDataset, step: Step) -> Iterator[str]:
-    """The instruction in all its wordings."""
     told = task.instructions(step, source.episode_rows.get(step.episode, {}))
-    return filter(None, map(normalised, told))
+    return filter(None, map(normalise, told))
 
 
 def findings(
@@ -143,7 +141,7 @@ def findings(
                 yield _leak(look, *found), group
 
 
-def unchecked(known: Evaluation) -> Iterator[Finding]:
+def coverage_findings(known: Evaluation) -> Iterator[Finding]:
     """What of the evaluation was not compared."""
     for count, what in (
         (known.broken, "pictures cannot be decoded"),

@@ -60,7 +60,6 @@ class Sizing:
     max_pixels: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant."""
         if self.factor is None:
             if self.min_pixels is not None or self.max_pixels is not None:
                 raise UsageError(
@@ -256,7 +255,7 @@ class Store:
         workers: int | None = 1,
         cluster: Cluster | None = None,
     ) -> dict[Hashable, Kept | Broken]:
-        """Write all media; files and results are the same whoever writes them.
+        """Write all media; files and results do not depend on the workers.
 
         Args:
             wanted: every medium once in each size.
@@ -271,7 +270,7 @@ class Store:
             OSError: the disk takes no more.
             OmnidataError: as `run.engines.each`, or a store does not give a medium.
         """
-        kept = [*map(self._kept, wanted)]
+        kept = [*map(self._reusable, wanted)]
         missing = [one for one, found in zip(wanted, kept, strict=True) if found is None]
         roots = sorted({one.ref.root for one in missing})
         sees = [self._writer.root, *(root for root in roots if root.exists())]
@@ -279,7 +278,7 @@ class Store:
         done: dict[Hashable, Kept | Broken] = {}
         with open_own(self._journal, "ab") as journal, closing(calls) as added:
             for one, before in zip(wanted, kept, strict=True):
-                found = before or self._found(one, next(added))
+                found = before or self._unwrap(one, next(added))
                 if isinstance(found, _Entry):
                     if cluster:
                         self._wait_for(found.kept.files)
@@ -291,15 +290,15 @@ class Store:
                     progress(len(done), len(wanted))
         return done
 
-    def _kept(self, wanted: Wanted) -> Kept | None:
-        """What an interrupted call has made of a medium that has not changed since."""
+    def _reusable(self, wanted: Wanted) -> Kept | None:
         before = self._before.get(wanted.place) if self._before else None
         if before and before.stamp == _stamp(wanted.ref):
             return before.kept if all(map(self._writer.is_whole, before.kept.files)) else None
         return None
 
-    def _found(self, wanted: Wanted, answer: _Entry | Broken | Exception | Lost) -> _Entry | Broken:
-        """What came of a call."""
+    def _unwrap(
+        self, wanted: Wanted, answer: _Entry | Broken | Exception | Lost
+    ) -> _Entry | Broken:
         if isinstance(answer, Exception):
             raise answer
         if isinstance(answer, Lost):
@@ -308,7 +307,6 @@ class Store:
         return answer
 
     def _wait_for(self, files: Sequence[File]) -> None:
-        """Wait until this machine sees what another has written."""
         for file in files:
             path = self._writer.root / file.name
             wait_until_seen(path, path.exists)
@@ -316,18 +314,15 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes a medium, in any process; for the fields see `Store`."""
-
     root: Path
     sizing: Sizing
     frames: int | None
     copy: bool
 
     def add(self, wanted: Wanted) -> _Entry | Broken | Exception:
-        """What a medium becomes; what goes wrong otherwise is told to whoever asked."""
         stamp = _stamp(wanted.ref)  # before it is read: who changes it then is found out
         try:
-            return _Entry(wanted.place, stamp, self._written(wanted.ref, wanted.size))
+            return _Entry(wanted.place, stamp, self._decode(wanted.ref, wanted.size))
         except MediaError as error:
             where = error.where or media.place(wanted.ref)
             return Broken(f"{error.what}: {where}", error.expected)
@@ -335,13 +330,11 @@ class _Writer:
             return error
 
     def is_whole(self, file: File) -> bool:
-        """Whether a file is there, as long as it should be."""
         with suppress(OSError):
             return (self.root / file.name).stat().st_size == file.bytes
         return False
 
-    def _written(self, ref: MediaRef, wanted: Screen | None) -> Kept:
-        """Decode a medium from end to end and write what the export has of it."""
+    def _decode(self, ref: MediaRef, wanted: Screen | None) -> Kept:
         if ref.inline is not None:
             return self._sound(ref, None)
         held = media.hold(ref)
@@ -371,7 +364,7 @@ class _Writer:
             )
         if fitted != size:
             line["original"] = list(size)
-        content = media.png(media.resized(media.image(held).pixels, fitted))
+        content = media.png(media.resize(media.image(held).pixels, fitted))
         return Kept(files=(self._new(content, "png", *fitted),), line=line, pixels=pixels)
 
     def _stills(self, held: media.InMemoryMedia, count: int) -> Kept:
@@ -379,8 +372,7 @@ class _Writer:
         height, width = clip.pixels.shape[1:3]
         size = self.sizing.fit((width, height))
         files = tuple(
-            self._new(media.png(media.resized(pixels, size)), "png", *size)
-            for pixels in clip.pixels
+            self._new(media.png(media.resize(pixels, size)), "png", *size) for pixels in clip.pixels
         )
         times = tuple((clip.pts_seconds - clip.pts_seconds[0]).round(3).tolist())
         line = {"as": "frames", "width": size[0], "height": size[1], "frames": len(files)}
@@ -405,8 +397,7 @@ class _Writer:
     def _same(
         self, ref: MediaRef, held: media.InMemoryMedia, form: str, width: int = 0, height: int = 0
     ) -> File:
-        """The medium's own bytes: a hard link to its file where there is one, else a copy."""
-        file = _named(held.content, _SUFFIXES.get(form, form), width, height)
+        file = _file_of(held.content, _SUFFIXES.get(form, form), width, height)
         source = None if self.copy or not held.as_stored else media.linkable(ref)
         if source is not None and not self.is_whole(file):
             with suppress(OSError):  # another disk, another owner, another file system: a copy then
@@ -414,7 +405,7 @@ class _Writer:
         return file if self.is_whole(file) else self._write(file, held.content)
 
     def _new(self, content: bytes, suffix: str, width: int = 0, height: int = 0) -> File:
-        file = _named(content, suffix, width, height)
+        file = _file_of(content, suffix, width, height)
         return file if self.is_whole(file) else self._write(file, content)
 
     def _write(self, file: File, content: bytes) -> File:
@@ -424,7 +415,7 @@ class _Writer:
         return file
 
 
-def _named(content: bytes, suffix: str, width: int, height: int) -> File:
+def _file_of(content: bytes, suffix: str, width: int, height: int) -> File:
     digest = hashlib.sha256(content).hexdigest()[:_NAME]
     return File(f"{MEDIA}/{digest}.{suffix}", len(content), width, height)
 
@@ -446,7 +437,6 @@ def _misread(content: bytes) -> bool:
 
 
 def _stamp(ref: MediaRef) -> tuple[int, int] | None:
-    """Size and time of the file that a medium lies in; None where there is none to be trusted."""
     shard = ref if ref.cell is None else media.around(ref, ref.cell)
     path = media.linkable(shard)
     with suppress(OSError):
@@ -457,7 +447,6 @@ def _stamp(ref: MediaRef) -> tuple[int, int] | None:
 
 
 def _entries(journal: Path) -> Iterator[_Entry]:
-    """The lines that an interrupted call has left."""
     with suppress(OSError, msgspec.DecodeError):
         for line in journal.read_bytes().split(b"\n")[:-1]:
             yield msgspec.json.decode(line, type=_Entry)

@@ -1,4 +1,4 @@
-"""Preferences out of runs: to one step, an answer that is right and one that is wrong.
+"""Preferences from runs: pairs of a right and a wrong answer to the same step.
 
 Both are answers of models as they came, to the prompt that the row has; which is which the profile
 says. What is no verdict of a model's is no preference: steps without an answer, answers that were
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from omnidata import predictions
-from omnidata.errors import DataError, Finding, RunError, UsageError, counted
+from omnidata.errors import DataError, Finding, RunError, UsageError, plural
 from omnidata.run.folder import Answers
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.run_files import (
@@ -77,7 +77,7 @@ _CAUSE: Final = "cause"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """What preferences are made of, and which of them are taken.
+    """Sources and selection of preferences.
 
     Attributes:
         runs: the folders of the runs; samples below one are runs as well.
@@ -101,14 +101,14 @@ class Preferences:
 
 
 class Pair(NamedTuple):
-    """Two answers to a step, or one of them alone.
+    """Two answers to a step, or a single one.
 
     Attributes:
         step: its number among the steps.
         chosen: the number of the run whose answer is right; None where there is none.
         rejected: that of the wrong one; None where there is none.
         cause: why that is wrong; None without one.
-        distance: how far from right it is (see `Diagnosis`); infinite where nobody knows.
+        distance: how far from right it is (see `Diagnosis`); infinite if unknown.
     """
 
     step: int
@@ -119,9 +119,9 @@ class Pair(NamedTuple):
 
 
 def tier(cause: Cause | None) -> int:
-    """How near to right an answer with this cause is, in classes: 0 is nearest.
+    """Return the tier of a cause: 0 for the answers that are nearest to right.
 
-    A near miss; the right type of action with another argument; another type; what nobody can read.
+    A near miss; the right type of action with another argument; another type; an unreadable answer.
 
     Examples:
         >>> tier("near_miss"), tier("wrong_element"), tier("wrong_type"), tier("format")
@@ -134,8 +134,8 @@ def tier(cause: Cause | None) -> int:
     return 3 if cause in (None, "format") else 1
 
 
-def ordered(pairs: Iterable[Pair], order: Order) -> list[Pair]:
-    """Pairs in the order in which they are written.
+def sort_pairs(pairs: Iterable[Pair], order: Order) -> list[Pair]:
+    """Return pairs in the order in which they are written.
 
     Distances of two causes have no common unit. So within a tier pairs stand by their rank among
     those of their own cause, as a share of their number: the nearest tenth of all near misses is
@@ -148,9 +148,9 @@ def ordered(pairs: Iterable[Pair], order: Order) -> list[Pair]:
     Examples:
         >>> a, b = Pair(0, 0, 1, "wrong_text", 9.0), Pair(1, 0, 1, "near_miss", 0.5)
         >>> c = Pair(2, 0, 1, "wrong_text", 4.0)
-        >>> [pair.step for pair in ordered([a, b, c], "nearest")]
+        >>> [pair.step for pair in sort_pairs([a, b, c], "nearest")]
         [1, 2, 0]
-        >>> [pair.step for pair in ordered([a, b, c], "balanced")]
+        >>> [pair.step for pair in sort_pairs([a, b, c], "balanced")]
         [1, 2, 0]
     """
     by_cause: dict[Cause | None, list[Pair]] = {}
@@ -168,7 +168,7 @@ def ordered(pairs: Iterable[Pair], order: Order) -> list[Pair]:
 
 
 def apart(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """The answers of pairs one by one, each once: the right one, then the wrong one.
+    """Return the answers of pairs one by one, each once: the right one, then the wrong one.
 
     Examples:
         >>> [(one.chosen, one.rejected) for one in apart([Pair(0, 0, 1), Pair(0, 0, 2)])]
@@ -205,7 +205,6 @@ class _Source:
 
 @contextmanager
 def _closing(sources: Iterable[_Source]) -> Iterator[None]:
-    """Close the files of answers at the end; they open again when one is asked for."""
     try:
         yield
     finally:
@@ -215,8 +214,6 @@ def _closing(sources: Iterable[_Source]) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """An answer with a verdict."""
-
     run: int
     cause: Cause | None = None
     distance: float = math.inf
@@ -225,7 +222,7 @@ class _Judged:
 def run_options(
     task: str, run: Path, given: Mapping[str, str], option: str = "--pairs"
 ) -> RecordedOptions:
-    """The task's options in a run, for whoever wants its prompts.
+    """Return the task's options in a run.
 
     Args:
         task: its name.
@@ -234,7 +231,7 @@ def run_options(
         option: how it was named, for messages.
 
     Raises:
-        UsageError: the run is of another task, or had a file that nobody but its folder names.
+        UsageError: the run is of another task, or had a file of its own folder.
         RunError: it is none, or broken.
     """
     info = read_info(run)
@@ -265,7 +262,7 @@ def _check_task(run: Path, info: Mapping[str, Any], task: str, option: str) -> N
 def check_run(
     run: Path, info: Mapping[str, Any], task: Task, source: LoadedDataset, option: str = "--pairs"
 ) -> None:
-    """Refuse a run whose answers are not to these prompts.
+    """Refuse a run whose prompts differ from these.
 
     Args:
         run: the folder, for messages.
@@ -314,7 +311,6 @@ def check_run(
 
 
 def _read_otherwise(info: Mapping[str, Any], task: Task, run: Path) -> bool:
-    """Whether an option differs by which answers are read or told, whatever prompts say of it."""
     own = recorded_task(info, run=run)
     return any(
         own.options.get(name) != task.options.get(name)
@@ -324,7 +320,7 @@ def _read_otherwise(info: Mapping[str, Any], task: Task, run: Path) -> bool:
 
 
 def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> str:
-    """Why an answer is no verdict of the model's on the step, in a word; empty if it is one.
+    """Return a code if an answer is no verdict of the model on the step; else an empty string.
 
     Args:
         answer: what a run has for the step.
@@ -334,14 +330,14 @@ def unusable(answer: Completion | None, left_out: Collection[Modality] = ()) -> 
         return "no_answer"
     if answer.delivery != "ok":
         return answer.delivery
-    kinds = {part.get("kind") for part in predictions.dropped(answer.receipt)}
+    kinds = {part.get("kind") for part in predictions.dropped_parts(answer.receipt)}
     if kinds.difference(left_out) or ("degraded" in answer.receipt and not kinds):
         return "degraded"
     return ""
 
 
-def judged(profile: Profile, step: Step, answer: Completion) -> tuple[Verdict, Standing]:
-    """The profile's verdict on an answer, and what it comes to."""
+def judge_answer(profile: Profile, step: Step, answer: Completion) -> tuple[Verdict, Standing]:
+    """Return the profile's verdict on an answer, and its standing."""
     verdict = profile.judge(step, answer.text, answer.receipt)
     return verdict, standing(profile, verdict)
 
@@ -349,7 +345,7 @@ def judged(profile: Profile, step: Step, answer: Completion) -> tuple[Verdict, S
 def diagnosis(
     task: Task, profile: Profile, step: Step, verdict: Verdict, answer: Completion
 ) -> Diagnosis:
-    """What is wrong with an answer; `rule` where the benchmark does not say it."""
+    """Return the cause of a wrong answer; `rule` if the benchmark does not say it."""
     told = task.explain(step, verdict, profile=profile.name, receipt=answer.receipt)
     return told.diagnosis or Diagnosis("rule")
 
@@ -373,10 +369,10 @@ class NamedRun:
     answers: Answers
 
 
-def named_runs(
+def open_runs(
     runs: Iterable[Path], task: Task, source: LoadedDataset, flag: str = "--pairs"
 ) -> Iterator[NamedRun]:
-    """The runs that were named, each with its samples.
+    """Yield the given runs, each with its samples.
 
     Raises:
         UsageError, RunError: see `check_run`; one is named twice, unfinished or broken.
@@ -409,7 +405,7 @@ def named_runs(
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What rows are made of.
+    """The preferences from which rows are made.
 
     Attributes:
         steps: that have any.
@@ -425,12 +421,12 @@ class Chosen:
     sources: Sequence[_Source]
 
     def answer(self, step: Step, run: int) -> Completion:
-        """What a run has for a step."""
+        """Return a run's answer to a step."""
         return self.sources[run].answers[step.sample_id]
 
 
 class Choosing:
-    """Finds preferences in runs.
+    """Select preferences from runs.
 
     Args:
         task: writes the prompts, and judges the answers.
@@ -459,11 +455,11 @@ class Choosing:
         self._left_out = frozenset(get_args(Modality)) - accepts
         self.sources = [
             _Source(run.path, model_name(run.info), run.answers)
-            for run in named_runs(preferences.runs, task, source)
+            for run in open_runs(preferences.runs, task, source)
         ]
 
     def choose(self, steps: Sequence[Step]) -> Chosen:
-        """The preferences among the answers to steps.
+        """Return the preferences among the answers to steps.
 
         Args:
             steps: that are exported.
@@ -478,7 +474,7 @@ class Choosing:
         seen = [Seen(lambda step: media_of(self._task.prompt(step, []))) for _ in self.sources]
         with _closing(self.sources):
             for number, step in enumerate(steps):
-                right, wrong = self._judged(step, seen)
+                right, wrong = self._judge_answers(step, seen)
                 counts["paired" if right and wrong else _alike(right, wrong)] += 1
                 paired = [
                     Pair(number, right[n % len(right)].run, each.run, each.cause, each.distance)
@@ -495,7 +491,7 @@ class Choosing:
                 ]
         for source, looked in zip(self.sources, seen, strict=True):
             looked.check(allowed=self._wanted.changed_media, where=str(source.path))
-        pairs = ordered(found, self._wanted.order)
+        pairs = sort_pairs(found, self._wanted.order)
         if self._wanted.format in SINGLE:
             pairs = [*apart(pairs), *alone]
         pairs = pairs[: self._wanted.most]
@@ -510,8 +506,9 @@ class Choosing:
             self.sources,
         )
 
-    def _judged(self, step: Step, seen: Sequence[Seen]) -> tuple[list[_Judged], list[_Judged]]:
-        """The different answers to a step that are right, and those that are wrong."""
+    def _judge_answers(
+        self, step: Step, seen: Sequence[Seen]
+    ) -> tuple[list[_Judged], list[_Judged]]:
         right: list[_Judged] = []
         wrong: list[_Judged] = []
         known: set[str] = set()
@@ -522,7 +519,7 @@ class Choosing:
                 source.counts[what] += 1
                 continue
             seen[number].look(step, answer.delivery, answer.receipt)
-            verdict, told = judged(self._profile, step, answer)
+            verdict, told = judge_answer(self._profile, step, answer)
             again = told in ("right", "wrong") and answer.text in known
             source.counts["repeated" if again else told] += 1
             if again or told not in ("right", "wrong"):
@@ -553,7 +550,7 @@ class Choosing:
         told = ", ".join(f"{counts[name]} {_ALIKE[name]}" for name in _ALIKE if counts[name])
         single = self._wanted.format in SINGLE
         return DataError(
-            f"no preference in {counted(len(steps), 'step')}: {told}",
+            f"no preference in {plural(len(steps), 'step')}: {told}",
             where=" ".join(f"--pairs {each.path}" for each in self.sources),
             expected="an answer with a verdict"
             if single
@@ -580,14 +577,14 @@ def _alike(right: Collection[_Judged], wrong: Collection[_Judged]) -> str:
 def preference_row(
     name: PreferenceFormat, chosen: Row | None, rejected: Row | None, cause: Cause | None
 ) -> Row:
-    """A row of a trainer's for preferences.
+    """Return a trainer's row of preferences.
 
     Args:
         name: of the format.
         chosen: the trainer's row for supervised training with the right answer; None for a row of
             a wrong one alone.
         rejected: the same with the wrong answer; None for a row of a right one alone.
-        cause: why the wrong answer is wrong, for whoever reads the rows; trainers pass it over.
+        cause: why the wrong answer is wrong, for readers of the rows; trainers ignore it.
     """
     one = rejected if chosen is None else chosen
     assert one is not None
@@ -606,7 +603,7 @@ def preference_row(
 
 
 def preference_info(name: PreferenceFormat, info: Mapping[str, Any]) -> dict[str, Any]:
-    """LLaMA-Factory's list of datasets as it must be for preferences.
+    """Return LLaMA-Factory's list of datasets for preferences.
 
     Args:
         name: of the format.
@@ -624,7 +621,7 @@ def preference_info(name: PreferenceFormat, info: Mapping[str, Any]) -> dict[str
 
 
 class PairMaker:
-    """Writes the rows of preferences.
+    """Write the rows of preferences.
 
     Attributes:
         right, wrong: how many answers of these kinds the rows have so far.
@@ -656,7 +653,7 @@ class PairMaker:
         self._profile = get_profile(task, wanted.profile)
 
     def lines(self) -> Iterator[tuple[Step, Line | Finding]]:
-        """The rows in order, or why there is none; a finding comes once."""
+        """Yield the rows in order, or the finding why a pair has none; each finding once."""
         told: set[Finding] = set()
         with _closing(self._chosen.sources):
             for pair in self._chosen.pairs:
@@ -671,7 +668,7 @@ class PairMaker:
                 yield step, made
 
     def report(self) -> dict[str, Any]:
-        """What `export.json` says of the rows, and of what they were made of."""
+        """Return the part of `export.json` about the rows and their sources."""
         causes = {cause: self.causes[cause] for cause in CAUSES if self.causes[cause]}
         return {
             **self._chosen.report,
@@ -686,7 +683,7 @@ class PairMaker:
             self.causes[pair.cause] += 1
 
     def _line(self, step: Step, pair: Pair) -> Line | Finding:
-        prompt = self._maker.prompted(step)
+        prompt = self._maker.make_prompt(step)
         if isinstance(prompt, Finding):
             return prompt
         if fault := self._maker.fault(step, self._row(prompt, "")):
@@ -711,7 +708,6 @@ class PairMaker:
         return row(self._trainer, prompt.turns, target, objects=None, kinds=self._kinds)
 
     def _unfit(self, step: Step, answer: Completion, prompt: Prompted, made: Row) -> Finding | None:
-        """Why an answer cannot stand behind the prompt of the row; None if it can."""
         then, now = (
             found.size if (found := shown(receipt, where=step.sample_id)) else step.screen
             for receipt in (answer.receipt, prompt.receipt)
@@ -731,7 +727,6 @@ class PairMaker:
         return _unusable(step, what, "an answer without what trainers and models obey")
 
     def _moves(self, step: Step, answer: Completion, prompt: Prompted) -> bool:
-        """Whether an answer points elsewhere in a picture of another size."""
         if self._space == "px":
             said = self._task.read(answer.text, answer.receipt)
             return said is None or any(

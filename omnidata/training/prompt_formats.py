@@ -38,7 +38,7 @@ PROMPTS_HOLD: Final[Mapping[PromptFormat, frozenset[Modality]]] = {
     "verl": ALL,
     "easyr1": frozenset({"image", "video"}),
 }
-"""The modalities of which a row may have files. TRL's own trainer would take sound, and train
+"""The modalities that a row may have as files. TRL's own trainer would take sound, and train
 without it (see `omnidata.training.grpo`)."""
 
 LIKE: Final[FormatName] = "swift"
@@ -58,7 +58,7 @@ SUFFIX: Final[Mapping[str, str]] = {"verl": ".json"}
 _SEEN: Final = ("role", "width", "height", "original", "pixels")
 
 
-def shown_in(receipt: Mapping[str, Any]) -> str:
+def screenshot_sizes(receipt: Mapping[str, Any]) -> str:
     """What a reward needs of a receipt, as JSON: in what size the screenshot is shown."""
     lines = [
         {name: line[name] for name in _SEEN if name in line}
@@ -93,7 +93,7 @@ def prompt_row(
         UsageError: the trainer has no place for a turn of the model's, or for clips beside
             pictures.
     """
-    shown = shown_in(receipt)
+    shown = screenshot_sizes(receipt)
     media = {f"{kind}s": names_of(turns, kind) for kind in PLACEHOLDERS if kind in kinds}
     if form == "trl-grpo":
         return {"prompt": trl_messages(turns), **media, "receipt": shown}
@@ -122,7 +122,6 @@ def _easyr1(
     sample_id: str,
     shown: str,
 ) -> Row:
-    """A prompt of one text, in which the system's stands before the question."""
     if any(message["role"] == "assistant" for message in messages):
         raise UsageError(
             "the prompt has turns of the model's, and a prompt of easyr1 is one text",

@@ -1,4 +1,4 @@
-"""The reward in the hands of the trainers: what each calls, and the file that it is loaded from.
+"""Rewards as trainers call them, and the file from which a trainer loads its reward.
 
 Sources: as `omnidata.training.prompt_formats`.
 """
@@ -26,7 +26,7 @@ from omnidata.types import LoadedDataset, Task
 
 
 class RewardPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """How a reward is made.
+    """The settings of a reward.
 
     Attributes:
         task, task_options: of the evaluation.
@@ -80,7 +80,7 @@ def write_reward(
 
 
 def load_reward(path: Path) -> Reward:
-    """The reward that a plan describes.
+    """Load the reward that a plan describes.
 
     Args:
         path: `reward.json` of an export.
@@ -112,17 +112,11 @@ def load_reward(path: Path) -> Reward:
 
 
 def _receipt(text: str | None) -> Mapping[str, Any]:
-    """The receipt of a row, which holds it as JSON."""
     found = json.loads(text) if text else {}
     return found if isinstance(found, dict) else {}
 
 
 def _numbers(reward: Reward, sample_id: str, text: str, receipt: str | None) -> dict[str, float]:
-    """A score for a trainer that takes numbers alone.
-
-    Raises:
-        PredictionError: the step cannot be judged: no export has it.
-    """
     found = reward.score(sample_id, text, receipt=_receipt(receipt))
     worth = found["reward"]
     if worth is None:
@@ -141,7 +135,7 @@ def _numbers(reward: Reward, sample_id: str, text: str, receipt: str | None) -> 
 def verl_score(
     reward: Reward, solution: str, ground_truth: str, extra_info: Mapping[str, Any] | None
 ) -> dict[str, float]:
-    """What verl's `compute_score` gives: `score`, and what is logged beside it.
+    """Return the result of verl's `compute_score`: `score`, and values to log.
 
     Args:
         reward: of the export.
@@ -153,7 +147,7 @@ def verl_score(
 
 
 def easyr1_score(reward: Reward, inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
-    """What EasyR1's reward function gives for a batch: `overall`, and what is logged beside it.
+    """Return the result of EasyR1's reward function for a batch: `overall`, and values to log.
 
     Args:
         reward: of the export.
@@ -176,7 +170,7 @@ def swift_scores(
     is_truncated: Sequence[bool] | None = None,
     **columns: object,
 ) -> list[float | None]:
-    """What an ORM of ms-swift gives for a batch.
+    """Return the result of an ORM of ms-swift for a batch.
 
     Args:
         reward: of the export.
@@ -202,12 +196,12 @@ def swift_scores(
 
 @dataclass(frozen=True, slots=True)
 class TrlReward:
-    """A reward function of `GRPOTrainer`; it logs TM and EM.
+    """A reward function for `GRPOTrainer`; it logs TM and EM.
 
     Args:
         reward: scores the answers.
         ends: ids of the tokens that end an answer; one that ends in none of them is cut off, which
-            is wrong whatever it says. Empty where nobody knows, so that it is judged as it is.
+            is wrong whatever it says. Empty if unknown: it is judged as it is.
         hears: whether the trainer gives sound and clips to the model. TRL's own does not: it trains
             on prompts without them, and says nothing.
     """
@@ -277,7 +271,6 @@ class TrlReward:
 
 
 def _refuse_deaf(prompts: Sequence[Any], of_steps: bool) -> None:
-    """Raise a UsageError if a prompt holds what TRL's own trainer does not give to the model."""
     if of_steps:
         raise UsageError(
             "the rows are steps, whose media TRL's GRPOTrainer never opens: it would train on the "

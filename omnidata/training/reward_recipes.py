@@ -1,4 +1,4 @@
-"""Rewards of published work, by name, and the terms that are shaped by places.
+"""Rewards of published work, by name, and the terms that depend on places.
 
 Each is made of what the profile says of the answer: boxes and thresholds are the evaluation's own,
 not those of the release, so that a reward cannot drift from the table. What a release takes from
@@ -44,7 +44,7 @@ _NO_BLANK: Final = re.compile(r"\S")
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """An answer and what the profile says of it.
+    """An answer with the profile's verdict.
 
     Attributes:
         task: the benchmark.
@@ -72,12 +72,12 @@ class Judged:
 
     @property
     def read(self) -> bool:
-        """Whether the answer was read."""
+        """Whether the answer could be parsed."""
         return self.verdict.outcome == "ok"
 
     @property
     def of_type(self) -> float:
-        """Whether the type is right; where the profile judges none, any answer read has it."""
+        """Whether the type is right; without a rule for types, any parsed answer counts."""
         return float(self.read) if self.type is None else self.type
 
     @property
@@ -92,7 +92,7 @@ class Judged:
 
 
 def ui_r1(judged: Judged) -> float:
-    """Type, place and form, one point each.
+    """Return the reward of UI-R1: type, place and form, one point each.
 
     The place counts 1 where the type is right and the profile calls the answer right; other actions
     than clicks are right by their type alone. The form is `<think>...</think><answer>...</answer>`
@@ -103,7 +103,7 @@ def ui_r1(judged: Judged) -> float:
 
 
 def gui_r1(judged: Judged) -> float:
-    """0.8 for the action and 0.2 for the form.
+    """Return the reward of GUI-R1: 0.8 for the action and 0.2 for the form.
 
     The action is right where its type is, and a click is right by the profile, or a text has a
     token F1 of at least 0.5, or a scroll or swipe goes the right way; other actions are right by
@@ -114,7 +114,6 @@ def gui_r1(judged: Judged) -> float:
 
 
 def _gui_r1_rest(judged: Judged) -> float:
-    """Whether all but the type of the action is right."""
     wanted = judged.step.action
     if judged.placed or wanted is None:
         return judged.exact
@@ -131,13 +130,16 @@ def _gui_r1_rest(judged: Judged) -> float:
 
 
 def ui_s1(judged: Judged) -> float:
-    """0.1 for a thought, and 0.9 times the best of: read 0.1, right type 0.5, right 1."""
+    """Return UI-S1's reward: 0.1 for a thought, 0.9 times the best of read, type and right.
+
+    An answer that was read counts 0.1, one of the right type 0.5, a right one 1.
+    """
     action = max(0.1 * judged.read, 0.5 * (judged.type or 0.0), judged.exact)
     return 0.1 * float(_has_thought(judged.text)) + 0.9 * action
 
 
 def aepo(judged: Judged) -> float:
-    """1 for the form and the rank of the first right candidate; -1 without the form.
+    """Return the reward of AEPO: form plus rank of the first right candidate; -1 without the form.
 
     The form is a thought in `<think>` and behind it a list of places, `[{"point_2d": [x, y]}]`, of
     which no three lie on a line.
@@ -149,7 +151,7 @@ def aepo(judged: Judged) -> float:
     points = candidates(parts[2])
     if not points or collinear(points):
         return -1.0
-    return 1.0 + _ranked(judged, points)
+    return 1.0 + _rank_reward(judged, points)
 
 
 RECIPES: Final[Mapping[RecipeName, Callable[[Judged], float]]] = {
@@ -182,7 +184,7 @@ def _has_thought(text: str) -> bool:
 
 
 def candidates(answer: str) -> list[Pair] | None:
-    """The places of a list `[{"point_2d": [x, y]}, ...]`; None where there is no such list.
+    """Return the places of a list `[{"point_2d": [x, y]}, ...]`; None if there is no such list.
 
     Examples:
         >>> candidates('```json[{"point_2d": [3, 4]}, {"point_2d": [5, 6.5]}]```')
@@ -208,7 +210,7 @@ def candidates(answer: str) -> list[Pair] | None:
 
 
 def collinear(points: Sequence[Pair]) -> bool:
-    """Whether three of the points lie on a line.
+    """Return whether three of the points are on a line.
 
     Examples:
         >>> collinear([(0, 0), (5, 1), (2, 2), (9, 9)])
@@ -223,7 +225,7 @@ def collinear(points: Sequence[Pair]) -> bool:
 
 
 def rank_term(judged: Judged) -> float:
-    """1 / sqrt(n k) where the k-th of n candidates is the first right one, -1 / n where none is.
+    """Return 1 / sqrt(n k) if the k-th of n candidates is the first right one, else -1 / n.
 
     An answer that is no list of candidates is one candidate; what cannot be read, and three places
     on one line, are -1.
@@ -231,10 +233,10 @@ def rank_term(judged: Judged) -> float:
     points = candidates(judged.text.rpartition("</think>")[2])
     if not points:
         return 1.0 if judged.exact >= 1 else -1.0
-    return -1.0 if collinear(points) else _ranked(judged, points)
+    return -1.0 if collinear(points) else _rank_reward(judged, points)
 
 
-def _ranked(judged: Judged, points: Sequence[Pair]) -> float:
+def _rank_reward(judged: Judged, points: Sequence[Pair]) -> float:
     space = answer_space(judged.task.options) or "px"
     for rank, (x, y) in enumerate(points, 1):
         tap = Action("tap", (Point(x, y, space),))
@@ -251,7 +253,7 @@ def _ranked(judged: Judged, points: Sequence[Pair]) -> float:
 
 
 def distance_term(judged: Judged) -> float | None:
-    """1 inside the target, less outside in proportion to the distance, 0 from `FAR` on.
+    """Return 1 inside the target, less outside in proportion to the distance, 0 from `FAR` on.
 
     The distance is to the edge of the nearest target, or to a target point, in thousandths of the
     screen: a part of the width across, of the height down. A right answer is worth 1, wherever it

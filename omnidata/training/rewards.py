@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast, get_args
 
-from omnidata.errors import PluginError, PredictionError, UsageError, meant
+from omnidata.errors import PluginError, PredictionError, UsageError, suggestion
 from omnidata.jsontext import is_number
 from omnidata.loaders.stored_steps import Positions
 from omnidata.run.scoring import get_profile
@@ -61,7 +61,7 @@ _SLACK: Final = 1e-9
 
 
 class Score(TypedDict):
-    """What an answer is worth, and why.
+    """The reward of an answer, and its reasons.
 
     Attributes:
         reward: the number to train on; None where the step cannot be judged.
@@ -83,15 +83,13 @@ class Score(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The values of a verdict under the names that all profiles share."""
-
     type_match: float | bool | None
     exact_match: float | bool | None
     format_ok: float | bool | None
 
 
 class Reward:
-    """Scores answers to the steps of a dataset.
+    """Score answers to the steps of a dataset.
 
     It is pure: a score depends on the arguments alone. Threads may share one; pickled, it takes its
     steps along.
@@ -124,7 +122,7 @@ class Reward:
         )
         self.task = task
         self.profile = get_profile(task, profile)
-        self.terms = checked_terms(task, terms)
+        self.terms = check_terms(task, terms)
         self.fingerprint = source.fingerprint
         self._steps = source.steps
         self._places = Positions(source.steps)
@@ -138,7 +136,7 @@ class Reward:
         return _again, given
 
     def step(self, sample_id: str) -> Step:
-        """The step of that id.
+        """Return the step with an id.
 
         Raises:
             PredictionError: the data have none.
@@ -161,7 +159,7 @@ class Reward:
         receipt: Mapping[str, Any] | None = None,
         delivery: Delivery = "ok",
     ) -> Score:
-        """What an answer is worth.
+        """Score an answer.
 
         An answer that cannot be read is worth a number, as a wrong one is: only a step that cannot
         be judged has no reward.
@@ -246,7 +244,6 @@ class Reward:
         return round(total, 9)
 
     def _right(self, step: Step, text: str, receipt: Mapping[str, Any]) -> float:
-        """How right another answer to the step is."""
         return float(self._parts(self.profile.judge(step, text, receipt)).exact_match or 0.0)
 
 
@@ -260,10 +257,10 @@ def _term(name: Term, judged: Judged) -> float | None:
     return rank_term(judged) if name == "rank" else distance_term(judged)
 
 
-def checked_terms(
+def check_terms(
     task: Task, terms: Mapping[Term, float] | RecipeName
 ) -> Mapping[Term, float] | RecipeName:
-    """The terms, if each can be had of the task.
+    """Return the terms, after checking that the task supports each.
 
     Raises:
         UsageError: there is no such term or recipe, a weight is no number, or answers of the task
@@ -275,7 +272,7 @@ def checked_terms(
                 "there is no such recipe",
                 where=f"terms={terms!r}",
                 expected=f"one of {', '.join(RECIPES)}, or weights of {', '.join(get_args(Term))}",
-                remedy=meant(terms, tuple(RECIPES)),
+                remedy=suggestion(terms, tuple(RECIPES)),
             )
         names = {"rank"} if terms == "aepo" else set[str]()
     else:
@@ -285,7 +282,7 @@ def checked_terms(
                     "there is no such term",
                     where=f"terms={{{name!r}: ...}}",
                     expected=f"some of {', '.join(get_args(Term))}",
-                    remedy=meant(str(name), get_args(Term)),
+                    remedy=suggestion(str(name), get_args(Term)),
                 )
             if not is_number(weight) or not math.isfinite(weight):
                 raise UsageError(

@@ -40,7 +40,7 @@ from omnidata.training.prompt_formats import (
     prompt_row,
 )
 from omnidata.training.reward_recipes import RecipeName
-from omnidata.training.rewards import TERMS, checked_terms
+from omnidata.training.rewards import TERMS, check_terms
 from omnidata.types import Conversation, LoadedDataset, MediaRef, Modality, Part, Step, Target, Task
 
 # What an export may be told, and what cannot be asked of it.
@@ -59,9 +59,9 @@ class Options:
         format: the trainer.
         video: "file" gives clips, "frames" some of their frames as pictures.
         frames: how many, evenly spread from the first to the last, each with its time before it.
-        drop_audio: leave sound out of the prompts, which do not speak of it then (see `told`).
+        drop_audio: leave sound out of the prompts, which do not speak of it then.
         sizing: of pictures and frames.
-        objects: of ms-swift: places apart from the answers (see `formats.row`).
+        objects: of ms-swift: places apart from the answers.
         shares: of the splits.
         copy: copy media files also where a hard link would do.
         prompts: rows of prompts alone, for reinforcement learning; `format` is then the one whose
@@ -87,7 +87,7 @@ class Options:
 
     @property
     def holds(self) -> frozenset[Modality]:
-        """The modalities of which a row may have files."""
+        """The modalities that a row may have as files."""
         return PROMPTS_HOLD[self.prompts] if self.prompts else HOLDS[self.format]
 
     @property
@@ -137,7 +137,7 @@ class Options:
                 expected="one of the two",
             )
         if self.prompts:
-            checked_terms(task, self.reward or TERMS)
+            check_terms(task, self.reward or TERMS)
         elif self.reward:
             raise UsageError(
                 "a reward is for prompts without answers",
@@ -224,7 +224,7 @@ class Prompted:
     receipt: Mapping[str, Any]
 
 
-def asked(
+def prompt_with_media(
     task: Task, step: Step, capabilities: Capabilities
 ) -> tuple[Conversation, list[tuple[str, Wanted]]]:
     """A step's prompt, and the media of it that are exported, with their roles."""
@@ -246,7 +246,7 @@ class Maker:
         options: of the export.
         stored: what has become of each medium.
         kinds: modalities that any row has files of.
-        unstated: places of steps that state no target (see `unstated`).
+        unstated: places of steps that state no target (see `places_without_target`).
         root: the export, once it is done.
     """
 
@@ -272,7 +272,7 @@ class Maker:
 
     def make(self, step: Step) -> Line | Finding:
         """The row of a step, or why there is none."""
-        asked_for = self.prompted(step)
+        asked_for = self.make_prompt(step)
         if isinstance(asked_for, Finding):
             return asked_for
         target = self._answer(step, asked_for.receipt)
@@ -298,23 +298,23 @@ class Maker:
             )
         return self.line(step, asked_for.turns, made)
 
-    def prompted(self, step: Step) -> Prompted | Finding:
+    def make_prompt(self, step: Step) -> Prompted | Finding:
         """A step's prompt as it is written, or why there is none."""
         try:
-            conversation, media = asked(self._task, step, self._capabilities)
+            conversation, media = prompt_with_media(self._task, step, self._capabilities)
         except MediaError as error:
-            return left_out(step, "media-broken", error.what, error.expected)
+            return exclusion(step, "media-broken", error.what, error.expected)
         for role, wanted in media:
             kept = self._stored[wanted.key]
             if isinstance(kept, Broken):
                 what = f"{role.replace('_', ' ')}: {kept.what}"
-                return left_out(step, "media-broken", what, kept.expected)
+                return exclusion(step, "media-broken", what, kept.expected)
         absent = [role for role in _CURRENT if role in step.media and not step.media[role]]
         told = any(part.about for message in conversation for part in message.parts)
         if absent or not (told or any(wanted.ref.kind == "image" for _, wanted in media)):
             what = f"there is no {' and no '.join(absent) or 'picture'}"
-            return left_out(step, "picture-missing", what, "a picture of the screen")
-        turns, receipt = render_messages(conversation, self._capabilities, _text, self._sent)
+            return exclusion(step, "picture-missing", what, "a picture of the screen")
+        turns, receipt = render_messages(conversation, self._capabilities, _text, self._pieces)
         begun = ""
         if turns[-1].role == "assistant":  # trainers want an answer whole
             if self._options.prompts:
@@ -328,11 +328,10 @@ class Maker:
         return Prompted(turns, begun, receipt)
 
     def _answer(self, step: Step, receipt: Mapping[str, Any]) -> Target | Finding:
-        """What a model is to say, which the task's profile calls right."""
         seen = shown(receipt, where=step.sample_id) or Resizing(step.screen, step.screen)
         original = seen.original
         if self._space == "px" and original != step.screen:
-            return left_out(
+            return exclusion(
                 step,
                 "size-differs",
                 f"the screenshot has {original[0]} x {original[1]} pixels, its target is for "
@@ -352,7 +351,7 @@ class Maker:
             wrong = "lies beyond the screen"
         else:
             return target
-        return left_out(
+        return exclusion(
             step,
             "target-unreachable",
             f"the answer {text[:200]!r} {wrong}",
@@ -361,7 +360,7 @@ class Maker:
 
     def _without_target(self, step: Step) -> Finding:
         if f"{step.episode}/{step.step_index}" not in self._unstated:
-            return left_out(step, "target-missing", "the step has no usable target", "a target")
+            return exclusion(step, "target-missing", "the step has no usable target", "a target")
         return Finding(
             "target-absent",
             "warning",
@@ -374,14 +373,14 @@ class Maker:
     def fault(self, step: Step, made: Row) -> Finding | None:
         """What a trainer or a model would take for something else in a row; None if nothing."""
         if differs := mismatch(self._options.format, made):
-            return left_out(
+            return exclusion(
                 step,
                 "placeholder-in-text",
                 f"a text of the data holds a placeholder for media: {differs}",
                 "texts without placeholders",
             )
         if token := control(self._options.format, made, self._own_controls):
-            return left_out(
+            return exclusion(
                 step,
                 "control-token-in-text",
                 f"a text of the data holds the control token {token}",
@@ -396,7 +395,7 @@ class Maker:
             whole = {"sample_id": step.sample_id, **made, "roles": [p.role for p in pieces]}
             data = msgspec.json.encode(whole) + b"\n"
         except UnicodeEncodeError:
-            return left_out(
+            return exclusion(
                 step,
                 "text-unwritable",
                 "a text is not valid Unicode: a lone surrogate",
@@ -408,10 +407,9 @@ class Maker:
             frozenset(piece.name for piece in pieces),
         )
 
-    def _sent(
+    def _pieces(
         self, part: Part, ref: MediaRef, frames: int | None, capabilities: Capabilities
     ) -> tuple[list[Piece], dict[str, Any]]:
-        """A medium as pieces; frames of a clip as in evaluation, each behind its time."""
         kept = self._stored[Wanted(ref, part.size).key]
         assert isinstance(kept, Kept)
         if frames is None:
@@ -425,7 +423,7 @@ class Maker:
         return pieces, kept.line
 
 
-def unstated(source: LoadedDataset) -> frozenset[str]:
+def places_without_target(source: LoadedDataset) -> frozenset[str]:
     """Where, by the loader's findings, rows state no target, which is no mistake of theirs.
 
     Returns:
@@ -439,7 +437,6 @@ def unstated(source: LoadedDataset) -> frozenset[str]:
 
 
 def _is_on_screen(target: Target, space: Space | None, size: Screen) -> bool:
-    """Whether all places of an answer lie on the picture, which has the size in pixels."""
     ends: Mapping[str | None, Screen] = {"norm1000": (1000, 1000), "rel": (1, 1)}
     width, height = ends.get(space, size)
     return all(0 <= x <= width and 0 <= y <= height for x, y in target.points)
@@ -453,7 +450,7 @@ def _piece(kind: Modality, file: File, role: str) -> Piece:
     return Piece(kind, name=file.name, role=role, size=(file.width, file.height))
 
 
-def left_out(step: Step, code: str, what: str, expected: str) -> Finding:
+def exclusion(step: Step, code: str, what: str, expected: str) -> Finding:
     """The finding that a step is no row."""
     remedy = "correct the data, or drop the step with --exclude; it is left out of the export"
     return Finding(code, "error", step.sample_id, what, expected, remedy)

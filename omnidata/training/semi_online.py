@@ -42,7 +42,6 @@ class WithHistories:
     past: Mapping[str, Sequence[Action | None]]
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else the task has."""
         if name in ("task", "past") or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.task, name)

@@ -103,7 +103,7 @@ def check(
 class _Measure:
     """Counts a batch's tokens; an error is returned, for of one raised DataLoader keeps the text.
 
-    That is a traceback, out of which no place and no remedy can be told.
+    That is a traceback without place and remedy.
     """
 
     collator: Callable[[list[Any]], Mapping[str, Any]]
@@ -209,7 +209,6 @@ class _Rows:
 
 
 def _check_targets(task: Task, steps: Iterable[Step]) -> None:
-    """Raise a DataError that names the first of these steps that lack one, if any do."""
     names = [step.sample_id for step in steps if task.target(step) is None]
     if names:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
@@ -235,8 +234,6 @@ class _Written(msgspec.Struct):
 
 
 class _Report(msgspec.Struct):
-    """What `export.json` says, as far as it is needed here."""
-
     options: _Options
     task_options: dict[str, str]
     splits: dict[Split, _Written]
@@ -344,7 +341,7 @@ class _File:
         begins: list[int] = []
         following = 0
         there: set[str] = set()
-        with self.opened() as file:
+        with self.open() as file:
             while line := file.readline(_LONGEST + 1):
                 number = len(begins) + 1
                 begins.append(following)
@@ -363,8 +360,7 @@ class _File:
         return np.array(begins, dtype=np.int64)
 
     @contextmanager
-    def opened(self) -> Iterator[BinaryIO]:
-        """The file; a DataError where it cannot be read, or a link leads elsewhere."""
+    def open(self) -> Iterator[BinaryIO]:
         try:
             if self.path.exists() and not _is_own(self.path):
                 raise DataError(
@@ -384,7 +380,6 @@ class _File:
             ) from None
 
     def example(self, line: bytes, number: int) -> Example:
-        """The row that stands in a line, counted from 1."""
         where = f"{self.path}:{number}"
         if len(line) > _LONGEST:
             raise DataError(
@@ -416,7 +411,7 @@ class _ExampleLookup:
     starts: npt.NDArray[np.int64]
 
     def __call__(self, rows: Mapping[str, Sequence[int]]) -> dict[str, list[Example]]:
-        with self.file.opened() as file:
+        with self.file.open() as file:
             return {"example": [self._at(file, number) for number in rows["number"]]}
 
     def _at(self, file: BinaryIO, number: int) -> Example:
@@ -426,11 +421,6 @@ class _ExampleLookup:
 
 
 def _as_written(prompt: Conversation) -> Conversation:
-    """The prompt with pictures that keep the size in which they were written.
-
-    Raises:
-        MediaError: one cannot be read.
-    """
     return tuple(
         Message(
             turn.role,
@@ -446,7 +436,6 @@ def _as_written(prompt: Conversation) -> Conversation:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether a regular file lies where its name says, and not behind a link."""
     return path.is_file() and path.resolve().parent == path.parent.resolve()
 
 

@@ -17,11 +17,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from omnidata.errors import DataError, MediaError, PredictionError, UsageError, counted
+from omnidata.errors import DataError, MediaError, PredictionError, UsageError, plural
 from omnidata.files import WHOLE
 from omnidata.jsontext import encode, json_file
 from omnidata.loaders.row_files import Line
-from omnidata.loaders.stored_steps import Positions, taken
+from omnidata.loaders.stored_steps import Positions, select_steps
 from omnidata.media import image_size
 from omnidata.predictions import Prediction
 from omnidata.run.answer_files import BadLines, answer_rows, form_of, kind_of, row_of, sift
@@ -86,7 +86,6 @@ class _Row:
     own: Mapping[str, Any]
 
     def is_prompt_of(self, texts: str | None, media: Sequence[str] | None) -> bool:
-        """Whether the prompt and the media may be those of the row; None says nothing."""
         return (texts is None or all(text in texts for text in self.texts)) and (
             media is None or [*media] == [*self.media]
         )
@@ -165,7 +164,7 @@ class TrainerLog:
                 remedy="score against the exported data, or export again and predict on the "
                 "new rows",
             )
-        return taken(source.steps, sorted(places[name] for name in ids))
+        return select_steps(source.steps, sorted(places[name] for name in ids))
 
     def read(self, bad: BadLines) -> Iterator[Prediction]:
         """The answers; `bad` takes note of lines without one."""
@@ -234,7 +233,6 @@ class TrainerLog:
         return files[0]
 
     def _is_of(self, path: Path) -> bool:
-        """Whether the first prediction names a row of the file."""
         names = {row.sample_id for row in self._read_rows(path)}
         line = next(self._lines(), None)
         said = (
@@ -243,11 +241,6 @@ class TrainerLog:
         return isinstance(said, str) and said in names
 
     def _check(self, rows: Path) -> None:
-        """Hold every line against the row at its place.
-
-        Raises:
-            PredictionError: the numbers differ, or a line is of another row.
-        """
         if self._columns.sample_id:
             return
         looked = 0
@@ -262,7 +255,7 @@ class TrainerLog:
                 self._check_prompt(line, row, rows)
         if lines != places:
             raise PredictionError(
-                f"there are {counted(lines, 'prediction')} and {counted(places, 'row')}: "
+                f"there are {plural(lines, 'prediction')} and {plural(places, 'row')}: "
                 f"line {min(lines, places) + 1} has no partner",
                 where=f"{self._path} and {rows}",
                 expected="a prediction for each row, in the order of the rows",
@@ -284,7 +277,6 @@ class TrainerLog:
         )
 
     def _check_prompt(self, line: Line, row: _Row, rows: Path) -> None:
-        """Refuse a prompt that is another row's; one of no row was cut or written otherwise."""
         said = _prompt_of(line.row)
         for other in self._read_rows(rows):
             differs = other.texts != row.texts or other.media != row.media
@@ -306,7 +298,6 @@ class TrainerLog:
             yield _row(row_of(line, _ROWS), line.where)
 
     def _answer(self, line: Line) -> str | None:
-        """The model's text; None where the trainer wrote none."""
         expected = f"{self._columns.answer}: the model's text"
         row = row_of(line, expected)
         if self._columns.answer not in row:
@@ -336,11 +327,6 @@ class TrainerLog:
         )
 
     def _receipt(self, row: _Row) -> dict[str, Any]:
-        """The size of the row's screenshot, where the export has resized it.
-
-        Raises:
-            PredictionError: places may be in its pixels, and it is not there.
-        """
         chosen = self.report.get("options") or {}
         unit = (self.report.get("task_options") or {}).get("coordinates")
         if not any((chosen.get("sizing") or {}).values()) or unit in ("norm1000", "rel"):
@@ -364,11 +350,6 @@ class TrainerLog:
 
 
 def _row(row: Mapping[str, Any], where: str) -> _Row:
-    """A row of an export, whatever the trainer.
-
-    Raises:
-        PredictionError: it is none.
-    """
     extra = row.get("extra_info")
     held = {**(extra if isinstance(extra, dict) else {}), **row}
     sample_id = held.get("sample_id") or held.get("ground_truth")
@@ -382,12 +363,11 @@ def _row(row: Mapping[str, Any], where: str) -> _Row:
         )
     said = turns.pop() if turns[-1][0] == "assistant" else None
     last = next((text for role, text in reversed(turns) if role == "user"), "")
-    texts = [squeezed for part in _MEDIUM.split(last) if (squeezed := _squeezed(part))]
+    texts = [squeezed for part in _MEDIUM.split(last) if (squeezed := _without_spaces(part))]
     return _Row(where, sample_id, said and said[1], texts, _media(row), held)
 
 
 def _turns(row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The roles and texts of a row's conversation."""
     found = []
     for column in ("messages", "prompt", "conversations", "completion"):
         listed = row.get(column)
@@ -403,7 +383,6 @@ def _turns(row: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _text_of(content: Any) -> Any:
-    """A text, of which a conversation may be made; anything else as it is."""
     if isinstance(content, list) and content and all(isinstance(each, dict) for each in content):
         parts = [each.get("text", each.get("content")) for each in content]
         return "".join(part if isinstance(part, str) else "<image>" for part in parts)
@@ -420,28 +399,25 @@ def _media(row: Mapping[str, Any]) -> list[str]:
 
 
 def _prompt_of(row: Mapping[str, Any]) -> tuple[str | None, Sequence[str] | None]:
-    """The prompt of a prediction without blanks, and its media; None where it does not say."""
     prompt = row.get("prompt", row.get("query"))
     if isinstance(row.get("messages"), list) and row["messages"]:
         prompt = "".join(text for _, text in _turns({"messages": row["messages"]}))
     media = _media(row) if any(row.get(name) for name in _LISTS) else None
-    return _squeezed(prompt) if isinstance(prompt, str) else None, media
+    return _without_spaces(prompt) if isinstance(prompt, str) else None, media
 
 
-def _squeezed(text: str) -> str:
+def _without_spaces(text: str) -> str:
     return "".join(text.split())
 
 
 def _is_label(said: Any, own: str) -> bool:
-    """Whether a label is the answer of a row, which a tokenizer may have written otherwise."""
     text = said if isinstance(said, str) else json.dumps(said)
-    plain = _squeezed(_TOKEN.sub("", text))
-    parts = [re.escape(_squeezed(_TOKEN.sub("", part))) for part in own.split(PLACE)]
+    plain = _without_spaces(_TOKEN.sub("", text))
+    parts = [re.escape(_without_spaces(_TOKEN.sub("", part))) for part in own.split(PLACE)]
     return re.fullmatch(".*".join(parts), plain) is not None
 
 
 def _receipt_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a row of prompts says of the size of its picture, as JSON."""
     try:
         found = json.loads(row["receipt"])
     except (KeyError, TypeError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Rows of `omnidata export --format verl`, as verl reads them: with their sounds opened.
+"""Rows of `omnidata export --format verl` for verl, with their sounds decoded.
 
     data.custom_cls.path=pkg://omnidata.training.verl_prompts data.custom_cls.name=Prompts
 

@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 
 from omnidata import media
 from omnidata.actions import NUMBERS, Screen
-from omnidata.errors import MediaError, StoreError, counted
+from omnidata.errors import MediaError, StoreError, plural
 from omnidata.metrics.paired import Unit
 from omnidata.types import CAUSES, NOTHING, OUTCOMES, UNREAD, Mark, MediaRef
 from omnidata.viewer.media_index import Addresses
@@ -327,7 +327,7 @@ def _environment() -> jinja2.Environment:
     )
     made.globals["MARKS"] = MARKS
     made.globals["CAUSES"] = CAUSES
-    made.filters["counted"] = counted
+    made.filters["counted"] = plural
     made.filters["percent"] = _percent
     made.filters["fragment"] = _fragment
     made.filters["breakable"] = _breakable

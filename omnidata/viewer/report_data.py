@@ -11,9 +11,9 @@ from typing import Any
 
 from omnidata import media
 from omnidata.actions import Action, Point, Region, Screen, history_text
-from omnidata.errors import MediaError, OmnidataError, RunError, UsageError, counted
+from omnidata.errors import MediaError, OmnidataError, RunError, UsageError, plural
 from omnidata.mirror import local
-from omnidata.predictions import Prediction, lacked, parts
+from omnidata.predictions import Prediction, missing_media, parts
 from omnidata.run.altered_media import Alteration, read_alteration, step_without
 from omnidata.run.histories import Histories
 from omnidata.run.run_files import (
@@ -179,7 +179,7 @@ def open_run(run: Run, *, data: Path | None = None, files: Mapping[str, str] = {
     scored = [step for step in steps if step.sample_id in run.scores]
     if unknown or not scored:
         raise RunError(
-            f"{counted(len(unknown), 'score')} of steps that the data lack",
+            f"{plural(len(unknown), 'score')} of steps that the data lack",
             where=f"{run.path / 'scores.jsonl'}: {min(unknown, default='empty')}",
             expected=f"ids like {steps[0].sample_id}" if steps else "steps",
             remedy="name the data of the run with --data",
@@ -466,7 +466,7 @@ def _track(book: Book, role: str, ref: MediaRef) -> Track:
     try:
         if ref.kind == "audio":
             return Track(role, "audio", number, waveform(ref))
-        media.stored(ref)
+        media.file_or_bytes(ref)
     except MediaError as error:
         return Track(role, ref.kind, number, None, error.what)
     return Track(role, ref.kind, number, None)
@@ -541,7 +541,7 @@ def _answer(book: Book, step: Step, verdict: Verdict) -> Answer:
     if line.attempts > 1:
         about["attempts"] = str(line.attempts)
     receipt = [_format_receipt_part(part) for part in parts(line.receipt)]
-    if less := lacked(line.receipt):
+    if less := missing_media(line.receipt):
         about["media not sent"] = _json(less)
     return Answer(line.output or "", line.delivery, line.error, about, receipt, read)
 

@@ -162,7 +162,7 @@ def test_a_picture_that_is_resized_shows_the_whole_screen(data: Path, tmp_path: 
     shown = MediaRef("image", tmp_path / "out", rows(tmp_path / "out")[0]["images"][0])
     before = media.image(MediaRef("image", folder(data), "1.png")).pixels
     pixels = media.image(shown).pixels
-    assert np.abs(media.resized(before, (84, 168)).astype(int) - pixels).max() == 0
+    assert np.abs(media.resize(before, (84, 168)).astype(int) - pixels).max() == 0
 
 
 def test_a_picture_that_asks_to_be_turned_is_written_upright_without_the_tag(

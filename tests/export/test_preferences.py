@@ -15,7 +15,7 @@ from omnidata.actions import Action, Box
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.training.formats import target_shown
-from omnidata.training.preferences import TRAINERS, Order, Pair, apart, ordered, tier
+from omnidata.training.preferences import TRAINERS, Order, Pair, apart, sort_pairs, tier
 from omnidata.types import CAUSES, Completion
 from tests.adapters.servers import Fault
 from tests.cli.asking import evaluate as evaluate_by
@@ -276,7 +276,7 @@ pairs = st.builds(
 def test_an_order_keeps_every_pair_and_each_cause_from_near_to_far(
     found: list[Pair], order: Order
 ) -> None:
-    told = ordered(found, order)
+    told = sort_pairs(found, order)
     assert sorted(map(repr, told)) == sorted(map(repr, found))
     for cause in {pair.cause for pair in found}:
         far = [pair.distance for pair in told if pair.cause == cause]
@@ -290,7 +290,7 @@ def test_an_order_keeps_every_pair_and_each_cause_from_near_to_far(
 def test_the_first_rows_of_a_balanced_order_differ_by_one_at_most_in_each_cause(
     found: list[Pair],
 ) -> None:
-    told = ordered(found, "balanced")
+    told = sort_pairs(found, "balanced")
     whole = {cause: sum(pair.cause == cause for pair in found) for cause in [*CAUSES, None]}
     for end in range(len(told) + 1):
         counts = {

@@ -409,7 +409,7 @@ def _ablations(folder: Path, _: Sequence[Record]) -> Iterator[Record]:
     with _inside(folder):
         data = _data("omnigui", folder)
         with _hearing_model(data) as model:
-            command = ("ablate", "omnigui", data, *model)
+            command: tuple[str | Path, ...] = ("ablate", "omnigui", data, *model)
             for form in ("terminal", "md", "csv", "json"):
                 grid = ("--controls", "silence,other-sound", "--out", "heard")
                 yield _print(folder, *command, *grid, "--format", form)

@@ -18,7 +18,7 @@ from omnidata.actions import Box, Point
 from omnidata.data.convert import convert
 from omnidata.data.validate import validate
 from omnidata.errors import DataError
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.tasks.agentnet.actions import type_of
 from omnidata.tasks.agentnet.load import dump, truths_of
@@ -40,7 +40,7 @@ def test_a_trajectory_of_agentnet_is_read_and_given_back(tmp_path: Path) -> None
     row |= {"task_completed": True, "alignment_score": 9}
     data = agentnet(tmp_path / "a", row, trajectory(END, own="t2"))
     source = load(data)
-    assert recognised(data) == ["agentnet"]
+    assert recognise(data) == ["agentnet"]
     assert not source.findings
     first, second, third, last, other = source.steps
     assert [step.sample_id for step in (first, last, other)] == ["t1/0", "t1/3", "t2/0"]
@@ -70,7 +70,7 @@ def test_a_trajectory_of_agentnetbench_is_read_and_given_back(tmp_path: Path) ->
     ]
     data = bench(tmp_path / "b", *steps, meta_info={"os": "windows"})
     source = load(data)
-    assert recognised(data) == ["agentnet"]
+    assert recognise(data) == ["agentnet"]
     assert not source.findings
     first, second, _ = source.steps
     assert (first.step_index, second.step_index, second.source["step"]["step_num"]) == (0, 1, 7)

@@ -16,7 +16,7 @@ from omnidata import media
 from omnidata.actions import Point
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.tasks.aitw.load import dump, load
 from omnidata.tasks.aitw.rows import truth_of
@@ -62,7 +62,7 @@ def truth(step: Step) -> Any:
 def test_every_form_is_recognised_read_and_given_back(tmp_path: Path, form: str) -> None:
     data = FORMS[form](tmp_path)
     source = load(data)
-    assert recognised(data) == ["aitw"]
+    assert recognise(data) == ["aitw"]
     assert not source.findings
     assert {step.tags["form"] for step in source.steps} == {form}
     for step in source.steps:

@@ -13,7 +13,7 @@ from omnidata import media
 from omnidata.actions import Action, Point
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.tasks.androidcontrol.load import dump, fingerprint, load, truth_of
 from tests.loaders import phones
 from tests.loaders.omnibench import codes
@@ -34,7 +34,7 @@ def data(tmp_path: Path) -> Path:
 
 def test_a_record_is_an_episode_with_a_screen_after_the_last_action(data: Path) -> None:
     source = load(data)
-    assert recognised(data) == ["androidcontrol"]
+    assert recognise(data) == ["androidcontrol"]
     assert not source.findings
     assert [s.sample_id for s in source.steps] == ["3/0", "3/1", "4/0"]
     first, last, _ = source.steps

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Action
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.tasks.androidcontrol.json_rows import bounds_of, call_of
 from omnidata.types import LoadedDataset
@@ -55,7 +55,7 @@ def graded(number: int = 0, **more: Any) -> Any:
 
 def test_the_prepared_test_set_is_read(tmp_path: Path) -> None:
     source = load(prepared(tmp_path))
-    assert recognised(tmp_path) == ["androidcontrol"]
+    assert recognise(tmp_path) == ["androidcontrol"]
     assert not source.findings
     assert [step.sample_id for step in source.steps] == [f"3/{n}" for n in range(len(PAMS))]
     assert [step.action.label for step in source.steps if step.action] == LABELS

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from omnidata import registry
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.loaders.row_files import read_rows
 from omnidata.media import read_bytes
 from omnidata.tasks import get_task
@@ -96,7 +96,7 @@ def test_steps_are_the_same_in_every_form(task: str, tmp_path: Path) -> None:
     plain = tmp_path / f"{stem}.jsonl"
     plain.write_text(_lines(rows), "utf-8")
     wanted = get_task(task).load(tmp_path, check_media=False)
-    known = recognised(tmp_path)
+    known = recognise(tmp_path)
     assert wanted.steps
     assert task in known
     plain.unlink()
@@ -108,8 +108,8 @@ def test_steps_are_the_same_in_every_form(task: str, tmp_path: Path) -> None:
         for data in (tmp_path, path):
             found = get_task(task).load(data, check_media=False)
             assert list(map(_unnamed, found.steps)) == list(map(_unnamed, wanted.steps)), form
-        assert recognised(tmp_path) == known, form
-        assert recognised(path) == known, form
+        assert recognise(tmp_path) == known, form
+        assert recognise(path) == known, form
         assert [f.code for f in found.findings] == [f.code for f in wanted.findings], form
         path.unlink()
 

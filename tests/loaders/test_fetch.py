@@ -27,7 +27,7 @@ from omnidata.loaders import archives
 from omnidata.loaders import fetch as fetching
 from omnidata.loaders.fetch import fetch, local_place, plan_fetch
 from omnidata.media import read_bytes
-from omnidata.mirror_cache import shown
+from omnidata.mirror_cache import display_path
 from omnidata.tasks import get_task
 from tests.cli.running import omnidata as command
 from tests.hub_server import TOKEN, Hub, files_of
@@ -454,7 +454,7 @@ def test_of_a_large_dataset_what_is_read_is_fetched_when_it_is_read(
     said: list[str] = []
     place = local_place("hf://org/spots", "screenspot", said.append)
     assert "what is read is fetched when it is read" in said[-1]
-    assert shown(place) == f"hf://datasets/org/spots@{sha}"
+    assert display_path(place) == f"hf://datasets/org/spots@{sha}"
     (step,) = get_task("screenspot").load(place, check_media=False).steps
     shot = step.media["screenshot"]
     assert shot

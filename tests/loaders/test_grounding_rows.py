@@ -11,7 +11,7 @@ import pytest
 
 from omnidata.actions import Box
 from omnidata.errors import DataError
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.tasks.screenspot.task import ScreenSpot
 from omnidata.types import LoadedDataset
@@ -21,7 +21,7 @@ from tests.trees import write_lines
 
 def load(task: str, data: Path, **options: str) -> LoadedDataset:
     """The steps of a dataset."""
-    assert recognised(data) == [task]
+    assert recognise(data) == [task]
     return get_task(task, options).load(data, check_media=False)
 
 

@@ -13,7 +13,7 @@ from omnidata import media
 from omnidata.actions import Point
 from omnidata.data.validate import report
 from omnidata.errors import DataError, MediaError
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.tasks.osworld import load as osworld
 from omnidata.tasks.osworld import turns
 from omnidata.types import LoadedDataset, MediaRef, Step, VideoSegment
@@ -262,7 +262,7 @@ def test_the_tree_may_be_named_at_any_level(tmp_path: Path, named: str) -> None:
     step = only(load(tmp_path / named, check_media=False))
     assert (step.tags["domain"], step.source["example_id"]) == ("vlc", "e1")
     assert (step.tags["model"], step.tags["action_space"]) == ("agent", "pyautogui")
-    assert recognised(tmp_path / named) == ["osworld"]
+    assert recognise(tmp_path / named) == ["osworld"]
 
 
 def test_folders_for_each_instruction_are_rollouts_of_one_example(tmp_path: Path) -> None:
@@ -397,7 +397,7 @@ def test_results_alone_are_no_steps(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no turn of an agent"):
         load(tmp_path)
     assert load(tmp_path, needs_steps=False).steps == []
-    assert recognised(tmp_path) == ["osworld"]
+    assert recognise(tmp_path) == ["osworld"]
 
 
 @pytest.mark.parametrize("place", ["nothing", "empty"])

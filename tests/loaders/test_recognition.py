@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import omnidata
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
-from omnidata.loaders.load import reading, recognised
+from omnidata.loaders.load import reading, recognise
 from omnidata.loaders.repository import MANIFEST
 from omnidata.registry import names
 from omnidata.tasks import get_task
@@ -28,28 +28,28 @@ TRAJECTORIES = ["criticbench", "idm-multiple"]
 
 
 def test_every_form_of_the_data_is_recognised(sample: Path, tmp_path: Path) -> None:
-    assert recognised(sample) == ["omnigui"]
-    assert recognised(write_app(tmp_path / "TED", [row()])) == ["omnigui"]
+    assert recognise(sample) == ["omnigui"]
+    assert recognise(write_app(tmp_path / "TED", [row()])) == ["omnigui"]
     steps = write_rows(tmp_path / "release" / "merged_sorted.json", [row()])
-    assert recognised(steps) == recognised(steps.parent) == ["omnigui"]
+    assert recognise(steps) == recognise(steps.parent) == ["omnigui"]
     hub = write(tmp_path / "hub" / "data" / "test.jsonl", columnwise(ground()))
-    assert recognised(hub) == recognised(tmp_path / "hub") == ["groundui"]
+    assert recognise(hub) == recognise(tmp_path / "hub") == ["groundui"]
     table = tmp_path / "table" / "test-00000-of-00002.parquet"
     table.parent.mkdir()
     pq.write_table(pa.Table.from_pylist([trajectory(metadata={"a": 1})]), table)
-    assert recognised(table) == recognised(table.parent) == TRAJECTORIES
+    assert recognise(table) == recognise(table.parent) == TRAJECTORIES
 
 
 def test_steps_after_a_row_that_is_none_are_recognised(tmp_path: Path) -> None:
     text = "\ufeff[\n {}, " + json.dumps({"ID": "1", "step_index": 0}) + "]"
     (tmp_path / "steps.json").write_text(text, encoding="utf-8")
-    assert recognised(tmp_path) == ["omnigui"]
+    assert recognise(tmp_path) == ["omnigui"]
 
 
 def test_a_folder_with_rows_of_several_benchmarks_is_all_of_them(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", single())
     write(tmp_path / "b.jsonl", trajectory())
-    assert recognised(tmp_path) == [*TRAJECTORIES, "idm-single"]
+    assert recognise(tmp_path) == [*TRAJECTORIES, "idm-single"]
     with pytest.raises(DataError) as caught:
         get_task("groundui").load(tmp_path)
     assert "rows of criticbench, idm-multiple or idm-single: name" in caught.value.remedy
@@ -59,8 +59,8 @@ def test_a_folder_with_rows_of_several_benchmarks_is_all_of_them(tmp_path: Path)
 @pytest.mark.parametrize("name", ["rows.jsonl", "steps.json", "rows.parquet"])
 def test_what_is_no_rows_is_recognised_by_none(tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_text(content)
-    assert recognised(tmp_path / name) == recognised(tmp_path) == []
-    assert recognised(tmp_path / "none") == []
+    assert recognise(tmp_path / name) == recognise(tmp_path) == []
+    assert recognise(tmp_path / "none") == []
 
 
 POINTER = b"version https://git-lfs"
@@ -73,7 +73,7 @@ def test_no_bytes_make_it_raise(tmp_path_factory: pytest.TempPathFactory, conten
     folder = tmp_path_factory.mktemp("bytes")
     for name in ("x.jsonl", "x.json", "x.parquet", MANIFEST):
         (folder / name).write_bytes(content)
-        assert set(recognised(folder / name)) | set(recognised(folder)) <= set(names())
+        assert set(recognise(folder / name)) | set(recognise(folder)) <= set(names())
 
 
 @pytest.mark.parametrize(("held", "asked"), [("omnigui", "groundui"), ("criticbench", "omnigui")])
@@ -99,7 +99,7 @@ def test_a_repository_of_an_unknown_benchmark_names_no_task(tmp_path: Path) -> N
     convert(get_task("groundui").load(data), tmp_path / "out", embed=True)
     manifest = tmp_path / "out" / MANIFEST
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "task": "rm -rf"}))
-    assert recognised(tmp_path / "out") == []
+    assert recognise(tmp_path / "out") == []
     with pytest.raises(DataError, match="holds rm -rf") as caught:
         get_task("groundui").load(tmp_path / "out")
     assert "rm" not in caught.value.remedy

@@ -14,7 +14,7 @@ import omnidata
 from omnidata.actions import Box
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.media import read_bytes
 from omnidata.tasks import get_task
 from omnidata.tasks.screenspot.load import Boxes, dump, targets_of
@@ -40,7 +40,7 @@ def test_every_release_is_recognised_read_and_given_back(tmp_path: Path, form: s
     name, make, images, platform = FORMS[form]
     data = screenspot(tmp_path / "data", make(), make(), name=name, images=images)
     source = load(data)
-    assert recognised(data) == ["screenspot"]
+    assert recognise(data) == ["screenspot"]
     assert not source.findings
     step = source.steps[1]
     assert step.sample_id == f"{name[:-5]}/1"
@@ -184,7 +184,7 @@ def test_the_hubs_parquet_has_corners_from_0_to_1_and_its_pictures(tmp_path: Pat
     rows = [hub_row(tmp_path / "made"), hub_row(tmp_path / "made", data_source="tool")]
     data = tmp_path / "ScreenSpot" / "data"
     hub_parquet(data / "test-00000-of-00001.parquet", *rows)
-    assert recognised(data.parent) == ["screenspot"]
+    assert recognise(data.parent) == ["screenspot"]
     source = load(data.parent)
     assert not source.findings
     step = source.steps[0]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.errors import DataError, UsageError
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset, Step
 from tests.cli.running import as_json, omnidata
@@ -53,8 +53,8 @@ def labels(source: LoadedDataset) -> list[str]:
 )
 def test_the_actions_of_rows_say_whose_they_are(rows: list[Any], name: str, tmp_path: Path) -> None:
     data = lines(tmp_path / "test.jsonl", *rows)
-    assert recognised(data) == [name]
-    assert recognised(table(tmp_path / "table" / "a.parquet", *rows)) == [name]
+    assert recognise(data) == [name]
+    assert recognise(table(tmp_path / "table" / "a.parquet", *rows)) == [name]
     way = "SWIPE_UP" if name == "gui-odyssey" else "SWIPE_DOWN"
     assert labels(load(data, name))[0] == way
 
@@ -63,7 +63,7 @@ def test_rows_that_could_be_of_either_are_those_that_their_file_or_the_user_says
     tmp_path: Path,
 ) -> None:
     rows = scrolls("up", "left")
-    assert recognised(lines(tmp_path / "guiodyssey_test.jsonl", *rows)) == ["gui-odyssey"]
+    assert recognise(lines(tmp_path / "guiodyssey_test.jsonl", *rows)) == ["gui-odyssey"]
     data = lines(tmp_path / "more" / "rows.jsonl", *rows)
     assert labels(load(data, "gui-odyssey")) == ["SWIPE_UP", "SWIPE_LEFT"]
     assert labels(load(data)) == ["SWIPE_DOWN", "SWIPE_RIGHT"]
@@ -72,14 +72,14 @@ def test_rows_that_could_be_of_either_are_those_that_their_file_or_the_user_says
 def test_an_action_far_down_a_file_says_whose_rows_they_are(tmp_path: Path) -> None:
     taps = [graded("click", place=(9, 9)) for _ in range(30)]
     rows = [*scrolls("up"), *taps, graded("complete")]
-    assert recognised(table(tmp_path / "table.parquet", *rows)) == ["gui-odyssey"]
+    assert recognise(table(tmp_path / "table.parquet", *rows)) == ["gui-odyssey"]
     long = [{**row, "history": "x" * 40_000} for row in rows]
-    assert recognised(lines(tmp_path / "long" / "rows.jsonl", *long)) == ["gui-odyssey"]
+    assert recognise(lines(tmp_path / "long" / "rows.jsonl", *long)) == ["gui-odyssey"]
 
 
 def test_a_button_alone_does_not_outweigh_the_name_of_a_file(tmp_path: Path) -> None:
     data = lines(tmp_path / "androidcontrol_low_test.json", *scrolls("down"), graded("press_home"))
-    assert recognised(data) == ["androidcontrol"]
+    assert recognise(data) == ["androidcontrol"]
     assert labels(load(data)) == ["SWIPE_UP", "HOME"]
 
 
@@ -98,7 +98,7 @@ def test_actions_in_words_say_whose_rows_they_are(
 ) -> None:
     told = {"image": "0.png", "instruction": "More", "width": 72, "height": 160}
     data = lines(tmp_path / name, *({**told, "action": action} for action in actions))
-    assert recognised(data) == [whose]
+    assert recognise(data) == [whose]
     way = "SWIPE_UP" if whose == "gui-odyssey" else "SWIPE_DOWN"
     assert labels(load(data, whose))[0] == way
     assert not codes(load(data, whose))["action-unusable"]
@@ -113,8 +113,8 @@ def test_a_folder_of_several_preparations_is_read_as_each_of_its_own(tmp_path: P
     lines(tmp_path / "screenspot_test.json", graded("click", place=(1, 2, 30, 40), **elements))
     assert labels(load(tmp_path)) == ["SWIPE_UP", "WAIT"]
     assert labels(load(tmp_path, "gui-odyssey")) == ["SWIPE_UP", "TASK_COMPLETE"]
-    assert recognised(tmp_path / "guiact_web_test.json") == []
-    assert recognised(tmp_path / "screenspot_test.json") == ["screenspot"]
+    assert recognise(tmp_path / "guiact_web_test.json") == []
+    assert recognise(tmp_path / "screenspot_test.json") == ["screenspot"]
 
 
 def test_rows_of_odyssey_are_no_androidcontrol(tmp_path: Path) -> None:

@@ -1,11 +1,10 @@
 """Steps that lie on disk are the steps that were put there, whoever asks for them and how."""
 
-import math
 import os
 import pickle
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -18,27 +17,19 @@ from hypothesis import strategies as st
 
 from omnidata.actions import Action, Box, Point
 from omnidata.errors import UsageError
-from omnidata.files import staying_in
-from omnidata.loaders.spill import MANY, VARIABLE
-from omnidata.loaders.stored_steps import (
-    Positions,
-    StoredSteps,
-    collect,
-    episodes_of,
-    ids_of,
-    row_ids,
-    taken,
-)
-from omnidata.name_index import NameIndex
 from omnidata.tasks import get_task
+from omnidata.tasks.base import Benchmark
 from omnidata.types import (
     ByteRange,
     LoadedDataset,
     MediaRef,
     ParquetLocation,
+    Profile,
     Step,
     VideoSegment,
 )
+
+VARIABLE = "OMNIDATA_STEPS_IN_MEMORY"
 
 TEXTS = st.text(st.characters(), max_size=8)  # lone surrogates among them
 NUMBERS = st.integers() | st.floats() | st.booleans()
@@ -104,9 +95,27 @@ STEPS = st.builds(
 )
 
 
-def written(value: object) -> str:
-    """A value with the types of all that it holds; NaN is itself."""
-    return repr(value)
+class Shelf(Benchmark):
+    """A benchmark of steps that are given."""
+
+    given: Sequence[Step | None] = ()
+    question = "?"
+    profiles: Mapping[str, Profile] = MappingProxyType({})
+
+    def steps(self, data: Path, note: object) -> Iterable[Step | None]:
+        return iter(self.given)
+
+    def answer(self, step: Step) -> str | None:
+        return None
+
+    def fingerprint(self, data: Path) -> str:
+        return ""
+
+
+def load(given: Sequence[Step | None]) -> LoadedDataset:
+    task = Shelf("shelf", {})
+    task.given = given
+    return task.load(Path(), check_media=False)
 
 
 @pytest.fixture(autouse=True)
@@ -114,36 +123,19 @@ def none_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "0")
 
 
+def apart(step: Step) -> tuple[object, ...]:
+    """A step with the types of all that it holds (NaN is itself), and what `repr` does not show."""
+    media = [ref and (ref.within, ref.sha256) for ref in step.media.values()]
+    return repr(step), media
+
+
 @given(st.lists(STEPS, min_size=1, max_size=5))
 def test_steps_come_back_as_they_were(steps: list[Step]) -> None:
-    stored = collect(steps)
-    assert isinstance(stored, StoredSteps)
-    assert [*map(written, stored)] == [*map(written, steps)]
-    # What `repr` does not show.
-    hidden = [[ref and (ref.within, ref.sha256) for ref in step.media.values()] for step in steps]
-    assert [
-        [ref and (ref.within, ref.sha256) for ref in step.media.values()] for step in stored
-    ] == hidden
-    assert [*ids_of(stored)] == [step.sample_id for step in steps]
-    assert episodes_of(stored).tolist() == episodes_of(steps).tolist()
-
-
-@given(st.lists(TEXTS))
-def test_names_are_numbered_as_they_come(names: list[str]) -> None:
-    index = NameIndex(names)
-    different = list(dict.fromkeys(names))
-    assert [*index] == different
-    assert [index.get(name) for name in different] == [*range(len(different))]
-    assert "no such name at all" not in index
-
-
-def test_names_are_found_however_many_there_are() -> None:
-    index = NameIndex(f"e/{number}" for number in range(5000))
-    assert all(index.get(f"e/{number}") == number for number in range(5000))
-    assert index.get("e/5000") is None
-    assert (index[-1], index[4998:]) == ("e/4999", ["e/4998", "e/4999"])
-    with pytest.raises(IndexError):
-        index[5000]
+    first = {step.sample_id: step for step in reversed(steps)}
+    wanted = [step for step in steps if first[step.sample_id] is step]
+    loaded = load(steps)
+    assert [*map(apart, loaded.steps)] == [*map(apart, wanted)]
+    assert loaded.skipped == len(steps) - len(wanted)
 
 
 def make(count: int, length: int = 7) -> list[Step]:
@@ -170,7 +162,7 @@ STEPS_MADE = make(150)
 
 @pytest.fixture
 def stored() -> Sequence[Step]:
-    return collect(iter(STEPS_MADE))
+    return load(STEPS_MADE).steps
 
 
 def test_it_is_a_sequence_as_a_list_is(stored: Sequence[Step]) -> None:
@@ -190,7 +182,6 @@ def test_it_is_a_sequence_as_a_list_is(stored: Sequence[Step]) -> None:
     order = [*range(count)] * 3
     random.Random(0).shuffle(order)
     assert all(stored[number] == STEPS_MADE[number] for number in order)
-    assert not collect([])
 
 
 def test_steps_of_an_episode_share_what_they_shared(stored: Sequence[Step]) -> None:
@@ -228,30 +219,21 @@ def test_pickled_they_are_a_list(stored: Sequence[Step]) -> None:
     assert pickle.loads(pickle.dumps(stored[4:9])) == STEPS_MADE[4:9]
 
 
-def test_parts_know_where_their_steps_are(stored: Sequence[Step]) -> None:
-    numbers = [90, 3, 4, 149]
-    part = taken(stored, numbers)
-    assert part == taken(STEPS_MADE, numbers)
-    places = Positions(part)
-    assert [places.get(step.sample_id) for step in STEPS_MADE if step.sample_id in places] == [
-        1, 2, 0, 3,
-    ]  # fmt: skip
-    assert [*ids_of(part)] == [STEPS_MADE[number].sample_id for number in numbers]
-    assert row_ids(part, [2, -1, 0])[:] == [STEPS_MADE[4].sample_id, None, "a/12/6"]
-    assert collect(replace(step, media={}) for step in part)[1].media == {}
+def test_rows_without_a_step_are_numbered(stored: Sequence[Step]) -> None:
+    rows = load([STEPS_MADE[4], None, STEPS_MADE[90]]).row_ids
+    assert rows is not None
+    assert rows[:] == [STEPS_MADE[4].sample_id, None, STEPS_MADE[90].sample_id]
 
 
-def test_a_step_whose_id_another_has_is_left_out() -> None:
-    twice = [*STEPS_MADE[:40], STEPS_MADE[3], *STEPS_MADE[40:60], STEPS_MADE[50]]
-
-    def loaded(steps: Sequence[Step]) -> LoadedDataset:
-        ids = [step.sample_id for step in twice]
-        return LoadedDataset("omnigui", Path(), steps, [], 0, "", ids, (), {})
-
-    found, wanted = loaded(collect(twice)), loaded(twice)
-    assert found == wanted
-    assert found.skipped == 2
-    assert Positions(found.steps).get(STEPS_MADE[50].sample_id) == 50
+def test_a_step_whose_id_another_has_is_left_out_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many = make(5000)
+    twice = [*many[:40], many[3], *many[40:4600], many[50], *many[4600:]]
+    found = load(twice)
+    monkeypatch.delenv(VARIABLE)
+    assert found == load(twice)
+    assert (found.steps, found.skipped) == (many, 2)
 
 
 class Odd(dict[str, Any]):
@@ -263,39 +245,27 @@ class Odd(dict[str, Any]):
 
 def test_what_cannot_be_packed_stays_in_memory() -> None:
     steps = [replace(step, source=Odd(n=1)) if step.step_index == 2 else step for step in make(70)]
-    found = collect(steps)
+    found = load(steps).steps
     assert [type(step.source) for step in found] == [type(step.source) for step in steps]
     assert found == steps
 
 
-def test_not_a_number_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    (step,) = collect([replace(STEPS_MADE[0], source={"x": math.nan, "y": 1.0, "z": True})])
-    assert math.isnan(step.source["x"])
-    assert (type(step.source["y"]), type(step.source["z"])) == (float, bool)
+def test_the_number_in_memory_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "some")
     with pytest.raises(UsageError, match="'some' is not a number of steps"):
-        collect(STEPS_MADE)
+        load(STEPS_MADE)
 
 
 def test_few_steps_are_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE)
-    assert len(STEPS_MADE) < MANY
-    assert type(collect(iter(STEPS_MADE))) is list
+    assert type(load(STEPS_MADE).steps) is list
 
 
 def test_no_file_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    found = collect(STEPS_MADE)
+    found = load(STEPS_MADE).steps
     assert [*tmp_path.iterdir()] == []
     assert found[1] == STEPS_MADE[1]
-
-
-def test_where_files_must_lie_is_kept(sample: Path) -> None:
-    with staying_in(sample):
-        ref = MediaRef("image", sample, "a.png")
-    (step,) = collect([replace(STEPS_MADE[0], media={"screenshot": ref})])
-    assert step.media["screenshot"] is not None
-    assert step.media["screenshot"].within == ref.within != ()
 
 
 def test_a_dataset_is_the_same_wherever_its_steps_lie(
@@ -304,6 +274,5 @@ def test_a_dataset_is_the_same_wherever_its_steps_lie(
     on_disk = get_task("omnigui").load(sample)
     monkeypatch.delenv(VARIABLE)
     in_memory = get_task("omnigui").load(sample)
-    assert isinstance(on_disk.steps, StoredSteps)
-    assert type(in_memory.steps) is list
+    assert type(on_disk.steps) is not type(in_memory.steps)
     assert on_disk == in_memory

@@ -221,7 +221,7 @@ def test_any_stretch_of_a_gzip_file_is_read_in_any_order_by_any_thread(
     packed: tuple[Path, bytes],
 ) -> None:
     path, content = packed
-    found = storage.unpacked(path)
+    found = storage.open_unpacked(path)
     draw = np.random.default_rng(1)
     places = [(int(at), int(size)) for at, size in draw.integers(0, 1_400_000, (60, 2)) // (1, 9)]
     with ThreadPoolExecutor(4) as pool:
@@ -234,14 +234,14 @@ def test_any_stretch_of_a_gzip_file_is_read_in_any_order_by_any_thread(
 def test_zeros_after_a_gzip_stream_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(gzip.compress(b"abc") + bytes(600_000) + gzip.compress(b"def") + bytes(9))
-    assert storage.unpacked(path).read(0, 100) == b"abcdef"
+    assert storage.open_unpacked(path).read(0, 100) == b"abcdef"
 
 
 def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "a"
     for content in (b"first", b"second one"):
         path.write_bytes(gzip.compress(content))
-        assert storage.unpacked(path).read(0, 99) == content
+        assert storage.open_unpacked(path).read(0, 99) == content
 
 
 def shot(root: Path, offset: int, size: int, **changes: object) -> MediaRef:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from PIL import Image
 
-from omnidata.media import png, resized, wav, within
+from omnidata.media import png, resize, wav, within
 from tests.full import FULL
 
 
@@ -62,6 +62,6 @@ def test_a_picture_made_smaller_keeps_its_proportions(width: int, height: int, l
 def test_a_resized_picture_shows_the_whole() -> None:
     tiles = np.kron(np.arange(0, 240, 20).reshape(3, 4), np.ones((40, 40)))
     pixels = np.repeat(tiles[..., None], 3, axis=2).astype(np.uint8)
-    small = resized(pixels, (80, 60))
+    small = resize(pixels, (80, 60))
     assert small.shape == (60, 80, 3)
     assert (small[10::20, 10::20, 0] == np.arange(0, 240, 20).reshape(3, 4)).all()

@@ -118,7 +118,7 @@ def test_data_are_listed_read_by_ranges_and_not_mixed_with_other_versions(
     del came[:]
     assert media.read_bytes(MediaRef("image", root, "images/77.png")) == _SHOTS[77]
     assert sum(came) < 31_000
-    assert mirror_cache.shown(path) == f"{url}/data/deep/er/plain.bin"
+    assert mirror_cache.display_path(path) == f"{url}/data/deep/er/plain.bin"
     system.pipe("bucket/data/rows.json", b"[1]")
     with pytest.raises(StoreError, match="changed since it was listed"):
         mirror.fill(root / "rows.json")

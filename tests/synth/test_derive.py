@@ -20,7 +20,7 @@ import omnidata
 from omnidata.actions import Action, Box, Point
 from omnidata.analysis.audit import audit
 from omnidata.cli import main
-from omnidata.synth.derive import Recording, judged, read_recordings, windows
+from omnidata.synth.derive import Recording, make_pieces, read_recordings, windows
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef, Step
 from tests import plugs
@@ -446,7 +446,7 @@ def test_whatever_the_episodes_each_design_is_balanced(
         for n, (kinds, ends, platform, language) in enumerate(told)
     ]
     forms: dict[tuple[str, bool], Counter[Any]] = defaultdict(Counter)
-    for piece in judged(recordings, most=most, seed=0):
+    for piece in make_pieces(recordings, most=most, seed=0):
         labels = tuple(r.actions[at].label for r, at in piece.moments)
         assert 1 <= len(labels) <= most
         assert piece.success is not None

@@ -13,7 +13,7 @@ from PIL import Image
 from omnidata.actions import Box
 from omnidata.cli import main
 from omnidata.media import InMemoryMedia
-from omnidata.synth.recaption import framed, read_caption
+from omnidata.synth.recaption import draw_frame, read_caption
 from omnidata.tasks import get_task
 from omnidata.types import MediaRef
 from tests.adapters.servers import Fault, seen_image
@@ -57,7 +57,7 @@ def mark(number: int) -> str:
 
 def frame(content: bytes, ref: MediaRef, screen: tuple[int, int] = SIZE) -> bytes:
     held = InMemoryMedia("image", ref.root, ref.path, content=content)
-    return framed(held, TARGET, screen)
+    return draw_frame(held, TARGET, screen)
 
 
 def model(captions: dict[int, str], right: set[str]) -> Rule:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.errors import DataError
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.tasks.outcomes import read_success
 from tests.loaders.agentstudio import codes
@@ -74,7 +74,7 @@ def test_success_is_the_mean_over_tasks_of_the_mean_over_their_episodes(tmp_path
 
 def test_a_table_of_tasks_is_read_without_its_averages(tmp_path: Path) -> None:
     (tmp_path / "m3a.csv").write_text(TABLE, encoding="utf-8")
-    assert recognised(tmp_path) == ["androidworld"]
+    assert recognise(tmp_path) == ["androidworld"]
     found = scores(tmp_path)["m3a"]
     assert found["overall"]["SR_finished"] == 0.75
     assert found["counts"]["unfinished"] == 1
@@ -134,7 +134,7 @@ def test_checkpoints_are_scored_as_the_episodes_that_they_hold(tmp_path: Path) -
     run = tmp_path / "runs" / "run_20260102T030405000000"
     for row in rows:
         checkpoint(run, row)
-    assert recognised(tmp_path) == ["androidworld"]
+    assert recognise(tmp_path) == ["androidworld"]
     found = scores(tmp_path)["m3a_gpt4v"]
     assert found["overall"]["SR_finished"] == pytest.approx((0.5 + 0.5) / 2)
     assert found["overall"]["SR_all"] == pytest.approx((0.5 + 0.25) / 116)  # B was tried once
@@ -252,7 +252,7 @@ def test_the_printed_table_is_read_its_last_one(tmp_path: Path, place: str) -> N
     path.write_text(PRINTED, encoding="utf-8")
     told = [{"task_name": "CameraTakePhoto", "difficulty": "easy"}]
     (tmp_path / "data" / "task_metadata.json").write_text(json.dumps(told))
-    assert recognised(tmp_path / "data") == ["androidworld"]
+    assert recognise(tmp_path / "data") == ["androidworld"]
     found = scores(tmp_path / "data")["m3a"]
     assert found["overall"] == {"SR_finished": 0.75, "SR_all": pytest.approx(1.5 / 116)}
     assert (found["counts"]["finished"], found["counts"]["unfinished"]) == (2, 1)
@@ -324,7 +324,7 @@ def test_droidruns_results_are_one_agents(tmp_path: Path) -> None:
     droidrun(data, "D", 0.0, agent_success=False, final_thought="Timeout after 900 seconds")
     droidrun(data, "E", 0.0, agent_success=False, error="RuntimeError('no device')")
     droidrun(data / "A" / "old", "A", 0.0)
-    assert recognised(data) == ["androidworld"]
+    assert recognise(data) == ["androidworld"]
     for place, agent in ((data, "eval_results"), (tmp_path, "eval_results")):
         found = scores(place)
         assert list(found) == [agent]

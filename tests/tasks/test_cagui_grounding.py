@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Box
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.tasks.cagui_grounding.task import read_any, read_released
 from omnidata.types import LoadedDataset, Step, VerdictColumns
@@ -39,7 +39,7 @@ def right(step: Step, text: str, profile: str = "cagui-grounding", **options: st
 
 def test_both_files_are_read_in_their_three_forms(tmp_path: Path) -> None:
     source = load(grounding(tmp_path, [function()], [label()]))
-    assert recognised(tmp_path) == ["cagui-grounding"]
+    assert recognise(tmp_path) == ["cagui-grounding"]
     assert not source.findings
     assert [step.sample_id.removeprefix("code/") for step in source.steps] == NAMES
     assert [step.tags["form"] for step in source.steps] == ["fun2point", "text2point", "bbox2text"]

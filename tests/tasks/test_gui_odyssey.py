@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Action, Point
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.tasks.gui_odyssey.load import action_of
 from omnidata.tasks.gui_odyssey.rules import read_command
@@ -43,7 +43,7 @@ def test_an_episode_is_read_with_its_splits_and_its_sharded_screenshots(tmp_path
     parts = {"train": ["E1.json"], "test": ["E2.json"]}
     (data / "splits" / "random_split.json").write_text(json.dumps(parts))
     source = load(data)
-    assert recognised(data) == ["gui-odyssey"]
+    assert recognise(data) == ["gui-odyssey"]
     assert not source.findings
     step = source.steps[3]
     assert (step.sample_id, step.episode, step.group) == ("E1/3", "E1", "buy {}")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from omnidata.actions import Action, Box, Point
 from omnidata.dialects import CannotSayError
 from omnidata.errors import DataError
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.tasks.mind2web.rules import f1, read
 from omnidata.tasks.mind2web.task import Mind2Web
@@ -51,7 +51,7 @@ def test_rows_become_the_steps_of_tasks(tmp_path: Path) -> None:
     rows = three_steps()
     task = get_task("mind2web")
     source = task.load(mind2web(tmp_path, rows[2], rows[0]))  # of 1 there is no row
-    assert recognised(tmp_path) == ["mind2web"]
+    assert recognise(tmp_path) == ["mind2web"]
     assert not source.findings
     first, last = source.steps
     assert (first.sample_id, first.step_index, last.step_index) == ("t1/t1-u0", 0, 2)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from omnidata.errors import DataError
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from tests.data.tiny import SIZE
 from tests.loaders.agentstudio import codes, pictures
@@ -40,7 +40,7 @@ def test_every_verb_takes_the_data(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_labels_trajectories_and_judgements_are_one_rollout(tmp_path: Path) -> None:
     source = get_task("online-mind2web").load(online_mind2web(tmp_path))
-    assert recognised(tmp_path) == ["online-mind2web"]
+    assert recognise(tmp_path) == ["online-mind2web"]
     assert not source.findings
     steps = {step.sample_id: step for step in source.steps}
     assert steps.keys() == {"Seer/t1", "Doer/t1", "Seer/t2", "Doer/t2"}
@@ -124,7 +124,7 @@ def test_an_agents_own_judge_is_a_judge(tmp_path: Path, scale: Any) -> None:
     data = tmp_path / "repository" / "results"
     for number in range(300):
         judged(data, f"t{number}", scale if number >= 9 else scale * 0)
-    assert recognised(data) == ["online-mind2web"]
+    assert recognise(data) == ["online-mind2web"]
     found = scores(data, JUDGE)
     assert list(found) == ["results"]
     assert found["results"]["overall"] == {"SR_finished": 0.97, "SR_all": 0.97}

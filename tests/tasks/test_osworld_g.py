@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from omnidata.actions import Action, Box
 from omnidata.errors import DataError
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.tasks.osworld_g.rules import hits, in_polygon, read_released, region_of
 from omnidata.tasks.osworld_g.task import OsWorldG
@@ -54,7 +54,7 @@ def test_every_verb_takes_the_data(tmp_path: Path) -> None:
 def test_both_wordings_are_asked_for(tmp_path: Path) -> None:
     osworld_g(tmp_path, region("g1"))
     osworld_g(tmp_path, region("g1", instruction="Click the funnel"), name="OSWorld-G_refined.json")
-    assert recognised(tmp_path) == ["osworld-g"]
+    assert recognise(tmp_path) == ["osworld-g"]
     said = {
         wording: get_task("osworld-g", {"instructions": wording}).load(tmp_path).steps
         for wording in ("original", "refined")
@@ -88,7 +88,7 @@ def test_the_hubs_parquet_is_read_as_the_json_is(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     pq.write_table(pa.Table.from_pylist(table), tmp_path / "data" / "test-00000-of-00001.parquet")
     source = get_task("osworld-g").load(tmp_path / "data")
-    assert recognised(tmp_path / "data") == ["osworld-g"]
+    assert recognise(tmp_path / "data") == ["osworld-g"]
     assert not source.findings
     assert [(step.sample_id, step.action) for step in source.steps] == [
         (step.sample_id, step.action) for step in files

@@ -19,7 +19,7 @@ from omnidata.cli.arguments import data_of
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.loaders import hooks
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.loaders.repository import load
 from omnidata.predictions import Prediction
 from omnidata.tasks import get_task
@@ -306,7 +306,7 @@ def test_what_it_detects_is_found_without_its_name(
     site: Path, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(site, points=KNOWN)
-    assert recognised(rows) == ["words"]
+    assert recognise(rows) == ["words"]
     with pytest.raises(SystemExit, match="0"):
         main(["info", str(rows)])
     assert "3 episodes, 3 steps" in capsys.readouterr().out
@@ -362,10 +362,10 @@ def test_one_that_reads_the_data_to_detect_them_is_asked_once(site: Path, rows: 
         encoding="utf-8",
     )
     plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Reads")
-    assert recognised(rows) == ["words"]
+    assert recognise(rows) == ["words"]
     broken = rows.with_name("rows.json")
     broken.write_text("[]")
-    assert recognised(broken) == []
+    assert recognise(broken) == []
 
 
 def test_its_rule_gives_a_repository_its_groups_back(

@@ -12,7 +12,7 @@ import pytest
 
 import omnidata
 from omnidata.errors import UsageError
-from omnidata.loaders.load import recognised
+from omnidata.loaders.load import recognise
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.types import Task
@@ -152,6 +152,6 @@ def test_a_broken_one_does_not_stand_in_the_way_of_others(
 ) -> None:
     install(site, points=f"words = words_plugin:{of}")
     data = write_rows(tmp_path / "steps.json", [row()])
-    assert recognised(data) == ["omnigui"]
+    assert recognise(data) == ["omnigui"]
     assert "Table 7" in told(capsys, "info", data)
     assert what in told(capsys, "info", "words", data, code=2)

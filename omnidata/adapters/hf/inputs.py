@@ -136,7 +136,7 @@ def _picture(
     line = _line("pixels", held, *fitted)
     if fitted != size:
         line |= {"scale": max(fitted) / max(size), "original": list(size)}
-    sent = media.resized(pixels, fitted)
+    sent = media.resize(pixels, fitted)
     return [Decoded("image", values=sent, fixed=part.size is not None)], line
 
 
@@ -152,7 +152,7 @@ def _stills(
     for time, pixels in zip(times, clip.pixels, strict=True):
         if capabilities.frame_times:
             made.append(Decoded("text", f"[Video frame at {time:.2f} s]:"))
-        made.append(Decoded("image", values=media.resized(pixels, fitted)))
+        made.append(Decoded("image", values=media.resize(pixels, fitted)))
     line = _line("frames", held, *fitted) | {"frames": len(times), "times_s": times}
     if fitted != size:
         line |= {"scale": max(fitted) / max(size), "original": list(size)}

@@ -94,7 +94,6 @@ class _Shot:
         self._pixels: Frame | None = None
 
     def before(self, moment: float) -> None:
-        """Take it if the film is about to run beyond it."""
         if self._pixels is None and self._moment < moment:
             self._pixels = self._film.at(self._moment)
 
@@ -108,7 +107,6 @@ class _Shot:
 
 
 def _clip(recording: Recording, film: Film, span: Span, shot: _Shot) -> Iterator[Frame]:
-    """The picture at the beginning of the span, and then at every tick of the rate."""
     width, height = (extent // 2 * 2 for extent in recording.screen)
     for number in range(span.frames):
         moment = span.clip_s + float(number / recording.fps)
@@ -165,9 +163,9 @@ def segment(
         MediaError: the recording cannot be decoded.
         RunError: the finished tree cannot be given its name.
     """
-    place = checked(out)
+    place = check_out(out)
     made, found = cut_episode(recording, events, labels=labels, cut=cut, progress=progress)
-    with unfinished(place) as tree:
+    with staging_tree(place) as tree:
         with TreeWriter(tree) as writer:
             writer.add(found)
         publish(tree, place)
@@ -197,26 +195,23 @@ def cut_episode(
     log = _read_log(events)
     film = open_recording(recording)
     spans, trimmed, doubts = plan(log, film, cut)
-    named, guesses = _named(labels.over(log.labels), recording, events)
+    named, guesses = _complete_labels(labels.over(log.labels), recording, events)
     findings = (*_still_true(log, spans), *film.findings, *doubts, *guesses)
-    made = _counted(steps(film, spans), len(spans), progress)
+    made = _count_steps(steps(film, spans), len(spans), progress)
     return Segmented(named, tuple(spans), film, trimmed, findings), episode(named, made)
 
 
 def _read_log(events: Path) -> Log:
-    """The log of the benchmark whose recorder wrote it, or else a plain one."""
     read = (task.action_log(events) for _, task in working())
     return next((log for log in read if log is not None), None) or read_events(events)
 
 
 def _still_true(log: Log, spans: Sequence[Span]) -> list[Finding]:
-    """The log's findings, without the one about an assumed end that was trimmed away."""
     ends = any(span.event.earliest_s is not None for span in spans)
     return [finding for finding in log.findings if ends or finding.code != "end-assumed"]
 
 
-def _named(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[Finding]]:
-    """The labels with what follows from others, and a finding for a guess."""
+def _complete_labels(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[Finding]]:
     if not labels.app or not (labels.instruction_en or labels.instruction_zh):
         raise DataError(
             "the log states no " + ("instruction" if labels.app else "app"),
@@ -247,7 +242,6 @@ def _named(labels: Labels, recording: Path, events: Path) -> tuple[Labels, list[
 
 
 def _check_language(labels: Labels, events: Path) -> None:
-    """Make sure that readers can tell which of the two instructions counts."""
     assert labels.app
     if labels.language is None and get_task(episode_tree_reader()).language_of(labels.app) is None:
         raise DataError(
@@ -281,14 +275,16 @@ def episode(labels: Labels, made: Iterable[TreeStep]) -> TreeEpisode:
     )
 
 
-def _counted(made: Iterator[TreeStep], total: int, progress: Progress | None) -> Iterator[TreeStep]:
+def _count_steps(
+    made: Iterator[TreeStep], total: int, progress: Progress | None
+) -> Iterator[TreeStep]:
     for done, step in enumerate(made, 1):
         yield step
         if progress is not None:
             progress(done, total)
 
 
-def checked(out: Path) -> Path:
+def check_out(out: Path) -> Path:
     """The absolute path of the folder to be made; refused before the work, not after it."""
     try:
         real = out.resolve()
@@ -309,7 +305,7 @@ def _impossible(out: Path, error: OSError | RuntimeError) -> DataError:
 
 
 @contextmanager
-def unfinished(out: Path, *, keeps: bool = False) -> Iterator[Path]:
+def staging_tree(out: Path, *, keeps: bool = False) -> Iterator[Path]:
     """A place for a tree in a hidden folder beside `out`, for one writer.
 
     Args:

@@ -1,7 +1,7 @@
-"""Many recordings and their logs -> one tree of episodes, each cut by itself, where there is room.
+"""Cut many recordings with their logs into one tree of episodes.
 
 A recording that cannot be cut is a finding. What an interrupted call has cut is kept beside the
-tree, and the same call goes on with it.
+tree, and the same call resumes.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 
 import msgspec
 
-from omnidata.data.segment import Segmented, checked, cut_episode, episode, publish, unfinished
+from omnidata.data.segment import Segmented, check_out, cut_episode, episode, publish, staging_tree
 from omnidata.data.segment.plan import USUAL, Cut, cut_of
-from omnidata.errors import DataError, Finding, MediaError, OmnidataError, counted
+from omnidata.errors import DataError, Finding, MediaError, OmnidataError, plural
 from omnidata.loaders.action_log import UNLABELLED, Labels, objects
 from omnidata.loaders.episode_tree import Dependency, Dimension, TreeWriter, write_episode
 from omnidata.loaders.instructions import Language
@@ -52,7 +52,6 @@ class Job:
 
 
 def _stamp(job: Job) -> str:
-    """Changes with all that the episode depends on."""
     files = [job.recording, job.events]
     if job.events.is_dir():
         files += sorted(path for path in job.events.rglob("*") if path.is_file())
@@ -69,8 +68,6 @@ def _stat(path: Path) -> tuple[str, int, int]:
 
 
 class _Row(msgspec.Struct, forbid_unknown_fields=True):
-    """A line of a list."""
-
     recording: str
     events: str
     app: str | None = None
@@ -160,7 +157,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, made: Segmented) -> Done:
-        """What is told of an episode."""
+        """The description of an episode."""
         clips = [span.start_s - span.clip_s for span in made.spans if span.frames]
         return cls(
             labels=made.labels,
@@ -192,7 +189,7 @@ class Cuttings:
 
     Attributes:
         episodes: those that were written, in the order of the list.
-        findings: recordings of which there is none.
+        findings: recordings without an episode.
     """
 
     episodes: Sequence[tuple[Job, Done]]
@@ -207,7 +204,7 @@ def segment_all(
     cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Cuttings:
-    """Cut recordings into a tree of episodes; the bytes are the same whoever cuts them.
+    """Cut recordings into a tree of episodes; the bytes do not depend on the workers.
 
     Args:
         jobs: the recordings; of two episodes of one name the first is written.
@@ -220,10 +217,10 @@ def segment_all(
         DataError: no recording can be cut, or as of `segment` of `out`.
         OmnidataError: as `run.engines.each`.
     """
-    place = checked(out)
+    place = check_out(out)
     done: list[tuple[Job, Done]] = []
     findings: list[Finding] = []
-    with unfinished(place, keeps=True) as tree:
+    with staging_tree(place, keeps=True) as tree:
         parts = tree.with_name("parts")
         parts.mkdir(exist_ok=True)
         made: list[Path | OmnidataError] = []
@@ -244,7 +241,7 @@ def segment_all(
                     findings.append(_unusable(job, error))
             if not done:
                 raise DataError(
-                    f"none of {counted(len(jobs), 'recording')} can be cut, the first: "
+                    f"none of {plural(len(jobs), 'recording')} can be cut, the first: "
                     f"{findings[0]}",
                     expected="at least one recording with its log",
                     remedy="correct the list",
@@ -256,7 +253,6 @@ def segment_all(
 def _parts(
     jobs: Sequence[Job], parts: Path, workers: int | None, cluster: Cluster | None
 ) -> Generator[Path | OmnidataError]:
-    """The folder of each episode, or why there is none; those that are there are not cut again."""
     places = [parts / _stamp(job) for job in jobs]
     missing: dict[Path, Job] = {}  # a list may have one twice
     for job, place in zip(jobs, places, strict=True):
@@ -265,7 +261,7 @@ def _parts(
     inputs = {path.parent for job in missing.values() for path in (job.recording, job.events)}
     sees = [parts, *(folder for folder in sorted(inputs) if folder.exists())]
     items = [(job, place) for place, job in missing.items()]
-    calls = each(_cut, items, workers=workers, cluster=cluster, sees=sees)
+    calls = each(_cut_recording, items, workers=workers, cluster=cluster, sees=sees)
     told: dict[Path, OmnidataError | OSError | Lost | None] = {}
     with closing(calls) as answers:
         for job, place in zip(jobs, places, strict=True):
@@ -290,12 +286,10 @@ def _parts(
 
 
 def _is_cut(place: Path) -> bool:
-    """Whether an episode is there."""
     return (place / _REPORT).is_file() and (place / _MEDIA).is_dir()
 
 
-def _cut(item: tuple[Job, Path]) -> OmnidataError | OSError | None:
-    """Cut a recording into a folder of its own, in any process; what goes wrong is told."""
+def _cut_recording(item: tuple[Job, Path]) -> OmnidataError | OSError | None:
     job, place = item
     try:
         made, found = cut_episode(job.recording, job.events, labels=job.labels, cut=job.cut)

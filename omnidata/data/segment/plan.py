@@ -20,7 +20,7 @@ from omnidata.actions import (
     round_half_up,
 )
 from omnidata.data.segment.recording import BUDGET, Recording
-from omnidata.errors import DataError, Finding, UsageError, counted
+from omnidata.errors import DataError, Finding, UsageError, plural
 from omnidata.loaders.action_log import Event, Log
 from omnidata.loaders.episode_tree import MAX_STEPS
 
@@ -78,7 +78,7 @@ def cut_of(
         offset: as `Cut.offset_s`; None = as usual, like the others.
         lead: as `Cut.lead_s`.
         max_clip: as `Cut.longest_s`.
-        trim: START:END in seconds, either of which may be left out.
+        trim: START:END in seconds; either may be left out.
         until: seconds, or `LAST_ACTION`.
         usual: what is not said.
 
@@ -161,7 +161,7 @@ class Span:
 def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], int, list[Finding]]:
     """Give every action its span: from the end of all actions before it to its own start.
 
-    Actions that the log could not map count as well: nobody's clip shows them.
+    Actions that the log could not map count as well: no clip shows them.
 
     Source: OmniGUI, section 3.3.
 
@@ -224,7 +224,6 @@ def _until(events: Sequence[Event], recording: Recording, cut: Cut) -> float:
 
 
 def _report_held_frames(spans: Sequence[Span], recording: Recording) -> Iterator[Finding]:
-    """The finding that says for how many steps the last frame was held."""
     held = [span for span in spans if span.start_s > recording.seconds]
     if held:
         silence = ", with silence" if recording.has_sound else ""
@@ -232,7 +231,7 @@ def _report_held_frames(spans: Sequence[Span], recording: Recording) -> Iterator
             "frame-held",
             "warning",
             held[0].event.where,
-            f"{counted(len(held), 'action')} from {held[0].start_s:.2f} s on: the recording ends "
+            f"{plural(len(held), 'action')} from {held[0].start_s:.2f} s on: the recording ends "
             f"at {recording.seconds:.2f} s, its last frame is held{silence}",
             "a screen that did not change until then",
             "nothing to do if it did; else record the episode again",
@@ -247,7 +246,6 @@ def _span(event: Event, start: float, end: float, over: float, fps: Fraction, cu
 
 
 def _doubts(span: Span, over: float, recording: Recording) -> Iterator[Finding]:
-    """Findings for a step that is cut all the same."""
     name = span.event.action.label
     without = "the step has a screenshot, but neither clip nor audio"
     if span.start_s < over:
@@ -294,7 +292,7 @@ def _check(spans: list[Span], log: Log, cut: Cut, seconds: float) -> None:
     if not 0 < len(spans) <= MAX_STEPS:
         first, last = log.events[0].start_s, log.events[-1].start_s
         raise DataError(
-            f"{len(spans)} of {counted(len(log.events), 'action')} are in the used part of the "
+            f"{len(spans)} of {plural(len(log.events), 'action')} are in the used part of the "
             "recording",
             where=log.events[0].where,
             expected=f"1 to {MAX_STEPS}; the recording lasts {seconds:.2f} s, the log goes from "

@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING
 from omnidata.actions import Screen
 from omnidata.errors import Finding
 from omnidata.media import AUDIO_RATE, Budget
-from omnidata.media.containers import Turn, audio_stream, broken, timed, turn_of, video_stream
+from omnidata.media.containers import (
+    Turn,
+    audio_stream,
+    broken_media,
+    frames_with_times,
+    turn_of,
+    video_stream,
+)
 from omnidata.media.sound import Mono
-from omnidata.media.storage import opened
+from omnidata.media.storage import open_media
 from omnidata.types import MediaRef
 
 if TYPE_CHECKING:
@@ -77,15 +84,17 @@ def open_recording(path: Path) -> Recording:
     """
     real = path.resolve()  # whoever names a link means what it leads to
     ref = MediaRef("video", real.parent, f"./{real.name}")  # no name is a URL then
-    with opened(ref, BUDGET) as container:
+    with open_media(ref, BUDGET) as container:
         video = video_stream(container, ref, BUDGET, None)
-        time, first = next(timed(container, video), (None, None))
+        time, first = next(frames_with_times(container, video), (None, None))
         if first is None or min(first.width, first.height) < 2:
-            raise broken(ref, "there is no frame of at least 2 x 2 pixels", "a screen recording")
+            raise broken_media(
+                ref, "there is no frame of at least 2 x 2 pixels", "a screen recording"
+            )
         coded, turned = (first.width, first.height), _rotation(ref, first)
-        stated = _stated(container, video)
+        stated = _header_seconds(container, video)
         sounds, films = len(container.streams.audio), len(container.streams.video)
-    with opened(ref, BUDGET) as container:
+    with open_media(ref, BUDGET) as container:
         video = video_stream(container, ref, BUDGET, None)
         fps = _rate(video)
         sound = audio_stream(container, ref, None) if sounds else None
@@ -93,13 +102,15 @@ def open_recording(path: Path) -> Recording:
         tick = min(float(video.time_base or 0), _COARSEST_S)
     begin = begin if time is None else time
     if not 0 < end - begin <= BUDGET.max_seconds:
-        raise broken(ref, f"it lasts {end - begin:.1f} s", f"up to {BUDGET.max_seconds:.0f} s")
+        raise broken_media(
+            ref, f"it lasts {end - begin:.1f} s", f"up to {BUDGET.max_seconds:.0f} s"
+        )
     findings = [_ends_early(ref, end - begin, stated)] if end - begin < stated - _SHORT_S else []
-    findings += _passed_over(ref, films, sounds)
+    findings += _ignored_streams(ref, films, sounds)
     return Recording(ref, begin, end - begin, tick, fps, coded, turned, sounds > 0, tuple(findings))
 
 
-def _stated(container: InputContainer, video: VideoStream) -> float:
+def _header_seconds(container: InputContainer, video: VideoStream) -> float:
     """Seconds by the header, which in Matroska counts all streams; 0 where it has none."""
     import av
 
@@ -117,7 +128,6 @@ def _rate(video: VideoStream) -> Fraction:
 def _extent(
     container: InputContainer, video: VideoStream, sound: AudioStream | None, fps: Fraction
 ) -> tuple[float, float]:
-    """When the first frame begins, and when picture and sound have ended, by the packets."""
     begin, end = float("inf"), float("-inf")
     for packet in container.demux([stream for stream in (video, sound) if stream]):
         stamp = packet.dts if packet.pts is None else packet.pts
@@ -133,16 +143,17 @@ def _extent(
 
 
 def _rotation(ref: MediaRef, frame: VideoFrame) -> Turn:
-    """What the container's display matrix asks for, if that is a quarter turn or more of them."""
     if frame.rotation % 90:
-        raise broken(ref, f"the picture is turned by {frame.rotation} degrees", "quarter turns")
+        raise broken_media(
+            ref, f"the picture is turned by {frame.rotation} degrees", "quarter turns"
+        )
     turn = turn_of(frame)
     if turn.mirrors:
-        raise broken(ref, "the container mirrors the picture", "quarter turns at most")
+        raise broken_media(ref, "the container mirrors the picture", "quarter turns at most")
     return turn
 
 
-def _passed_over(ref: MediaRef, films: int, sounds: int) -> list[Finding]:
+def _ignored_streams(ref: MediaRef, films: int, sounds: int) -> list[Finding]:
     where = str(ref.root / ref.path)
     found = [
         Finding(
@@ -233,7 +244,7 @@ class Film:
 
         recording = self._recording
         if (frame.width, frame.height) != recording.coded:
-            raise broken(
+            raise broken_media(
                 recording.ref,
                 f"the picture changes to {frame.width} x {frame.height} pixels at {time:.2f} s",
                 f"{recording.coded[0]} x {recording.coded[1]} throughout, or --trim before that",
@@ -243,13 +254,12 @@ class Film:
 
 
 def _frames(recording: Recording) -> Generator[tuple[float, VideoFrame], None, None]:
-    """The frames with their times after the first."""
     ref = recording.ref
-    with opened(ref, BUDGET) as container:
+    with open_media(ref, BUDGET) as container:
         video = video_stream(container, ref, BUDGET, None)
         video.thread_type = "AUTO"
         last = 0.0
-        for number, (time, frame) in enumerate(timed(container, video)):
+        for number, (time, frame) in enumerate(frames_with_times(container, video)):
             if time is None:
                 last += float(1 / recording.fps) if number else 0.0
             else:
@@ -316,7 +326,7 @@ def _blocks(
     in the recording, and counting begins anew.
     """
     ref = recording.ref
-    with opened(ref, BUDGET) as container:
+    with open_media(ref, BUDGET) as container:
         stream = audio_stream(container, ref, None)
         mono: Mono | None = None
         position, expected = 0, 0.0

@@ -29,7 +29,7 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 from omnidata import mirror
-from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError, counted
+from omnidata.errors import OmnidataError, PlatformError, RunError, UsageError, plural
 from omnidata.mirror_cache import CACHE_VARIABLE, cache_folder
 from omnidata.run.engines.local import Backlog, Lost, cores
 
@@ -404,7 +404,7 @@ class Crew:
         self._futile += 1
         if self._futile >= most and not self.busy:
             raise RunError(
-                f"{counted(self._futile, 'worker')} died in a row without an answer; the last, "
+                f"{plural(self._futile, 'worker')} died in a row without an answer; the last, "
                 f"{worker.name}: {died.why}",
                 where=f"--address {self._cluster.address}",
                 expected="workers that answer",

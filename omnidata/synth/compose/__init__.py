@@ -37,7 +37,7 @@ _JOINED = ("tasks.jsonl", "trajectories.jsonl")
 
 
 class ComposeStaging(SynthStaging):
-    """Composed tasks in the making."""
+    """The staging folder of composed tasks."""
 
     noun = "tasks"
     work = "composing tasks"
@@ -45,7 +45,7 @@ class ComposeStaging(SynthStaging):
     contents = frozenset({REPORT, *CONTENTS})
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether the verb wrote the folder; the names of its pictures are in the report."""
+        """Return whether the verb wrote the folder; the report lists its pictures."""
         if folder.is_symlink() or not (folder / REPORT).is_file():
             return False
         pictures = read_json(folder / REPORT).get("pictures", ())
@@ -54,7 +54,7 @@ class ComposeStaging(SynthStaging):
 
 
 def run_folder(out: Path) -> Path:
-    """Where a model's answers lie: beside the tasks."""
+    """Return the folder of a model's answers, beside the tasks."""
     out = out.resolve()
     return out.with_name(f"{out.name}.run")
 
@@ -102,7 +102,7 @@ def compose(
     loaded = read_pool(pool, settings)
     plan = _plan(loaded, settings, tasks, author)
     staging = ComposeStaging(out, plan=plan, inputs=[pool], data=pool)
-    if report := staging.finished():
+    if report := staging.finished_report():
         return report
     show = progress or (lambda done, total: None)
     with staging, wrap_os_error(staging.path):
@@ -151,11 +151,6 @@ def _plan(pool: Pool, settings: Settings, tasks: int, author: Author | None) -> 
 def _texts(
     found: Found, pool: Pool, settings: Settings, author: Author | None, run: Path
 ) -> tuple[list[parts.Text], Written | None]:
-    """Who wrote what: nothing yet, where the template is filled when tasks are written.
-
-    Raises:
-        RunError: the model did not answer everything.
-    """
     if author is None:
         return [parts.Text(number) for number in range(len(found.sketches))], None
     drafts = [_draft(number, sketch, pool) for number, sketch in enumerate(found.sketches)]
@@ -208,11 +203,6 @@ def _jobs(
 
 
 def _join(jobs: Sequence[parts.Job], folder: Path, pool: Pool) -> list[str]:
-    """The files of all parts become one each; subtasks and pictures are added.
-
-    Returns:
-        The names at the top of the pictures' paths.
-    """
     for name in _JOINED:
         with atomic_write(folder / name) as file:
             for job in jobs:

@@ -4,9 +4,9 @@ The rules (OmniBench, sections 3.1 and 3.2, appendix B.3; the authors' examples 
 
 1. An edge a -> b only where an output of a is an input of b, category and value.
 2. Each input is provided by a subtask before it, or exists initially.
-3. A resource is created once. Who needs and leaves it (edits in place) comes after it was created;
-   editors of one resource stand one after another, in the order in which they were added; who only
-   needs it comes after the last of them. So each such pair is joined by a path, and every
+3. A resource is created once. Its editors (they need it and leave it, edited in place) come after
+   that, one after another, in the order in which they were added. Subtasks that only need it come
+   after the last editor. So each such pair is joined by a path, and every
    topological order is a valid one.
 4. Things that take turns in one place (the clipboard) are not mixed.
 5. A subtask is repeated with the same binding only if something that it needs has been changed by
@@ -117,11 +117,11 @@ class PartialPlan:
         for needed in inputs:
             if self._slots.get(indexed.slots[needed], needed) != needed:
                 return "something else is in the same place"
-        if instance in self._seen and not self._changed(instance):
+        if instance in self._seen and not self._has_changed(instance):
             return "it was done already, and nothing has changed since"
         return ""
 
-    def _changed(self, instance: int) -> bool:
+    def _has_changed(self, instance: int) -> bool:
         place, before = self._seen[instance]
         for needed in self._pool.inputs[instance]:
             now = self._versions.get(needed, _START)
@@ -302,7 +302,6 @@ def _best(
 def _candidate(
     plan: PartialPlan, group: Group, target: ComplexityTarget, rng: random.Random
 ) -> int | None:
-    """Any instance; one that uses what is there, where all parts are to be connected."""
     if not target.connected or not plan.instances:
         return rng.choice(group.instances)
     users = group.users.get(rng.choice(plan.made), ()) if plan.made else ()
@@ -317,7 +316,6 @@ def _reach(
     wanted: int,
     rng: random.Random,
 ) -> bool:
-    """Add an instance, and before it what provides its inputs; False if that cannot be done."""
     for needed in indexed.inputs[instance]:
         if plan.has(needed):
             continue
@@ -344,7 +342,6 @@ def _score(
     target: ComplexityTarget,
     taste: _Taste,
 ) -> float | None:
-    """How well a continuation fits; None if it exceeds what may be."""
     depth, edges = max(after.depths), len(after.edges)
     kinds = len({indexed.categories[one] for one in after.instances})
     spans = target.spans

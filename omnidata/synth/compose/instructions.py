@@ -121,7 +121,7 @@ def ask_to_write(draft: Draft, misread: Misread | None) -> Conversation:
     """
     names = [f"S{place + 1}" for place in range(len(draft.subtasks))]
     lines = [f"Goal: {draft.intent}", "Subtasks:"]
-    lines += _listed(names, draft.subtasks)
+    lines += _lines(names, draft.subtasks)
     lines.append("Dependencies:")
     lines += [f"{names[b]} needs the result of {names[a]}" for a, b in sorted(draft.edges)]
     if not draft.edges:
@@ -143,7 +143,7 @@ def _why(draft: Draft, misread: Misread) -> str:
 
 
 def letters(draft: Draft, rng: random.Random) -> list[str]:
-    """Names of the subtasks for the reader, by place; nothing in them tells the order."""
+    """Return names of the subtasks for a reader, by place; they do not reveal the order."""
     names = [_letter(number) for number in range(len(draft.subtasks))]
     rng.shuffle(names)
     return names
@@ -166,11 +166,11 @@ def ask_to_read(
     """
     pairs = sorted(zip(names, draft.subtasks, strict=True))
     lines = ["Instruction:", instruction, "Subtasks:"]
-    lines += _listed([name for name, _ in pairs], [subtask for _, subtask in pairs])
+    lines += _lines([name for name, _ in pairs], [subtask for _, subtask in pairs])
     return _conversation(_READ.format(rule=_RULES[rule]), "\n".join(lines))
 
 
-def _listed(names: Sequence[str], subtasks: Sequence[tuple[str, str]]) -> list[str]:
+def _lines(names: Sequence[str], subtasks: Sequence[tuple[str, str]]) -> list[str]:
     return [
         f"{name}: in {app}: {text}" if app else f"{name}: {text}"
         for name, (app, text) in zip(names, subtasks, strict=True)
@@ -187,7 +187,7 @@ def _conversation(system: str, user: str) -> Conversation:
 def read_edges(text: str, names: Sequence[str]) -> frozenset[Edge] | None:
     """The edges of an answer; None where it has no readable ones.
 
-    Text around the JSON object does not matter; a name that nobody has makes it unreadable.
+    Text around the JSON object does not matter; an unknown name makes it unreadable.
 
     Args:
         text: the model's answer.
@@ -220,7 +220,6 @@ def read_edges(text: str, names: Sequence[str]) -> frozenset[Edge] | None:
 
 
 def _pairs(value: Any) -> list[Any]:
-    """Pairs out of a list of them, or out of an object of lists."""
     if isinstance(value, dict):
         return [
             (first, second)
@@ -260,7 +259,7 @@ class Questions(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """Nobody knows the right words."""
+        """The right words are unknown."""
         return None
 
     def baseline(
@@ -304,7 +303,7 @@ UNLIMITED = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who writes, and how to ask; no answer depends on what may be used.
+    """The author and how to ask it; answers do not depend on the limits.
 
     Attributes:
         model: the adapter.
@@ -321,11 +320,6 @@ class Author:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        """Check the number of rounds.
-
-        Raises:
-            UsageError: nobody would be asked.
-        """
         if self.rounds < 1:
             raise UsageError(f"{self.rounds} rounds", where="--rounds", expected="1 or more")
 
@@ -406,8 +400,6 @@ def write_instructions(
 
 
 class _Rounds:
-    """Rounds of questions to a model."""
-
     def __init__(
         self,
         drafts: Sequence[Draft],
@@ -430,7 +422,6 @@ class _Rounds:
         self._rule = rule
 
     async def work(self) -> None:
-        """Go on until every task is accepted, rejected or without an answer."""
         waiting: dict[int, Misread | None] = {draft.number: None for draft in self._drafts}
         try:
             for number in range(1, self._author.rounds + 1):
@@ -448,7 +439,6 @@ class _Rounds:
     async def _round(
         self, number: int, waiting: Mapping[int, Misread | None]
     ) -> dict[int, Misread | None]:
-        """One instruction for each task, and what was read from it; those that wait for another."""
         drafts = [draft for draft in self._drafts if draft.number in waiting]
         still: dict[int, Misread | None] = {}
         write = {draft.number: ask_to_write(draft, waiting[draft.number]) for draft in drafts}
@@ -482,7 +472,6 @@ class _Rounds:
         before: Mapping[int, Misread | None],
         still: dict[int, Misread | None],
     ) -> dict[int, str]:
-        """The answers, by task; what has none waits for the next round, or for the next call."""
         steps = {task: question(f"{task}/{what}", text) for task, text in conversations.items()}
         if self.found.stopped:
             still.update({task: before[task] for task in steps})
@@ -517,14 +506,14 @@ class _Rounds:
             completion = self._folder.done.get(step.sample_id)
             if completion is None or completion.delivery in TRANSIENT:
                 self.found.unanswered.append(task)
-            elif text := _said(completion):
+            elif text := _text_of(completion):
                 yield task, text
             else:
                 self.found.why["empty" if completion.delivery == "ok" else completion.delivery] += 1
                 still[task] = before[task]
 
 
-def _said(completion: Completion) -> str:
+def _text_of(completion: Completion) -> str:
     return completion.text.strip() if completion.delivery == "ok" else ""
 
 

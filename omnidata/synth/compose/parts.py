@@ -191,7 +191,6 @@ def write(job: Job) -> Failure | None:
 def _task(
     job: Job, sketch: Sketch, text: Text, tally: Tally
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The row of a task and those of its trajectories."""
     cards = [job.cards[number] for number in sketch.instances]
     names = node_names([card.subtask for card in cards], job.known)
     graph = Graph(names, tuple((names[first], names[second]) for first, second in sketch.edges))
@@ -248,7 +247,6 @@ def _trajectories(
     rng: random.Random,
     row: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
-    """Along the orders in which people would do it: those that change applications least."""
     ranked = [
         (-coherence(order, apps), rng.random(), number)
         for number, order in enumerate(orders.listed)
@@ -304,8 +302,8 @@ def figure(made: Mapping[str, Any]) -> Figure:
     total = made["sums"]["tasks"]
     _levels(panels["a"], made["levels"], total)
     _sizes(panels["b"], made["values"]["instruction"])
-    _ranked(panels["c"], "(c) Intents", made["intents"])
-    _ranked(panels["d"], "(d) Apps", made["apps"])
+    _draw_bars(panels["c"], "(c) Intents", made["intents"])
+    _draw_bars(panels["d"], "(d) Apps", made["apps"])
     return drawn
 
 
@@ -330,7 +328,7 @@ def _sizes(axes: Axes, values: Mapping[str, int]) -> None:
     _finish(axes, "(b) Subtasks of a task")
 
 
-def _ranked(axes: Axes, title: str, counts: Mapping[str, int]) -> None:
+def _draw_bars(axes: Axes, title: str, counts: Mapping[str, int]) -> None:
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_BARS]
     families, written = spellings(name for name, _ in ranked)
     places: Sequence[int] = range(len(ranked))

@@ -16,7 +16,7 @@ from typing import Any
 
 from omnidata.errors import DataError, Finding, UsageError
 from omnidata.loaders.load import task_for
-from omnidata.loaders.task_library import Library, Subtask, filled, places
+from omnidata.loaders.task_library import Library, Subtask, fill, places
 from omnidata.synth.compose.settings import Settings
 from omnidata.synth.compose.trajectories import Recorded, recordings
 from omnidata.tasks import get_task
@@ -86,11 +86,11 @@ def resources(
     return tuple(found)
 
 
-def shown(resource: Resource) -> str:
+def format_resource(resource: Resource) -> str:
     """A resource in messages.
 
     Examples:
-        >>> shown(("img_path", "./a.png")), shown(("table_in_clipboard", None))
+        >>> format_resource(("img_path", "./a.png")), format_resource(("table_in_clipboard", None))
         ("img_path './a.png'", 'table_in_clipboard')
     """
     kind, value = resource
@@ -145,7 +145,7 @@ def group(
     outputs: Sequence[tuple[int, ...]],
     initial: frozenset[int],
 ) -> Group:
-    """The group of an intent, without the instances whose inputs nobody in it provides.
+    """The group of an intent, without the instances whose inputs none of it provides.
 
     Args:
         intent: of the group.
@@ -169,10 +169,10 @@ def group(
         for made in outputs[one]:
             if made not in inputs[one]:
                 makers[made].append(one)
-    return Group(intent, tuple(sorted(usable)), _frozen(makers), _frozen(users))
+    return Group(intent, tuple(sorted(usable)), _freeze(makers), _freeze(users))
 
 
-def _frozen(lists: Mapping[int, list[int]]) -> dict[int, tuple[int, ...]]:
+def _freeze(lists: Mapping[int, list[int]]) -> dict[int, tuple[int, ...]]:
     return {number: tuple(ones) for number, ones in lists.items()}
 
 
@@ -188,7 +188,7 @@ class Card:
         instruction: the template with the binding's values.
         application, category: whose, and of what kind it is.
         binding: the parameters.
-        recorded: how it is done; None where nobody has recorded it.
+        recorded: how it is done; None if it is not recorded.
     """
 
     subtask: str
@@ -283,8 +283,6 @@ def unused_findings(pool: Pool, wanted: frozenset[str]) -> Iterator[Finding]:
 
 
 class _Look:
-    """What of a pool is there, and who makes what."""
-
     def __init__(self, indexed: IndexedPool, cards: Sequence[Card], usable: set[int]) -> None:
         self._pool = indexed
         self._cards = cards
@@ -296,7 +294,6 @@ class _Look:
                     self._makers[one].append(number)
 
     def why(self, subtask: Subtask, instance: int) -> Finding:
-        """Why an instance cannot be used."""
         missing = (one for one in self._pool.inputs[instance] if one not in self._there)
         needed = next(missing)
         resource, makers = self._pool.resources[needed], self._makers[needed]
@@ -305,26 +302,27 @@ class _Look:
             return unused_subtask(
                 "values-disagree" if others else "resource-unprovided",
                 subtask,
-                f"no subtask provides {shown(resource)}" + (", but other values" if others else ""),
+                f"no subtask provides {format_resource(resource)}"
+                + (", but other values" if others else ""),
                 "a subtask that provides it, or --initial with its category",
             )
         names = list(dict.fromkeys(self._cards[one].subtask for one in makers))[:_SHOWN]
-        lost = self._lost(needed)
+        lost = self._is_stuck(needed)
         waits = "is not used itself" if lost else "waits for others in turn"
         return unused_subtask(
             "provider-unused" if lost else "resources-cyclic",
             subtask,
-            f"it needs {shown(resource)}, and what provides that {waits}: {', '.join(names)}",
+            f"it needs {format_resource(resource)}, and what provides that {waits}: "
+            f"{', '.join(names)}",
             "a subtask that provides it and can be used, or --initial with its category",
         )
 
     def _others(self, resource: Resource) -> bool:
-        """Whether somebody makes other things of its category."""
         kinds = {self._pool.resources[one][0] for one, makers in self._makers.items() if makers}
         return resource[0] in kinds
 
-    def _lost(self, needed: int) -> bool:
-        """Whether what provides a resource waits, in the end, for something that nobody makes."""
+    def _is_stuck(self, needed: int) -> bool:
+        """Whether all providers of a resource wait, in the end, for something that none makes."""
         seen, waiting = {needed}, [needed]
         while waiting:
             for one in self._makers[waiting.pop()]:
@@ -347,7 +345,7 @@ class Compiler:
         subtasks: by id.
         cards: candidates.
         settings: of the composition.
-        note: takes a finding for every subtask whose resources nobody knows.
+        note: takes a finding for every subtask with unknown resources.
 
     Attributes:
         cards: those that are in the indexed pool, in its order.
@@ -378,7 +376,6 @@ class Compiler:
                 )
 
     def _add(self, card: Card) -> list[str]:
-        """Take an instance in, unless there are files that no parameter names."""
         subtask = self._subtasks[card.subtask]
         every = (*subtask.inputs, *subtask.outputs)
         needed = resources(subtask.inputs, every, card.binding)
@@ -414,8 +411,8 @@ class Compiler:
             resources=tuple(self._numbers),
             inputs=tuple(self._inputs),
             outputs=tuple(self._outputs),
-            subtasks=_numbered([card.subtask for card in self.cards]),
-            categories=_numbered([card.category for card in self.cards]),
+            subtasks=_number_names([card.subtask for card in self.cards]),
+            categories=_number_names([card.category for card in self.cards]),
             initial=initial,
             slots=self._slots(),
             groups=tuple(self._groups(initial)),
@@ -427,20 +424,19 @@ class Compiler:
         return tuple(numbers.get(name, -1) for name in names)
 
     def _groups(self, initial: frozenset[int]) -> Iterator[Group]:
-        """One for each intent that was asked for and has a subtask that can be used."""
         members: dict[str, list[int]] = defaultdict(list)
         for number, card in enumerate(self.cards):
             for intent in intents_of(self._subtasks[card.subtask]):
                 members[intent].append(number)
         if not members:
             members[""] = list(range(len(self.cards)))
-        for intent in chosen(list(members), self._settings):
+        for intent in select_intents(list(members), self._settings):
             found = group(intent, members[intent], self._inputs, self._outputs, initial)
             if found.instances:
                 yield found
 
 
-def chosen(intents: Sequence[str], settings: Settings) -> list[str]:
+def select_intents(intents: Sequence[str], settings: Settings) -> list[str]:
     """The intents that were asked for.
 
     Raises:
@@ -457,7 +453,7 @@ def chosen(intents: Sequence[str], settings: Settings) -> list[str]:
     return found
 
 
-def _numbered(names: Sequence[str]) -> tuple[int, ...]:
+def _number_names(names: Sequence[str]) -> tuple[int, ...]:
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return tuple(numbers[name] for name in names)
 
@@ -501,7 +497,7 @@ def read_pool(path: Path, settings: Settings) -> Pool:
         initial=kinds,
         findings=findings,
     )
-    findings += list(unused_findings(pool, _wanted(library, settings)))
+    findings += list(unused_findings(pool, _wanted_subtasks(library, settings)))
     if not indexed.groups:
         reason = next((str(each) for each in findings if each.code in CODES), "")
         raise DataError(
@@ -513,11 +509,10 @@ def read_pool(path: Path, settings: Settings) -> Pool:
     return pool
 
 
-def _wanted(library: Library, settings: Settings) -> frozenset[str]:
-    """The subtasks that serve an intent that was asked for; none where there are no intents."""
+def _wanted_subtasks(library: Library, settings: Settings) -> frozenset[str]:
     intents = {name: intents_of(subtask) for name, subtask in library.subtasks.items()}
     every = list(dict.fromkeys(intent for found in intents.values() for intent in found))
-    asked = set(chosen(every, settings)) if every else set()
+    asked = set(select_intents(every, settings)) if every else set()
     return frozenset(name for name, found in intents.items() if not asked.isdisjoint(found))
 
 
@@ -527,7 +522,6 @@ def _cards(
     settings: Settings,
     note: Note,
 ) -> Iterator[Card]:
-    """Every subtask with every binding that is whole, and recorded where that is asked for."""
     for subtask in library.subtasks.values():
         lacking = 0
         seen: set[str] = set()
@@ -546,7 +540,7 @@ def _cards(
                 continue
             yield Card(
                 subtask.id,
-                filled(subtask.template, binding),
+                fill(subtask.template, binding),
                 subtask.application,
                 library.categories[subtask.application],
                 binding,

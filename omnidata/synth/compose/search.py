@@ -36,9 +36,8 @@ _MOST = 5040
 def identity(labels: Sequence[Hashable], edges: Sequence[tuple[int, int]]) -> bytes:
     """A key that two graphs share if and only if they are the same but for the nodes' numbers.
 
-    Nodes are told apart by their labels, then by those of their neighbours (colour refinement, by
-    Weisfeiler and Leman); what is left equal is numbered in every way, and the smallest result
-    counts.
+    Nodes are distinguished by their labels, then by those of their neighbours (colour refinement,
+    by Weisfeiler and Leman). Equal nodes are numbered in every way, and the smallest result counts.
 
     Args:
         labels: of the nodes: subtask and parameters. Any values that have the same `repr` in every
@@ -54,7 +53,7 @@ def identity(labels: Sequence[Hashable], edges: Sequence[tuple[int, int]]) -> by
         >>> identity(["a", "a"], [(0, 1)]) == identity(["a", "a"], [])
         False
     """
-    colours = _refined([repr(label) for label in labels], edges)
+    colours = _refine([repr(label) for label in labels], edges)
     classes: dict[str, list[int]] = defaultdict(list)
     for node, colour in enumerate(colours):
         classes[colour].append(node)
@@ -63,8 +62,7 @@ def identity(labels: Sequence[Hashable], edges: Sequence[tuple[int, int]]) -> by
     return hashlib.blake2b(key.encode(), digest_size=16).digest()
 
 
-def _refined(colours: list[str], edges: Sequence[tuple[int, int]]) -> list[str]:
-    """Colours that no further look at the neighbours divides."""
+def _refine(colours: list[str], edges: Sequence[tuple[int, int]]) -> list[str]:
     before: Mapping[int, list[int]] = defaultdict(list)
     after: Mapping[int, list[int]] = defaultdict(list)
     for first, second in edges:
@@ -347,7 +345,6 @@ def find_tasks(
 
 
 def _count(found: Found, batch: Batch, new: Sequence[Sketch], *, ended: bool) -> None:
-    """Add up the counts of a batch; of the last one only up to the last task that was taken."""
     first = batch.number * BATCH
     end = new[-1].attempt + 1 if ended else first + BATCH
     found.attempts += end - first
@@ -366,7 +363,6 @@ def _batches(
     workers: int,
     cluster: Cluster | None,
 ) -> Generator[Batch]:
-    """Batches without end, in order; several are tried at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     first = 0
     while True:
@@ -374,11 +370,11 @@ def _batches(
         missing = tasks - len(found.sketches)
         size = min(_AHEAD, math.ceil(missing / (rate * BATCH) * 1.05)) if rate else workers
         numbers = range(first, first + size)
-        yield from _tried(indexed, search, folder, numbers, workers, cluster)
+        yield from _try_all(indexed, search, folder, numbers, workers, cluster)
         first += size
 
 
-def _tried(
+def _try_all(
     indexed: IndexedPool,
     search: Search,
     folder: Path,
@@ -390,13 +386,12 @@ def _tried(
     open_ = [number for number, path in paths.items() if not path.is_file()]
     jobs = [Job(indexed, search, number) for number in open_]
     with closing(each(try_batch, jobs, workers=workers, cluster=cluster)) as answers:
-        yield from _kept(paths, set(open_), answers)
+        yield from _all_batches(paths, set(open_), answers)
 
 
-def _kept(
+def _all_batches(
     paths: Mapping[int, Path], tried: set[int], answers: Iterator[Batch | Lost]
 ) -> Generator[Batch]:
-    """All batches; those that have just been tried are kept from now on."""
     for number, path in paths.items():
         if number not in tried:
             yield msgspec.msgpack.decode(path.read_bytes(), type=Batch)

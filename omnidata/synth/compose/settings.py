@@ -1,7 +1,7 @@
 """What decides composed tasks; equal settings and an equal pool make equal bytes.
 
 The levels that are asked for are those of OmniBench, section 3.1, Table 2. What no graph can have
-is told before anything is tried.
+is reported before anything is tried.
 """
 
 from __future__ import annotations
@@ -122,11 +122,11 @@ def complexity_target(levels: Levels, *, most: int) -> ComplexityTarget:
             f"{most} subtasks are asked for", where="--most", expected=f"{LEAST} to {MOST}"
         )
     for connected in (True, False):
-        found = _tightened(levels, most, connected)
+        found = _tighten(levels, most, connected)
         if found is not None:
             return ComplexityTarget(levels, most, connected, found)
     raise UsageError(
-        f"no graph of at most {most} subtasks has {_spelled(_culprits(levels, most))}",
+        f"no graph of at most {most} subtasks has {_describe(_culprits(levels, most))}",
         where=" ".join(f"--level {name}={level}" for name, level in levels.items()),
         expected="levels that one graph can have: n subtasks with a longest chain of d and w side "
         "by side have n >= w + d - 1, and at least d - 1 and at least n - w edges",
@@ -135,17 +135,16 @@ def complexity_target(levels: Levels, *, most: int) -> ComplexityTarget:
 
 
 def _culprits(levels: Levels, most: int) -> Levels:
-    """As few of the levels as exclude each other."""
     for size in range(1, len(levels)):
         for names in combinations(levels, size):
             some = {name: levels[name] for name in names}
-            if _tightened(some, most, False) is None:
+            if _tighten(some, most, False) is None:
                 return some
     return levels
 
 
-def _spelled(levels: Levels) -> str:
-    spans = _asked(levels, MOST)
+def _describe(levels: Levels) -> str:
+    spans = _level_spans(levels, MOST)
     parts = []
     for name, level in levels.items():
         low, high = spans[name].low, spans[name].high
@@ -169,8 +168,7 @@ def span_of(name: Dimension, level: Level, *, highest: int) -> Span:
     }[level]
 
 
-def _asked(levels: Levels, most: int) -> dict[Dimension, Span]:
-    """The values that the levels alone allow."""
+def _level_spans(levels: Levels, most: int) -> dict[Dimension, Span]:
     highest = dict.fromkeys(DIMENSIONS, most)
     highest["dependency"] = most * (most - 1) // 2
     return {
@@ -181,13 +179,13 @@ def _asked(levels: Levels, most: int) -> dict[Dimension, Span]:
     }
 
 
-def _tightened(levels: Levels, most: int, connected: bool) -> dict[Dimension, Span] | None:
+def _tighten(levels: Levels, most: int, connected: bool) -> dict[Dimension, Span] | None:
     """The values that occur together in a graph; None if there are none.
 
     Only what every graph obeys is asked here (Mirsky, Dilworth): whether a pool has such a graph is
     seen when it is composed.
     """
-    spans = _asked(levels, most)
+    spans = _level_spans(levels, most)
     possible = [
         found
         for found in _shapes(spans, connected)
@@ -202,7 +200,6 @@ def _tightened(levels: Levels, most: int, connected: bool) -> dict[Dimension, Sp
 
 
 def _shapes(spans: Mapping[Dimension, Span], connected: bool) -> Iterator[dict[Dimension, int]]:
-    """Values at the ends of what the sizes of a graph allow."""
     sizes = spans["instruction"]
     for nodes in range(max(LEAST, sizes.low), sizes.high + 1):
         for depth in _within(spans["hierarchy"], nodes):
@@ -228,7 +225,6 @@ def _within(span: Span, most: int) -> Sequence[int]:
 
 
 def _ends(span: Span, low: int, high: int) -> list[int]:
-    """The smallest and the largest value of both spans, if they meet."""
     low, high = max(span.low, low), min(span.high, high)
     return sorted({low, high}) if low <= high else []
 
@@ -243,7 +239,7 @@ class Settings:
     Attributes:
         seed: of everything that chance decides.
         levels: of Table 2 that every task has.
-        intents: texts, one of which an intent must contain, whatever the case; empty = all.
+        intents: an intent must contain one of these texts, in any case; empty = all.
         edges: which edges there are, see `omnidata.synth.compose.graph_sampler`.
         most: subtasks of a task.
         orders: topological orders that a task lists at most; all, where there are no more.
@@ -262,11 +258,6 @@ class Settings:
     initial: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no task can be composed by.
-
-        Raises:
-            UsageError: a number is out of range, or no graph can have the levels.
-        """
         for name, value, low in (
             ("orders", self.orders, 1),
             ("trajectories", self.trajectories, 0),

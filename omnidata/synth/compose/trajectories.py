@@ -10,7 +10,7 @@ from typing import Any
 
 from omnidata.errors import Finding, MediaError
 from omnidata.graphs import Graph
-from omnidata.loaders.task_library import Library, Subtask, Trajectory, filled
+from omnidata.loaders.task_library import Library, Subtask, Trajectory, fill
 from omnidata.media import resolve
 from omnidata.types import MediaRef
 
@@ -63,17 +63,16 @@ def recordings(
             )
     found: dict[tuple[str, int], Recorded] = {}
     for name, trajectories in by_subtask.items():
-        for number, trajectory in _matched(library.subtasks[name], trajectories):
+        for number, trajectory in _match(library.subtasks[name], trajectories):
             recorded = None if (name, number) in found else _usable(trajectory, library, note)
             if recorded is not None:
                 found[name, number] = recorded
     return found
 
 
-def _matched(subtask: Subtask, trajectories: list[Trajectory]) -> Iterator[tuple[int, Trajectory]]:
-    """Trajectories with the binding that each belongs to, those with equal instructions first."""
+def _match(subtask: Subtask, trajectories: list[Trajectory]) -> Iterator[tuple[int, Trajectory]]:
     bindings = subtask.parameters or ({},)
-    wanted = [" ".join(filled(subtask.template, binding).split()) for binding in bindings]
+    wanted = [" ".join(fill(subtask.template, binding).split()) for binding in bindings]
     values = [[str(value) for value in binding.values()] for binding in bindings]
     rest = []
     for trajectory in trajectories:
@@ -94,7 +93,6 @@ def _matched(subtask: Subtask, trajectories: list[Trajectory]) -> Iterator[tuple
 def _usable(
     trajectory: Trajectory, library: Library, note: Callable[[Finding], None]
 ) -> Recorded | None:
-    """The trajectory, if every action has its picture."""
     pictures, actions = trajectory.observations, trajectory.actions
     why = ""
     if not actions or len(pictures) - len(actions) not in (0, 1) or not all(pictures):
@@ -150,7 +148,7 @@ def stitch(recorded: Sequence[Recorded]) -> tuple[list[str], list[Mapping[str, A
     What ends a subtask (the action without a function, the picture after the last action) is kept
     of the last one only; a status other than CONTINUE, of the very last action only. Where there is
     a picture after the last subtask's actions and none of them is without a function, one is added,
-    so that whoever learns from the task learns to end it. Where actions have a number of their own
+    so that a model trained on the task learns to end it. Where actions have a number of their own
     in `step`, or a `history` of earlier ones, these are written anew for the task.
 
     Args:
@@ -167,26 +165,25 @@ def stitch(recorded: Sequence[Recorded]) -> tuple[list[str], list[Mapping[str, A
         done.append(final.last or _END)
     actions: list[Mapping[str, Any]] = []
     for place, action in enumerate(done):
-        actions.append(_placed(action, place, actions, going_on=place < len(done) - 1))
+        actions.append(_renumber(action, place, actions, going_on=place < len(done) - 1))
     return observations, actions
 
 
-def _placed(
+def _renumber(
     action: Mapping[str, Any], place: int, before: Sequence[Mapping[str, Any]], *, going_on: bool
 ) -> Mapping[str, Any]:
     changed: dict[str, Any] = {}
     if _STEP in action:
         changed[_STEP] = place
     if isinstance(action.get("history"), list):
-        changed["history"] = [_said(earlier) for earlier in before]
+        changed["history"] = [_without_history(earlier) for earlier in before]
     for name in _STATUS:
         if going_on and name in action:
             changed[name] = _GOING_ON
     return {**action, **changed} if changed else action
 
 
-def _said(action: Mapping[str, Any]) -> Any:
-    """An earlier action as a history tells it: without the history that it had itself."""
+def _without_history(action: Mapping[str, Any]) -> Any:
     return {name: value for name, value in action.items() if name != "history"}
 
 
@@ -245,13 +242,14 @@ def orders_of(graph: Graph, *, most: int, rng: random.Random) -> Orders:
         return Orders(tuple(graph.orders()), total)
     drawn: set[tuple[int, ...]] = set()
     while len(drawn) < most:
-        drawn.add(tuple(_drawn(choices, whole, rng.randrange(total))))
+        drawn.add(tuple(_order_of(choices, whole, rng.randrange(total))))
     named = (tuple(graph.nodes[place] for place in order) for order in sorted(drawn))
     return Orders(tuple(named), total)
 
 
-def _drawn(choices: Mapping[int, list[tuple[int, int]]], whole: int, number: int) -> Iterator[int]:
-    """The order of that number, as places."""
+def _order_of(
+    choices: Mapping[int, list[tuple[int, int]]], whole: int, number: int
+) -> Iterator[int]:
     done = 0
     while done != whole:
         steps = iter(choices[done])

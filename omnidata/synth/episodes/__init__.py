@@ -80,7 +80,7 @@ def make_episodes(
     """
     _check_range(first, episodes)
     staging = EpisodesStaging(out, plan=_plan(settings, first, episodes))
-    if report := staging.finished():
+    if report := staging.finished_report():
         return report
     with wrap_os_error(out), staging:
         made = staging.made()

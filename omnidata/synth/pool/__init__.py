@@ -22,7 +22,7 @@ from omnidata.loaders.task_library import (
     Library,
     Subtask,
     Trajectory,
-    filled,
+    fill,
     places,
     write_library,
 )
@@ -86,7 +86,7 @@ def make_pool(out: Path, *, seed: int = 0, progress: Progress | None = None) -> 
         "made_by": {name: version(name) for name in _MADE_BY},
     }
     staging = PoolStaging(out, plan=plan)
-    if report := staging.finished():
+    if report := staging.finished_report():
         return report
     with staging, wrap_os_error(staging.path):
         library = _made(staging.path, seed, progress or (lambda done, total: None))
@@ -146,7 +146,7 @@ def _trajectories(
         observations, actions = _recorded(recipe, binding, entries, album)
         yield Trajectory(
             id=f"{subtask.id}({number})",
-            instruction=filled(recipe.template, binding),
+            instruction=fill(recipe.template, binding),
             observations=observations,
             actions=actions,
             subtask_id=subtask.id,
@@ -157,18 +157,18 @@ def _recorded(
     recipe: Recipe, binding: Mapping[str, str], entries: Sequence[str], album: _Album
 ) -> tuple[tuple[str, ...], tuple[Mapping[str, Any], ...]]:
     """The screens and the actions of a subtask, as an expert would record them."""
-    expert = _Expert(filled(recipe.template, binding), album)
+    expert = _Expert(fill(recipe.template, binding), album)
     expert.click(recipe.app, double=True)
     running = any(kind.endswith("_in_processing") for kind in recipe.inputs)
     expert.view = View(recipe.app, "The open file" if running else "", tuple(entries))
     for act in recipe.acts:
         if isinstance(act, Ask):
-            expert.ask(act, filled(act.value, binding))
+            expert.ask(act, fill(act.value, binding))
         elif isinstance(act, Press):
             expert.click(act.button)
             expert.see(says=act.says)
         elif isinstance(act, Pick):
-            expert.pick(filled(act.entry, binding), double=act.double)
+            expert.pick(fill(act.entry, binding), double=act.double)
         else:
             expert.press(act)
     return expert.finish()

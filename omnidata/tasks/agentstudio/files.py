@@ -155,7 +155,7 @@ def columns(path: Path) -> list[str]:
     Raises:
         DataError: the file cannot be read.
     """
-    with parquet_rows.opened(path) as file:
+    with parquet_rows.open_checked(path) as file:
         return list(file.schema_arrow.names)
 
 
@@ -165,7 +165,7 @@ def rows(path: Path) -> Iterator[tuple[dict[str, Any], Held]]:
     Raises:
         DataError: the file cannot be read.
     """
-    with parquet_rows.opened(path) as file:
+    with parquet_rows.open_checked(path) as file:
         images = [leaf for leaf in parquet_rows.leaves(file) if _is_image(leaf)]
         held = {leaf_parts(leaf)[-2]: leaf.removesuffix(".bytes") for leaf in images}
         wanted = [leaf for leaf in parquet_rows.leaves(file) if leaf not in images]
@@ -185,7 +185,7 @@ def fingerprint(path: Path) -> bytes:
     Raises:
         DataError: the file cannot be read.
     """
-    with parquet_rows.opened(path) as file:
+    with parquet_rows.open_checked(path) as file:
         wanted = [leaf for leaf in parquet_rows.leaves(file) if not _is_image(leaf)]
         return parquet_rows.digest(path, file, wanted)
 

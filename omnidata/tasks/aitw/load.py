@@ -28,7 +28,7 @@ from omnidata.loaders.load import (
 )
 from omnidata.loaders.repository import is_repository, read_manifest
 from omnidata.loaders.spill import Grouped
-from omnidata.loaders.stored_steps import collect, row_ids, taken
+from omnidata.loaders.stored_steps import collect, row_ids, select_steps
 from omnidata.media import InMemoryMedia, image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
@@ -367,7 +367,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         )
     _check_boxes(reader.unscaled, findings, data)
     if check_media and reader.in_files:
-        check_media_files(taken(steps, reader.in_files), findings.append)
+        check_media_files(select_steps(steps, reader.in_files), findings.append)
     return LoadedDataset(
         "aitw",
         data,

@@ -95,7 +95,7 @@ def find(data: Path) -> list[Path]:
     """
     looks = {path: _look(path) for path in files.walk(data)}
     expected = f"TFRecords with {FEATURES}; or rows of steps with {COLUMNS}"
-    return files.chosen(data, looks, expected)
+    return files.select_files(data, looks, expected)
 
 
 def find_splits(data: Path) -> list[Path]:

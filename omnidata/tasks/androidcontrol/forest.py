@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from omnidata.loaders.tfrecord import VARINT, fields, inner, signed, whole
+from omnidata.loaders.tfrecord import VARINT, fields, inner, to_signed, whole
 from omnidata.tasks.observation import MAX_BYTES, Element
 
 Bounds = tuple[int, int, int, int]
@@ -59,7 +59,7 @@ def _rect(forest: bytes, rect: slice) -> Bounds:
     edges = [0, 0, 0, 0]
     for number, kind, value in fields(forest, rect):
         if kind == VARINT and 1 <= number <= 4 and isinstance(value, int):
-            edges[number - 1] = signed(value, 32)
+            edges[number - 1] = to_signed(value, 32)
     return edges[0], edges[1], edges[2], edges[3]
 
 

@@ -466,7 +466,7 @@ def find(data: Path) -> list[Path]:
         OSError: a file cannot be read.
     """
     looks = {path: tfrecord.look(path, FEATURES) for path in files.walk(data)}
-    return files.chosen(data, looks, EXPECTED)
+    return files.select_files(data, looks, EXPECTED)
 
 
 def is_json(data: Path) -> bool:

@@ -27,7 +27,7 @@ from omnidata.actions import (
     finger_way,
 )
 from omnidata.dialects import CannotSayError
-from omnidata.errors import counted
+from omnidata.errors import plural
 from omnidata.jsontext import compact, hash_of
 from omnidata.loaders.rows import canonical
 from omnidata.loaders.task_library import Library, TaskGraph
@@ -310,11 +310,11 @@ class View(overview.View):
             return []
         kinds = Counter("task" if t.task_id else "subtask" for t in self.library.trajectories)
         evaluated = sum(s.evaluation is not None for s in self.library.subtasks.values())
-        subtasks = counted(len(self.library.subtasks), "subtask")
+        subtasks = plural(len(self.library.subtasks), "subtask")
         return [
             f"{subtasks} ({evaluated} with an evaluation function)",
-            counted(len(self.library.tasks), "task"),
-            f"{counted(kinds['subtask'], 'trajectory')} of subtasks and {kinds['task']} of tasks",
+            plural(len(self.library.tasks), "task"),
+            f"{plural(kinds['subtask'], 'trajectory')} of subtasks and {kinds['task']} of tasks",
         ]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from omnidata.actions import Action, Screen
-from omnidata.errors import DataError, Finding, counted
+from omnidata.errors import DataError, Finding, plural
 from omnidata.jsontext import as_name, whole_number
 from omnidata.loaders.episode_tree import (
     DEPENDENCIES,
@@ -382,7 +382,7 @@ class _Builder:
                     "length-differs",
                     "warning",
                     where,
-                    f"{counted(len(placed), 'step')}, but episode_length is {stated}",
+                    f"{plural(len(placed), 'step')}, but episode_length is {stated}",
                     "as many steps as stated",
                     "add the steps or correct episode_length",
                 )

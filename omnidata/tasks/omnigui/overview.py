@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from omnidata.errors import counted
+from omnidata.errors import plural
 from omnidata.figures import save, spellings
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
 from omnidata.tasks import overview
@@ -170,7 +170,7 @@ class View(overview.View):
     def remarks(self) -> list[str]:
         """How many steps cannot be judged."""
         unusable = sum(step.action is None for step in self.source.steps)
-        return [f"{counted(unusable, 'step')} without a usable target"]
+        return [f"{plural(unusable, 'step')} without a usable target"]
 
     def differences(self, table: str) -> list[str]:
         """Where the counts differ from Table 7."""

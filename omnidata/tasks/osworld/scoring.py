@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar
 
-from omnidata.errors import DataError, Finding, counted
+from omnidata.errors import DataError, Finding, plural
 from omnidata.loaders.load import reading, refuse_findings
 from omnidata.loaders.repository import is_repository
 from omnidata.metrics.intervals import named_methods
@@ -273,7 +273,7 @@ def _outside(
             "task-unlisted",
             "warning",
             str(where),
-            f"it lacks {counted(len({key[1:] for key in left}), 'task')} that agents tried, e.g. "
+            f"it lacks {plural(len({key[1:] for key in left}), 'task')} that agents tried, e.g. "
             f"{'/'.join(min(key[1:] for key in left))}",
             "the list of all tasks",
             "name the list that was run; the tasks are left out until then",

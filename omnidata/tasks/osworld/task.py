@@ -17,7 +17,7 @@ from typing import Any, Final, TypedDict
 from omnidata.actions import Action, Pair, Point, Screen, Space, centre
 from omnidata.dialects.pyautogui import WORDS, Call, Code, Names, spelled
 from omnidata.dialects.pyautogui_actions import as_action
-from omnidata.errors import OmnidataError, UsageError, counted
+from omnidata.errors import OmnidataError, UsageError, plural
 from omnidata.jsontext import hash_of
 from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark
@@ -183,10 +183,10 @@ class View(overview.View):
 
     def remarks(self) -> list[str]:
         """How many tasks and rollouts there are, and how many of these finished."""
-        tasks = [counted(sum(self.tasks.values()), "task")]
+        tasks = [plural(sum(self.tasks.values()), "task")]
         total = sum(sum(found.values()) for found in self.rollouts.values())
         done = total - sum(found["unfinished"] for found in self.rollouts.values())
-        rollouts = f"{counted(total, 'rollout')}, {done} finished ({share(done, total)})"
+        rollouts = f"{plural(total, 'rollout')}, {done} finished ({share(done, total)})"
         return [*tasks, rollouts] if total else tasks
 
 

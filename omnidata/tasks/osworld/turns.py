@@ -16,7 +16,7 @@ from omnidata.jsontext import BROKEN, is_integer
 from omnidata.loaders.load import Note, RowContext, short
 from omnidata.media import image, recorded_seconds
 from omnidata.media.containers import RECORDING, video_stream
-from omnidata.media.storage import opened
+from omnidata.media.storage import open_media
 from omnidata.tasks.desktops import clip_of
 from omnidata.types import MediaRef, VideoSegment
 
@@ -377,7 +377,7 @@ def matched(
 def _first_seen(ref: MediaRef, pictures: Sequence[MediaRef | None]) -> dict[int, float] | None:
     """When each screenshot that is a change is first seen; None where one is not."""
     found: dict[int, float] = {}
-    with opened(ref, RECORDING) as container:
+    with open_media(ref, RECORDING) as container:
         video = video_stream(container, ref, RECORDING, None)
         origin = 0.0
         wanted: list[tuple[int, Small]] | None = None

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from omnidata.actions import OPPOSITE, Action, Direction, Screen, centre, convert, heading
-from omnidata.errors import DataError, MediaError, UsageError, counted
+from omnidata.errors import DataError, MediaError, UsageError, plural
 from omnidata.jsontext import BROKEN, as_name, compact, decode, is_number
 from omnidata.loaders.load import Note, RowContext, about, short, stated_size
 from omnidata.loaders.row_files import Line, read_rows
@@ -417,7 +417,7 @@ class Reader:
         RowContext(str(data), self.note).warn(
             "scrolls-inverted",
             f"with directions of the {sense}, {back} of "
-            f"{counted(back + further, 'vertical scroll')} go back up and {further} further down",
+            f"{plural(back + further, 'vertical scroll')} go back up and {further} further down",
             "more scrolls further down than back up",
             f"if the directions are those of the {other}, add -T scroll={other}",
         )

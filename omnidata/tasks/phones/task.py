@@ -23,7 +23,7 @@ from omnidata.actions import (
     history_text,
 )
 from omnidata.dialects import CannotSayError
-from omnidata.errors import counted
+from omnidata.errors import plural
 from omnidata.jsontext import compact, hash_of, is_integer
 from omnidata.loaders.row_sizes import fed_size
 from omnidata.tasks.base import Benchmark
@@ -416,7 +416,7 @@ class PhoneView(View):
             str(step.source[SCROLL]) for step in self.source.steps if SCROLL in step.source
         )
         return [
-            f"{counted(count, 'scroll')} in words: directions of the {sense}"
+            f"{plural(count, 'scroll')} in words: directions of the {sense}"
             for sense, count in senses.items()
         ]
 
