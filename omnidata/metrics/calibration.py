@@ -19,11 +19,6 @@ BINS: Final = 15
 
 
 def _checked(confidence: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Both as float64 (N,).
-
-    Raises:
-        ValueError: they are not of one length, or a confidence is not in [0, 1].
-    """
     sure = np.asarray(confidence, dtype=np.float64)
     true = np.asarray(right, dtype=np.bool_).astype(np.float64)
     if sure.ndim != 1 or sure.shape != true.shape:

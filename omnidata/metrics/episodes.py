@@ -164,7 +164,6 @@ def by_group(
 def _drawn(
     verdicts: StepVerdicts, per_episode: Ints
 ) -> tuple[dict[str, tuple[Floats, Floats]], Ints]:
-    """What each kind of episode, or of group of episodes, adds (see `terms`), and how many are."""
     if verdicts.group is None or not len(per_episode):
         kinds, frequency = _kinds(per_episode)
         return terms(kinds), frequency
@@ -193,12 +192,12 @@ def by_owner(verdicts: StepVerdicts, per_episode: Ints) -> dict[str, tuple[Float
 
 
 def _side_by_side(added: Mapping[str, tuple[Floats, Floats]]) -> Floats:
-    """(E, 2 M): above and below the line of one metric after the other."""
+    """(E, 2 M): numerator and denominator of each metric."""
     return np.column_stack([part for pair in added.values() for part in pair])
 
 
 def _in_pairs(names: Iterable[str], columns: Floats) -> dict[str, tuple[Floats, Floats]]:
-    """The columns of `_side_by_side` by their metrics."""
+    """Inverse of `_side_by_side`."""
     pairs = zip(columns.T[::2], columns.T[1::2], strict=True)
     return dict(zip(names, pairs, strict=True))
 
@@ -250,7 +249,7 @@ def counts(verdicts: StepVerdicts) -> Ints:
 
 
 def _in_order(verdicts: StepVerdicts) -> StepVerdicts:
-    """Sorted by episode and place, as data usually is already; a sort costs more than all else."""
+    """Data are usually sorted; the sort would cost more than all else."""
     episode, order = verdicts.episode, verdicts.order
     step = np.diff(episode)
     if np.all((step > 0) | ((step == 0) & (np.diff(order) >= 0))):
@@ -259,9 +258,9 @@ def _in_order(verdicts: StepVerdicts) -> StepVerdicts:
 
 
 def _kinds(counts: Ints) -> tuple[Ints, Ints]:
-    """The distinct rows of (E, 6) counts, (K, 6), and how often each occurs, (K,).
+    """The distinct rows (K, 6) and their frequencies (K,).
 
-    Episodes with equal counts are interchangeable: metrics and resampling cost kinds, not episodes.
+    Equal counts are interchangeable, so metrics and resampling cost kinds, not episodes.
     """
     if not len(counts):
         return counts, np.zeros(0, dtype=np.int64)
@@ -278,13 +277,6 @@ def _kinds(counts: Ints) -> tuple[Ints, Ints]:
 def _ratios(
     terms: Mapping[str, tuple[Floats, Floats]], frequency: Ints, seed: int
 ) -> dict[str, tuple[float | None, list[float] | None, str]]:
-    """Ratios of sums over kinds of episodes, with percentile bootstrap intervals over episodes.
-
-    Args:
-        terms: name -> what one episode of a kind adds above and below the line, (K,) each.
-        frequency: (K,) how many episodes are of the kind.
-        seed: of the draws.
-    """
     episodes = int(frequency.sum())
     if not episodes:
         return dict.fromkeys(terms, (None, None, ""))

@@ -130,9 +130,9 @@ class _Group:
 
     Attributes:
         members: bit set.
-        ordered: each node's bit and the bit set of its predecessors, in a topological order.
-        chains: for h = 1, 2, ..., the nodes that begin a chain of h nodes of which no two are in
-            one block. As many of these sets as meet the nodes to come, so many blocks remain.
+        ordered: each node's bit and the bit set of its predecessors, in topological order.
+        chains: for h = 1, 2, ..., the nodes that begin a chain of h nodes, each in its own block.
+            As many blocks remain as sets contain a node that is still to come.
     """
 
     members: int
@@ -140,11 +140,10 @@ class _Group:
     chains: tuple[int, ...]
 
     def blocks(self, done: int) -> int:
-        """A lower bound of this application's blocks after a set of nodes is done."""
+        """Lower bound of the application's remaining blocks."""
         return sum(1 for chain in self.chains if chain & ~done)
 
     def close(self, done: int) -> int:
-        """What is done after all of the application that is or becomes available."""
         for bit, before in self.ordered:
             if not before & ~done:
                 done |= bit
@@ -178,11 +177,11 @@ def _chains(places: Sequence[int], beyond: Sequence[int]) -> tuple[int, ...]:
 
 
 def _fewest_blocks(groups: Sequence[_Group], whole: int, cap: int) -> Bounds[int]:
-    """The fewest blocks of any order.
+    """Return the fewest blocks of any order.
 
-    A block either shortens a chain, and the bound of its set stays, or raises that by one: two
-    stacks do for A*'s queue. Sets that a reached set holds are not looked for: to drop them halves
-    the sets of hard graphs and costs more time than it saves.
+    A block either shortens a chain and keeps its set's bound, or raises the bound by one, so two
+    stacks replace A*'s queue. Dropping sets that another set contains would halve the sets of hard
+    graphs but costs more time than it saves.
     """
     bound = sum(len(group.chains) for group in groups)
     now, later, seen = [0], list[int](), set[int]()
@@ -205,7 +204,6 @@ def _fewest_blocks(groups: Sequence[_Group], whole: int, cap: int) -> Bounds[int
 
 
 def _moves(groups: Sequence[_Group], done: int) -> list[tuple[int, bool]]:
-    """The sets that one more block reaches, and whether it shortens a chain."""
     moves = []
     for group in groups:
         if not group.members & ~done:
@@ -219,11 +217,11 @@ def _moves(groups: Sequence[_Group], done: int) -> list[tuple[int, bool]]:
 
 
 def _greedy(groups: Sequence[_Group], whole: int) -> int:
-    """The blocks of one good order: shorten a chain where possible, by the largest block.
+    """Return the blocks of one good order: shorten a chain if possible, by the largest block.
 
-    It has a block of two nodes wherever any order has. Were all single, each application would have
-    one chain left after the last block that shortened none. None of these was free beside that
-    block's node, so all wait for it, and it headed a longer chain of its own: it shortened one.
+    It has a block of two nodes if any order has. Otherwise each application would have one chain
+    left after the last block that shortened none. None of these was free beside that block's node,
+    so all wait for it, and it headed a longer chain of its own: it shortened one.
     """
     done = blocks = 0
     while done != whole:
@@ -533,10 +531,9 @@ Shape = tuple[int, str, str] | tuple[()]
 
 
 def _shapes(scores: Sequence[TaskScore]) -> list[Shape]:
-    """The shape of each task, with whose it is compared (section 5.2, Figure 6).
+    """A chain of n subtasks has n - 1 edges and is compared only with graphs of n - 1 edges.
 
-    A chain of n subtasks has n - 1 edges, and so it is compared with graphs of n - 1 edges alone.
-    The same categories are the same knowledge domain and level.
+    Section 5.2, Figure 6.
     """
     sized: dict[int, list[TaskScore]] = {}
     for score in scores:
@@ -563,7 +560,6 @@ def _domain(score: TaskScore) -> str:
 
 
 def _in_both(keyed: Iterable[Sequence[Any]]) -> set[Any]:
-    """The keys of which there is a chain and a graph that is none."""
     found: dict[bool, set[Any]] = {True: set(), False: set()}
     for key, score in keyed:
         found[_is_path(score.complexity)].add(key)
@@ -575,7 +571,6 @@ def _edges_of_chain(measured: Complexity) -> bool:
 
 
 def _is_path(measured: Complexity) -> bool:
-    """Whether a path leads through all nodes."""
     return measured.hierarchy == measured.instruction
 
 
@@ -603,7 +598,7 @@ def sensitivity(scores: Sequence[Sequence[float]], *, ddof: int = 0) -> float:
 
 
 def _columns(scores: Sequence[TaskScore], profile: GraphProfile) -> dict[str, Floats]:
-    """Values per task, (N,) each; NaN = not known."""
+    """(N,) per task; NaN = unknown."""
     if profile == "release":
         return {
             "completion": np.array([score.completion for score in scores]),
@@ -642,7 +637,6 @@ def _table(columns: Mapping[str, Floats], profile: GraphProfile, seed: int) -> d
 
 
 def _members(groups: Sequence[Iterable[str]], order: Sequence[str]) -> dict[str, Ints]:
-    """Name of a group -> rows in it, int64; first as in `order`, the others sorted."""
     found: dict[str, list[int]] = {}
     for row, names in enumerate(groups):
         for name in set(names):

@@ -66,7 +66,7 @@ class Fractions:
     count: int
 
     def __call__(self, sums: Floats) -> Floats:
-        """The metrics of sums (..., 2 * count)."""
+        """Return the metrics of sums (..., 2 * count)."""
         found: Floats = sums[..., : self.count] / sums[..., self.count :]
         return found
 

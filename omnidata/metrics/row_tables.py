@@ -152,14 +152,6 @@ def _told(
     shares: Collection[str],
     trials: int,
 ) -> dict[str, Any]:
-    """`ci95`, and `ci95_method` where it says something.
-
-    Args:
-        found: the values by name.
-        drawn: for each of them both ends of the bootstrap's interval.
-        shares: the names of those that may have Wilson's interval.
-        trials: how many groups were resampled.
-    """
     intervals: dict[str, list[float] | None] = {}
     methods: dict[str, Method] = {}
     for (name, value), ends in zip(found.items(), drawn, strict=True):

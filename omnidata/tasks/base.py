@@ -147,7 +147,7 @@ _TAKING_DATA = frozenset({"load", "detect", "fingerprint"})
 
 
 def _of_urls_too(method: Method) -> Method:
-    """A method whose data may be a URL, or a text: it is given the path that stands for them."""
+    """Lets a method that takes a data folder take a URL or a string too."""
 
     @wraps(method)
     def call(self: Any, data: str | Path, *given: Any, **options: Any) -> Any:
@@ -268,7 +268,6 @@ class Benchmark:
     logs_by_number: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Warn of misspelt members; data may be URLs, and of an answer a beginning is read."""
         super().__init_subclass__(**options)
         warn_of_misspelt(cls, Benchmark, stacklevel=2)
         for name in _TAKING_DATA & vars(cls).keys():
@@ -285,10 +284,7 @@ class Benchmark:
             self.needs_predictions = True
 
     def _check_members(self) -> None:
-        """Refuse a class whose members lack something, or would be misread in silence.
-
-        What a class sets for itself when a task is made is left to it.
-        """
+        """Members that `__init__` sets are not checked."""
         kind, fault = type(self), self._fault
         if kind.answer is Benchmark.answer and kind.target is Benchmark.target:
             raise fault(
@@ -356,7 +352,6 @@ class Benchmark:
                 )
 
     def _fault(self, what: str, expected: str, remedy: str = "") -> PluginError:
-        """Return an error that names the class."""
         kind = type(self)
         return PluginError(
             f"{kind.__name__} {what}",
@@ -523,7 +518,6 @@ class Benchmark:
 
     @property
     def _told(self) -> Sequence[str]:
-        """The words around trees, if the prompt has any."""
         return texts(self.observation)
 
     def elements(self, step: Step) -> Sequence[Element]:
@@ -655,12 +649,6 @@ class Benchmark:
         )
 
     def _rows(self, data: Path, findings: list[Finding]) -> Iterator[Step | None]:
-        """Collect what `steps` yields; its findings are added to the others.
-
-        Raises:
-            PluginError: it gives something else; the message has the line of a generator.
-            TypeError: `note` is told something else, at whose line this is raised.
-        """
 
         def note(found: Finding) -> None:
             if not isinstance(found, Finding):
@@ -682,12 +670,10 @@ class Benchmark:
 
     @property
     def _expected(self) -> str:
-        """Describe its data, for messages."""
         columns = self.files.columns if self.files else ""
         return self.expects or columns or f"the data of {self.name}"
 
     def _nothing(self, data: Path, findings: Sequence[Finding]) -> DataError:
-        """Return the error that the data have no step, with the first finding."""
         if not findings:
             return DataError(
                 f"the data have no row of {self.name}",
@@ -774,7 +760,6 @@ class Benchmark:
         return found.text if found else None
 
     def _right(self, step: Step) -> Target | None:
-        """Return the checked result of `target`."""
         found: Target | None = TARGET.of(
             self.target(step), f"`target` of {self.name}", step.sample_id
         )
@@ -809,7 +794,6 @@ class Benchmark:
         return 0 if self.history_window is None else max(0, count - self.history_window)
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
-        """Return the earlier actions, one per line; "nothing" if there are none."""
         past = self.earlier(step, predicted)
         lines = [
             f"Step {number}: {history_text(action, screen)}"

@@ -137,7 +137,6 @@ def place(region: Region, screen: Screen, *, space: Space, size: Screen) -> Pair
 
 
 def _on_screen(region: Region, screen: Screen) -> Region:
-    """The part of a box that is on the screen, where it goes beyond and there is such a part."""
     if isinstance(region, Point):
         return region
     (left, right), (top, bottom) = _edges(region, screen)
@@ -148,22 +147,13 @@ def _on_screen(region: Region, screen: Screen) -> Region:
 
 
 def _edges(box: Box, screen: Screen) -> tuple[Pair, Pair]:
-    """Left and right, top and bottom in pixels of the screen."""
     low = convert(Point(box.left, box.top, box.space), "px", screen)
     high = convert(Point(box.right, box.bottom, box.space), "px", screen)
     return (low.x, high.x), (low.y, high.y)
 
 
 def _coordinate(value: float, edge: Pair | None, extent: int, shown_as: int, space: Space) -> float:
-    """The shortest number near a value that lies between two edges, which are in screen pixels.
-
-    Args:
-        value: in the unit of the answer, but pixels are the screen's.
-        edge: the edges; None where the target is a point, near which is good enough.
-        extent: pixels of the screen along the axis.
-        shown_as: pixels of the screenshot as the model is shown it.
-        space: the unit.
-    """
+    """Return the shortest number between two edges, which are in screen pixels."""
     if space == "px":
         value = value * shown_as / extent
     short = round(value, 4) if space == "rel" else round_half_up(value)
@@ -177,7 +167,6 @@ def _coordinate(value: float, edge: Pair | None, extent: int, shown_as: int, spa
 
 
 def _to_screen(space: Space, extent: int, shown_as: int) -> Callable[[float], float]:
-    """From the unit of the answer to pixels of the screen, in the arithmetic of the profiles."""
     if space == "rel":
         return lambda number: number * extent
     parts = shown_as if space == "px" else ratio(space, extent)[1]
@@ -190,8 +179,6 @@ Pixels = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class _Line(msgspec.Struct):
-    """What a receipt says of one medium, as far as it is needed here."""
-
     role: str = ""
     width: Pixels | None = None
     height: Pixels | None = None

@@ -123,7 +123,6 @@ def _type_cause(wanted: Action, said: Action, *, same_type: bool) -> Cause | Non
 def _difference(
     step: Step, wanted: Action, said: Action, receipt: Mapping[str, Any] | None, reach: float
 ) -> Diagnosis | None:
-    """What differs in two actions of one type."""
     ways = way(wanted), way(said)
     if None not in ways and ways[0] != ways[1]:
         return Diagnosis("wrong_direction")
@@ -143,7 +142,6 @@ def _difference(
 
 
 def _places(wanted: Action, said: Action) -> list[tuple[tuple[Region, ...], tuple[Region, ...]]]:
-    """The places that are compared, the target's and the answer's."""
     if wanted.kind == "scroll":
         return []
     if wanted.kind not in ("swipe", "drag"):  # where a tap's finger is lifted is no second target
@@ -210,7 +208,6 @@ def place_cause(
 
 
 def _outside(off: Sequence[Pair], regions: Sequence[Region], screen: Screen, reach: float) -> float:
-    """How far outside the nearest region a place is, in thousandths of the screen."""
     nearest = math.inf
     for (x, y), region in zip(off, regions, strict=False):  # of a place on no screen there are none
         away = math.hypot(1000 * x / screen[0], 1000 * y / screen[1])
@@ -219,10 +216,7 @@ def _outside(off: Sequence[Pair], regions: Sequence[Region], screen: Screen, rea
 
 
 def _inside(pair: Pair | None, regions: Sequence[Region], screen: Screen, reach: float) -> float:
-    """How far a place that is right is from the target, in thousandths; infinity if it is wrong.
-
-    In a box it is 0. Most answers are asked so five times.
-    """
+    """Thousandths outside the target if the place is right (0 in a box), else infinity."""
     nearest = math.inf
     if pair is None:
         return nearest
@@ -242,7 +236,6 @@ def _inside(pair: Pair | None, regions: Sequence[Region], screen: Screen, reach:
 
 
 def _diagonals(off: Sequence[Pair], regions: Sequence[Region]) -> float | None:
-    """How far a place is from the nearest box, in that box's diagonals; None where none has one."""
     nearest, diagonal = math.inf, 1.0
     for (x, y), box in zip(off, regions, strict=False):
         if isinstance(box, Box):
@@ -253,7 +246,6 @@ def _diagonals(off: Sequence[Pair], regions: Sequence[Region]) -> float | None:
 
 
 def _text_cause(wanted: str, said: str | None) -> Diagnosis | None:
-    """What is wrong with a text; None where it is the same."""
     if said is None:
         return Diagnosis("format")
     if said == wanted:
@@ -272,7 +264,6 @@ def off_by(x: float, y: float, region: Region) -> tuple[float, float]:
 
 
 def _beyond(low: float, value: float, high: float) -> float:
-    """The distance from an interval; what lies within a billionth of an end is on it."""
     if low <= value <= high:
         return 0.0
     off = min(0.0, value - low) + max(0.0, value - high)

@@ -93,15 +93,6 @@ def unit_for(benchmark: type[Benchmark] | Task, dialect: Dialect) -> Space | Non
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What was read of an answer, and what the task made of it.
-
-    Attributes:
-        answer: None where it could not be read.
-        text: the answer in the task's own form; None where it cannot express it.
-        reason: why there is no answer, or no such text.
-        left_out: the actions that the task leaves out, as it takes one a step.
-    """
-
     answer: Answer | None
     text: str | None
     reason: str = ""
@@ -169,7 +160,6 @@ class InDialect:
         return cast("Profile", _DialectProfile(self, own, rules, called))
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else the task has."""
         if name in ("task", "dialect") or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.task, name)
@@ -307,7 +297,6 @@ class InDialect:
         return self.dialect.frame.fed(screen)
 
     def _sized(self, part: Part, fed: Screen) -> Part:
-        """The picture in the size that numbers mean; shares of it hold in any size."""
         frame = self.dialect.frame
         fixed = frame.space == "px" or frame != Frame(frame.space)
         return replace(part, size=fed) if fixed and part.media and min(fed) > 0 else part
@@ -315,7 +304,6 @@ class InDialect:
     def _past(
         self, step: Step, predicted: Sequence[Action | None] | None
     ) -> tuple[tuple[Past, ...], int]:
-        """The earlier steps that are told, and the index of the first of them."""
         own, layout = cast("Benchmark", self.task), self.dialect.layout_on(self.platform_of(step))
         actions = own.earlier(step, predicted)
         first = own.forgotten(len(actions))
@@ -441,12 +429,6 @@ class InDialect:
         return replace(actions[0], then=tuple(actions[1:]))
 
     def _spoken(self, text: str, fed: Screen, rules: Rules = "lenient") -> Answer:
-        """What the dialect reads of an answer, whose beginning may stand in the prompt alone.
-
-        Raises:
-            UnreadError: nothing.
-            PluginError: its reader fails, or gives something else.
-        """
         prefix = self.dialect.prefix
         whole = text if text.startswith(prefix) else prefix + text
         try:
@@ -472,7 +454,6 @@ class InDialect:
         return found
 
     def _named(self, text: str) -> Region | None:
-        """The place in an answer that is no action, where the task asks for one; None if none."""
         if self._asked != "point":
             return None
         try:
@@ -518,10 +499,9 @@ class InDialect:
         return _Read(answer, said, "", len(actions) - len(taken)), receipt
 
     def _sent(self, step: Step, receipt: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """The receipt; for pixels one of the row or of the frame, where it tells no size.
+        """Return the receipt; for pixels one of the row or of the frame, if it has no size.
 
-        A row says in what size its picture was fed by whoever kept it: it counts where the family's
-        pictures are fed in multiples of a number of pixels, of which that size is one.
+        The row's fed size counts only if it is a multiple of the frame's factor.
         """
         pixels = "px" in (self.dialect.frame.space, self._space or "px")
         if not pixels or min(step.screen) < 1 or shown(receipt, where=step.sample_id):
@@ -604,7 +584,7 @@ class InDialect:
 
 
 def _written(region: Region, screen: Screen, space: Space, fed: Screen) -> Point:
-    """A point of a region as short numbers; of a point itself, if they are within a thousandth."""
+    """Return a point of a region as short numbers; a point moves by a thousandth at most."""
     x, y = place(region, screen, space=space, size=fed)
     if space == "px" and isinstance(region, Point):
         exact = convert(region, "rel", screen)
@@ -615,7 +595,6 @@ def _written(region: Region, screen: Screen, space: Space, fed: Screen) -> Point
 
 
 def _without_history(step: Step) -> Step:
-    """The step without earlier screenshots, which dialects show in a way of their own."""
     media = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
     return replace(step, media=media)
 
@@ -632,7 +611,6 @@ def _numbers(action: Action) -> Iterator[float]:
 
 
 def _is_made(action: object) -> bool:
-    """Whether what a dialect read is an action of places, texts and keys as they are to be."""
     return (
         isinstance(action, Action)
         and isinstance(action.text, str | None)
@@ -646,7 +624,6 @@ def _is_made(action: object) -> bool:
 
 
 def _is_near(action: Action) -> bool:
-    """Whether no place is beyond all numbers that are reckoned with."""
     return all(abs(number) <= _FARTHEST for number in _numbers(action))  # not NaN
 
 
@@ -656,7 +633,6 @@ def _moved(action: Action, there: Callable[[Region], Point]) -> Action:
 
 
 def _on(region: Region, fed: Screen, original: Screen) -> Point:
-    """A place of an answer in pixels of the screen, or as it is where its unit is a share."""
     point = centre(region)
     if point.space != "px" or min(*fed, *original) < 1:
         return point
@@ -665,7 +641,6 @@ def _on(region: Region, fed: Screen, original: Screen) -> Point:
 
 
 def _as_unit(region: Region, unit: Space, fed: Screen) -> Point:
-    """A place of an answer in the unit that the task takes, where pixels are those of the fed."""
     point = centre(region)
     if point.space == unit:
         return point
@@ -707,35 +682,23 @@ class AnswerReader(Protocol):
 
 
 class _DialectProfile:
-    """A profile of the task that is given answers in a dialect.
-
-    Args:
-        task: the task in the dialect.
-        profile: the task's own.
-        rules: how answers are read.
-        name: of this one.
-    """
-
     def __init__(self, task: InDialect, profile: Profile, rules: Rules, name: str) -> None:
         self._task, self._own, self._rules = task, profile, rules
         self.name = name
         self.values = (*profile.values, *COUNTS)
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else the profile has."""
         if name.startswith("__") or name == "_own":
             raise AttributeError(name)
         return getattr(self._own, name)
 
     @property
     def source(self) -> str:
-        """Whose rules, and as whose parser answers are read."""
         read = f"answers read as {self._task.dialect.source}" if self._rules == "strict" else ""
         return "; ".join(filter(None, (getattr(self._own, "source", ""), read)))
 
     @judge_beginning
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer in the dialect, and hold what it says against the step."""
         task = self._task
         if task.in_own_words(step):
             plain = self._own.judge(step, text, receipt)
@@ -776,7 +739,6 @@ class _DialectProfile:
         return True
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step for which no answer came."""
         bare = self._own.failed(step, outcome)
         nothing: tuple[bool | None, ...] = (None, None, None, self._expressible(step), None)
         if self._task.in_own_words(step):
@@ -784,7 +746,6 @@ class _DialectProfile:
         return Verdict(outcome, (*bare.values, *nothing), bare.parsed, bare.reason)
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """The profile's own table, and under "dialect" how the answers were read and expressed."""
         own = {name: rows.values[name] for name in self._own.values}
         found = self._own.total(steps, replace(rows, values=own))
         counts = {name: rows.values[name] for name in COUNTS}

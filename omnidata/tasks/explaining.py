@@ -122,10 +122,9 @@ _UNANSWERED: Final[Mapping[Outcome, str]] = {
 
 
 class _Lazy(Explanation):
-    """An explanation of which each costly member is made when it is first read.
+    """An explanation that computes each costly member when it is first read.
 
-    Scoring asks for a diagnosis of every wrong answer, and for no sentence and no picture. What
-    `dataclasses.replace` makes of it has them all.
+    Scoring reads the diagnosis of every wrong answer, but neither its sentence nor its pictures.
     """
 
     __slots__ = ("_made",)
@@ -153,7 +152,7 @@ def settled(told: Explanation) -> Explanation:
 
 
 class _Once(Generic[_T]):
-    """A call without arguments that is made once; `functools.cache` takes ten times as long."""
+    """`functools.cache` takes ten times as long."""
 
     __slots__ = ("_call", "_value")
 
@@ -237,7 +236,6 @@ _UNREAD_CAUSES: Final[Mapping[Outcome, Cause]] = {
 
 
 def _undelivered(verdict: Verdict) -> Diagnosis | None:
-    """What is wrong where there is nothing to hold against the target."""
     cause = _UNREAD_CAUSES.get(verdict.outcome)
     return Diagnosis(cause) if cause else None
 
@@ -392,7 +390,6 @@ def by_action(
 
 
 def _brief(parsed: Mapping[str, Any]) -> str:
-    """What a profile read and only it understands, in a few letters."""
     kind = parsed.get("kind")
     if not isinstance(kind, str):
         values = list(parsed.values())
@@ -401,7 +398,6 @@ def _brief(parsed: Mapping[str, Any]) -> str:
 
 
 def _of_actions(step: Step, said: Action | None, receipt: Mapping[str, Any] | None) -> Overlays:
-    """Where a step's action is right, and where an answer points."""
     wanted = step.action
     answers = [
         on_screen(step, regions[0], receipt) if regions and isinstance(regions[0], Point) else None
@@ -431,7 +427,6 @@ def acted(
 
 
 def _detailed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
-    """Why an action without a place is right or wrong, which has the target's label."""
     for noun, target, answer in _details(wanted, said):
         if target.casefold() == answer.casefold():
             continue
@@ -450,7 +445,6 @@ def _detailed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
 
 
 def _details(wanted: Action, said: Action) -> list[tuple[str, str, str]]:
-    """What actions have beside a label and places: its name, the target's and the answer's."""
     return [
         ("keys", _pressed(wanted), _pressed(said)),
         ("app", wanted.app or "", said.app or ""),
@@ -460,7 +454,6 @@ def _details(wanted: Action, said: Action) -> list[tuple[str, str, str]]:
 
 
 def _pressed(action: Action) -> str:
-    """The names of the keys, those of a hotkey with a plus between them."""
     return ("+" if action.kind in ("hotkey", "hold", "release") else " ").join(action.keys)
 
 
@@ -638,7 +631,6 @@ def _thousandths(point: Point, target: Point, screen: Screen) -> int:
 
 
 def _pixels(distance: float) -> str:
-    """A distance; less than 10 pixels with a digit after the point."""
     size = abs(distance)
     if size >= 1e9:
         return f"{size:.1e} px"

@@ -192,12 +192,6 @@ def _kind(body: Mapping[str, Any]) -> int | None:
 
 
 def _number(value: Any) -> Number:
-    """A coordinate as a number.
-
-    Raises:
-        ValueError, TypeError: it is none, and the next key is tried.
-        OverflowError: it is infinite.
-    """
     if type(value) is int:
         if -(1 << 53) < value < (1 << 53):
             return value
@@ -240,7 +234,6 @@ def _first_pair(body: Mapping[str, Any], keys: tuple[str, ...]) -> Pair | None:
 
 
 def _separate_pair(body: Mapping[str, Any] | None) -> Pair | None:
-    """The first usable x and the first usable y, under whichever of their keys."""
     if body is None:
         return None
     x, y = _first_number(body, _X_KEYS), _first_number(body, _Y_KEYS)
@@ -264,7 +257,6 @@ def _text(body: Mapping[str, Any]) -> str | None:
 
 
 def _check_numeric(body: Mapping[str, Any]) -> None:
-    """Numbers that only inform: an infinite duration still ends the released evaluation."""
     with suppress(ValueError, TypeError):
         int(body.get("duration") or 0)
     for key in _CONFIDENCE_KEYS:

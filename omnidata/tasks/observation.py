@@ -226,7 +226,6 @@ def _marked(number: int, element: Element) -> str:
 
 
 def _words(element: Element) -> list[str]:
-    """Tag, name and text, in which no tab and no line break is left."""
     return [" ".join(one.split()) for one in (element.role, element.name, element.text)]
 
 

@@ -311,8 +311,6 @@ _LONGEST: Final = 100_000
 
 
 class _Parsed(TypedDict):
-    """What a line of scores has of an answer."""
-
     success: bool
 
 

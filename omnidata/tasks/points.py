@@ -186,7 +186,7 @@ def _meant(text: str) -> ParsedResponse | None:
 
 
 def _of_object(text: str) -> Pair | None:
-    """The x and y of the last JSON object that has both and is no box."""
+    """The last JSON object with both x and y that is no box."""
     found = None
     with suppress(RecursionError):
         for body in objects(text):

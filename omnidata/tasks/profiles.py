@@ -150,7 +150,6 @@ class EpisodeProfile(ABC):
     of_nothing: float | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Warn of attributes that may be misspelt members, and limit what `judge` reads."""
         super().__init_subclass__(**options)
         warn_of_misspelt(cls, EpisodeProfile, stacklevel=3)
         if "judge" in vars(cls):
@@ -165,16 +164,13 @@ class EpisodeProfile(ABC):
         return Verdict(outcome, self.judge(step, "").values)
 
     def _stated_length(self, step: Step) -> int | None:
-        """Return how many steps the source states for the episode; None if it does not."""
         return None
 
     def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:
-        """Return further counts of judged steps."""
         return {}
 
     @property
     def _right(self) -> str:
-        """The value that says whether a step is right."""
         return "exact_match" if "exact_match" in self.values else self.values[0]
 
     @property
@@ -220,7 +216,7 @@ class EpisodeProfile(ABC):
         return self.goal_progress if metric == "GP" else metric
 
     def _episodes(self, steps: Sequence[Step], runs: Runs) -> Codes | Ints:
-        """A code per episode, (N,)."""
+        """(N,): a code per episode."""
         return runs.episode[runs.number]
 
     def verdicts(
@@ -309,7 +305,7 @@ class EpisodeProfile(ABC):
         return Measures(self.columns, self.by, flips, judged, sums)
 
     def _added(self, kept: episodes.StepVerdicts) -> npt.NDArray[np.float64]:
-        """(E, 2 M): per episode numerator and denominator of each column."""
+        """(E, 2 M): per episode the numerator and denominator of each column."""
         found = episodes.by_owner(kept, episodes.counts(kept))
         used = [found[self.metric_of(name)] for name in self.columns]
         return np.column_stack([part for end in zip(*used, strict=True) for part in end])
@@ -317,14 +313,12 @@ class EpisodeProfile(ABC):
     def _answered(
         self, verdicts: episodes.StepVerdicts, answered: Any, judged: Any
     ) -> dict[str, Any]:
-        """The table over answered steps; SR and GP over completely answered episodes."""
         broken = np.unique(verdicts.episode[judged & ~answered])
         whole = verdicts.whole & ~np.isin(verdicts.episode, broken)
         columns = {name: getattr(verdicts, name) for name in verdicts.__slots__} | {"whole": whole}
         return self._named(episodes.table(episodes.StepVerdicts(**columns).where(answered)))
 
     def _named(self, table: dict[str, Any]) -> dict[str, Any]:
-        """The table with this profile's names of metrics, in their order."""
         if self.of_nothing is not None and not table["steps"]:
             table |= dict.fromkeys(episodes.METRICS, self.of_nothing)
 
@@ -340,7 +334,7 @@ class EpisodeProfile(ABC):
 
 
 def _flags(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | npt.NDArray[np.uint8]:
-    """The values, 0 if unknown; as bytes if all are 0 or 1."""
+    """Unknown values are 0; returns bytes if all values are 0 or 1."""
     known = np.nan_to_num(values)
     return known.astype(np.uint8) if ((known == 0) | (known == 1)).all() else known
 
@@ -371,7 +365,6 @@ class RowProfile(ABC):
     by: Mapping[str, Sequence[str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Warn of attributes that may be misspelt members, and limit what `judge` reads."""
         super().__init_subclass__(**options)
         warn_of_misspelt(cls, RowProfile, stacklevel=3)
         if "judge" in vars(cls):

@@ -193,10 +193,7 @@ class Published:
 
 
 class _Printed(msgspec.Struct, frozen=True):
-    """A table of the file; its rows are model, options and a list of metrics per group.
-
-    Numbers have the decimals of the paper; `digits` says how many where zeros end them.
-    """
+    """Numbers keep the paper's decimals; `digits` counts them where zeros end a number."""
 
     task: str
     table: str

@@ -138,7 +138,6 @@ class Statistics:
 
 
 def _shown(number: float | None) -> str:
-    """A number to three digits at least; whole where it is."""
     if number is None:
         return "-"
     if number == int(number) or abs(number) >= 100:
@@ -185,16 +184,6 @@ def _frequent(counts: Counter[str]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is right at a step.
-
-    Attributes:
-        screen: of the step.
-        labels: of what is done, each in a word.
-        noun: what they are.
-        places: where it is done; alternatives.
-        clicks: whether an element is tapped or clicked there.
-    """
-
     screen: Screen
     labels: tuple[str, ...] = ()
     noun: str = "action"
@@ -203,7 +192,6 @@ class _Asked:
 
 
 def _asked(task: Task, step: Step) -> _Asked:
-    """By the labels of its pages and tables, and by its action, where its benchmark has one."""
     action = step.action
     told = task.explain(step, None, profile=task.default_profile)
     labels = told.target_labels or tuple(filter(None, [told.target_label]))
@@ -250,7 +238,6 @@ def _instructions(steps: Sequence[Step]) -> dict[str, Measure]:
 
 
 def _seconds(steps: Sequence[Step]) -> dict[str, Measure]:
-    """How long clips and sounds are, by their headers."""
     refs: dict[str, list[MediaRef]] = {}
     for step in steps:
         for role, ref in step.media.items():
@@ -266,7 +253,6 @@ def _seconds(steps: Sequence[Step]) -> dict[str, Measure]:
 
 
 def _stated(ref: MediaRef) -> float:
-    """Seconds; 0 where nothing that can be says how many."""
     try:
         return max(media.stated_seconds(ref) or 0.0, 0.0)
     except MediaError:
@@ -296,7 +282,6 @@ def _largest(asked: _Asked) -> tuple[float | None, float | None] | None:
 
 
 def _size(box: Box, screen: Screen) -> tuple[float | None, float | None]:
-    """Share and area of the part of a box that is on the screen; a box may reach beyond it."""
     pixels = screen[0] * screen[1] if min(screen) > 0 else None
     if box.space == "px":
         wide, high = screen if pixels else (math.inf, math.inf)
@@ -310,7 +295,6 @@ def _size(box: Box, screen: Screen) -> tuple[float | None, float | None]:
 
 
 def _overlap(low: float, high: float, most: float) -> float:
-    """How much of an interval lies between 0 and the most."""
     return max(0, min(high, most) - max(low, 0))
 
 

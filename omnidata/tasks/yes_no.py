@@ -62,13 +62,13 @@ class YesNoProfile(RowProfile):
 
 
 def _critic_rates(sums: Floats) -> Floats:
-    """`rates`, where nothing by nothing is 0 as in the table; the last column counts rows."""
+    """Empty ratios are 0, as in the table; the last column counts rows."""
     found: Floats = np.nan_to_num(rates(sums[..., :6]))
     return np.where(sums[..., 6:] > 0, found, np.nan)
 
 
 def _cells(truth: Mask, said: Floats) -> Floats:
-    """(N, 7): for each row its cell of `Confusion`, and 1."""
+    """(N, 7): each row's cell of `Confusion` and a 1."""
     unread = np.isnan(said)
     yes = np.nan_to_num(said) == 1
     cells = [

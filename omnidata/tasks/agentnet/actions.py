@@ -242,7 +242,6 @@ def _place(kind: str, params: Mapping[str, Any]) -> Point:
 
 
 def _boxes(metadata: object) -> list[Box]:
-    """The boxes that are four numbers: left, top, width and height. Others hold no point."""
     found = metadata.get("bboxes") if isinstance(metadata, Mapping) else None
     if not isinstance(found, list):
         return []

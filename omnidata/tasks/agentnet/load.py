@@ -68,11 +68,6 @@ FILES: Final = RowFiles(
 
 
 def _find(data: Path) -> list[Path]:
-    """The files of the dataset, sorted.
-
-    Raises:
-        DataError: nothing of AgentNet is there.
-    """
     try:
         return FILES.find(data)
     except DataError:
@@ -180,7 +175,6 @@ def recorded_otherwise(source: Mapping[str, Any], truths: Sequence[Sequence[Acti
 
 
 def _core(actions: Sequence[Action]) -> list[tuple[object, ...]]:
-    """What actions are, without their places and turns."""
     return [
         (type_of(one), one.text, [key.casefold() for key in one.keys], one.words) for one in actions
     ]
@@ -294,22 +288,11 @@ def timeline(root: Path, folder: Path, steps: Sequence[Sequence[Action]]) -> Tim
 
 
 def _began(ref: MediaRef) -> float:
-    """When the video began.
-
-    Raises:
-        MediaError, OSError: the file cannot be read.
-        ValueError: it does not say.
-    """
     value = decode_utf8(resolve(ref, budget=_BUDGET).read_bytes())
     return _moment(value.get("video_start_timestamp") if isinstance(value, dict) else None)
 
 
 def _span(row: object, zero: float, actions: Sequence[Action]) -> tuple[float, float]:
-    """Begin and end of an action.
-
-    Raises:
-        ValueError: it has none, or is another action than the step's.
-    """
     if not isinstance(row, dict):
         raise ValueError(f"a line of {RECORDED} is not a JSON object")
     start, end = (_moment(row.get(name)) - zero for name in ("start_time", "end_time"))
@@ -423,7 +406,6 @@ class StepReader:
         return place.refuse("steps-unusable", what, f"1 to {MAX_STEPS} JSON objects")
 
     def _truth(self, source: Mapping[str, Any], name: str) -> Sequence[Action]:
-        """What a step does; empty with a finding where nobody can tell."""
         place = RowContext(name, about(self.note, name))
         try:
             truths = truths_of(source)
@@ -513,7 +495,7 @@ class StepReader:
 
 
 def _pictures(path: Path) -> Path:
-    """The folder with the pictures of a file: on the Hub each of two files has one beside it."""
+    """On the Hub each of the two files has its folder of pictures beside it."""
     own = sorted(IMAGES, key=lambda name: name.removesuffix("_images") not in path.stem)
     folder = images(path, own)
     inner = folder / IMAGES[0]  # where `omnidata fetch` unpacks the zip that lies in there

@@ -138,7 +138,6 @@ def convert(value: object, kind: type[Row], where: str) -> Row:
 
 
 def _check_inside(path: Path) -> None:
-    """Refuse a link that leads out of the recording's folder."""
     if not path.resolve().is_relative_to(path.parent.resolve()):
         raise broken(
             path, "the file is a link that leads out of its folder", "a file inside the folder"
@@ -240,8 +239,6 @@ def _end(last_s: float, where: str) -> Event:
 
 
 class _Reader:
-    """Turns the annotator's actions into events, with a finding for each that cannot be one."""
-
     def __init__(self, metadata: Metadata, details: Mapping[int, Details]) -> None:
         self.findings: list[Finding] = []
         self.left_out: list[tuple[float, float]] = []
@@ -296,7 +293,7 @@ class _Reader:
         return Action.of(label, (self._box(shown, point, where) or point,))
 
     def _scroll(self, turns: list[Turn]) -> Action | None:
-        """A wheel that turns down moves the content up, as a finger that swipes up does."""
+        """A wheel that turns down moves the content up, like a swipe up."""
         dx, dy = sum(turn.dx for turn in turns), sum(turn.dy for turn in turns)
         if not (dx or dy):
             return None
@@ -307,7 +304,6 @@ class _Reader:
         return Point(x / self._metadata.screen_width, y / self._metadata.screen_height, "rel")
 
     def _box(self, shown: Shown, point: Point, where: str) -> Box | None:
-        """The rectangle of the clicked element, where everything speaks for it."""
         target = shown.target
         if target is None or not target.title or shown.axtree is None:
             return None
@@ -344,7 +340,7 @@ class _Reader:
 
 
 def _click(details: Details) -> str | None:
-    """A right click opens a context menu, as a long press does; the original stays in a column."""
+    """A right click opens a context menu, like a long press; a column keeps the original."""
     if details.action == "mouse_press" and details.button == "left":
         return "LONG_PRESS"
     if details.action != "click":
@@ -358,14 +354,12 @@ def _click(details: Details) -> str | None:
 
 
 def _direction(dx: float, dy: float) -> Direction:
-    """The swipe along the larger displacement, rightwards and downwards positive."""
     if abs(dx) > abs(dy):
         return "right" if dx > 0 else "left"
     return "down" if dy > 0 else "up"
 
 
 def _typed(keys: list[str]) -> str | None:
-    """The text that the keys leave behind; None where one of them is no text."""
     text: list[str] = []
     for key in keys:
         if key == "backspace" and text:
@@ -378,7 +372,6 @@ def _typed(keys: list[str]) -> str | None:
 
 
 def _doubt(label: str, target: Target, count: int, inside: bool) -> str:
-    """Why a rectangle may be another element's; empty where nothing speaks against it."""
     if count > 1:
         return f"{count} rectangles have that name"
     if target.control_type in _WINDOWS:
@@ -392,7 +385,6 @@ def _doubt(label: str, target: Target, count: int, inside: bool) -> str:
 
 
 def _rectangles(tree: Mapping[str, Any], target: Target) -> Iterator[Rectangle]:
-    """The rectangles of the nodes with the target's name and type."""
     waiting: list[Any] = [tree]
     while waiting:
         node = waiting.pop()

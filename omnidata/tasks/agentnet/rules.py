@@ -88,7 +88,7 @@ def _score(truth: Sequence[Action], said: Sequence[Action], rule: Rule) -> float
 
 
 def _merged(actions: Sequence[Action], pressed: Sequence[str]) -> list[Action]:
-    """A write with the Enter that follows it as one, whose text ends with a line break."""
+    """A write and the Enter after it become one write that ends with a line break."""
     found: list[Action] = []
     just_written = False
     for action in actions:
@@ -124,7 +124,6 @@ def _mean(truth: Sequence[Action], said: Sequence[Action], rule: Rule) -> float:
 
 
 def _one(action: Action, said: Action, rule: Rule) -> float:
-    """The score of an action of the right type."""
     name = type_of(action)
     if name in POINTED:
         return _pointed(action, place_of(said))
@@ -172,7 +171,6 @@ def _written(text: str, said: str, rule: Rule) -> float:
 
 
 def _turned(action: Action, said: Action) -> float:
-    """The ratio of the shorter turn to the longer one; 0 for the opposite direction."""
     if action.direction and action.direction != said.direction:
         return 0.0
     if action.amount is None or said.amount is None:
@@ -259,7 +257,6 @@ def _released(text: str, space: Space) -> ParsedResponse | str:
 
 
 def _within(lines: list[str]) -> Iterator[str]:
-    """Code behind other words of a line, up to the next call."""
     for line in lines:
         for module in _MODULES:
             if module in line:
@@ -297,7 +294,6 @@ def _extracted(line: str, space: Space) -> Iterator[Action]:
 
 
 def _read_text(line: str) -> str | None:
-    """The text of the first `write` whose quotation mark is closed before a bracket."""
     closed = {quote: line.rfind(f"{quote})") for quote in "'\""}
     for found in _WRITTEN.finditer(line):
         if found.end() <= closed[found[1]]:
@@ -306,7 +302,6 @@ def _read_text(line: str) -> str | None:
 
 
 def _pressed(line: str) -> Iterator[Action]:
-    """Keys that stand for themselves, without `keys=`."""
     end = line.rfind(")") + 1
     if found := _HOTKEY.search(line, 0, end):
         keys = _plain(_QUOTED.findall(found[1]))
@@ -321,7 +316,7 @@ def _pressed(line: str) -> Iterator[Action]:
 
 
 def _plain(names: Iterable[str]) -> tuple[str, ...]:
-    """Keys as they are compared: those of a Mac are those of others."""
+    """Mac keys count as their counterparts."""
     stripped = (name.strip() for name in names)
     return tuple("ctrl" if name.lower() in ("cmd", "command") else name for name in stripped)
 
@@ -345,7 +340,6 @@ def _meant(text: str, space: Space) -> ParsedResponse | str:
 
 
 def _code(text: str) -> str:
-    """The blocks that hold calls, or the whole text where it is code, or the calls in it."""
     if not any(module in text for module in _MODULES):
         return ""
     blocks = [found[1].strip() for found in _FENCED.finditer(text)]

@@ -149,8 +149,6 @@ _MIDDLE: Final[Mapping[Space, str]] = {"rel": "0.5", "norm1000": "500"}
 
 
 class _Parsed(TypedDict, total=False):
-    """What a line of scores has of an answer."""
-
     code: str
 
 
@@ -324,14 +322,11 @@ class AgentNet(Benchmark):
 
 
 def _expressed(action: Action) -> Iterator[str]:
-    """An action of any agent as lines of code: a drag from somewhere begins with a move.
+    """Return an action of any agent as lines of code.
 
-    What is typed at a place is a click and a text, and the enter key after it is pressed. A wheel
-    that does not turn by notches turns by nobody knows how many; of an end of which nobody says
-    more it is said that it is a success.
-
-    Raises:
-        CannotSayError: AgentNet has no such action, or it lacks its place.
+    A drag with a start begins with a move. Text at a place is a click and a text, followed by the
+    enter key if submitted. A turn not counted in notches has no amount; an end without a status is
+    a success.
     """
     if action.kind == "type" and (action.start or action.submit):
         if action.start:
@@ -383,7 +378,6 @@ def _fenced(lines: list[str]) -> str:
 
 
 def _truths(step: Step) -> Sequence[Sequence[Action]]:
-    """What is right; nothing where it cannot be used."""
     try:
         return truths_of(step.source)
     except ValueError:
@@ -393,7 +387,6 @@ def _truths(step: Step) -> Sequence[Sequence[Action]]:
 def _placed(
     actions: Sequence[Action], space: Space, step: Step, receipt: Mapping[str, Any] | None
 ) -> Sequence[Action]:
-    """The same with places in shares of the screen; nothing where the receipt cannot be read."""
     try:
         return relative(actions, space, step, receipt)
     except OmnidataError:
@@ -410,7 +403,6 @@ def _turn(actions: Sequence[Action], step: Step) -> Turn:
 
 
 def _regions(action: Action, step: Step) -> tuple[Region, ...]:
-    """Where an action is right, in pixels: its boxes, or else its place."""
     if boxes := boxes_of(action):
         return tuple(in_pixels(box, step.screen) for box in boxes)
     point = _point(action, step)
@@ -418,7 +410,6 @@ def _regions(action: Action, step: Step) -> tuple[Region, ...]:
 
 
 def _point(action: Action, step: Step) -> Point | None:
-    """Its place in pixels; None where nobody says it, or how large the screen is."""
     place = place_of(action)
     return on_screen(step, Point(place.x, place.y, "rel"), {}) if place else None
 
@@ -426,7 +417,6 @@ def _point(action: Action, step: Step) -> Point | None:
 def _nearest(
     truths: Sequence[Sequence[Action]], said: Sequence[Action], rule: Rule
 ) -> Sequence[Action]:
-    """The ground truth against which an answer scores highest."""
     return max(truths, key=lambda one: judge([one], said, rule), default=())
 
 
@@ -438,7 +428,6 @@ def _sentence(
     *,
     right: bool,
 ) -> str:
-    """How an answer differs from the nearest of the accepted ground truths."""
     if not said:
         return "the answer does nothing"
     truth = _nearest(truths, said, rule)

@@ -64,7 +64,7 @@ def released_letters(text: str | None) -> Letters:
 
 
 def _all(pattern: re.Pattern[str], text: str | None) -> list[str]:
-    """All matches from the left: one may swallow the `A` of the next `Answer`."""
+    """Matches may overlap: one may swallow the `A` of the next `Answer`."""
     return pattern.findall(text) if text else []
 
 
@@ -124,7 +124,6 @@ _LETTER_BEFORE_WORDS = re.compile(
 
 
 def _letters(answer: str) -> Letters:
-    """The letters at the beginning of what follows `Answer:`; () = it begins with prose."""
     found: list[str] = []
     for line in answer.splitlines():
         bare = line.strip(DRESS)
@@ -138,7 +137,6 @@ def _letters(answer: str) -> Letters:
 
 
 def _of_line(line: str) -> list[str]:
-    """The letters of one line; [] = it is prose."""
     if len(line) == 1:
         return [line.upper()] if _is_letter(line) else []
     found: list[str] = []
@@ -152,7 +150,6 @@ def _of_line(line: str) -> list[str]:
 
 
 def _of_part(part: str) -> list[str] | None:
-    """The letters of what stands between two separators; None = it is prose."""
     part = _without_number(part.strip(DRESS))
     words = [word for word in part.split() if not _CONNECTIVE.fullmatch(word)]
     letters = [word.strip(DRESS) for word in words]
@@ -334,7 +331,6 @@ def _is_size(value: Any) -> bool:
 
 
 def _numbers(value: Any, count: int) -> list[Any] | None:
-    """The value itself if it is a list of so many numbers that floats can hold."""
     if not isinstance(value, list | tuple) or len(value) != count:
         return None
     for number in value:

@@ -62,7 +62,6 @@ def _actions(trajectory: Trajectory) -> list[dict[str, Any]]:
 
 
 def _box(region: Region) -> dict[str, Any]:
-    """With the unit; a point is a box without an extent."""
     if isinstance(region, Point):
         return {"x": region.x, "y": region.y, "width": 0, "height": 0, "space": region.space}
     return {

@@ -97,7 +97,6 @@ def rezip(row: Row) -> dict[str, Any]:
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    """A row or an action, without what only the Hub's form has."""
     plain = {}
     for key, value in row.items():
         name = key.removesuffix("_path")
@@ -116,7 +115,7 @@ def _plain(row: Row) -> dict[str, Any]:
 
 
 def _name(value: Any) -> Any:
-    """The path below `images`; the Hub's has the folders above it too."""
+    """The Hub's paths include the folders above `images`."""
     if not isinstance(value, str):
         return value
     _, found, below = f"/{value}".partition("/images/")
@@ -174,7 +173,6 @@ def rows(path: Path) -> Iterator[tuple[dict[str, Any], Held]]:
 
 
 def _is_image(leaf: str) -> bool:
-    """Whether a leaf of the schema holds the bytes of images, in lists or not."""
     *above, column, last = ["", *leaf_parts(leaf)]
     return last == "bytes" and column in IMAGES and above in ([""], ["", "actions"])
 
@@ -302,7 +300,6 @@ def recognises(data: Path, task: TaskName) -> bool:
 
 
 def _groups(data: Path) -> list[list[Path]]:
-    """The files that may be meant; the shards of one Parquet table are one."""
     groups: dict[tuple[Path, str], list[Path]] = {}
     for folder in (data, data / "data"):
         for path in sorted(folder.glob("*")):
@@ -314,7 +311,6 @@ def _groups(data: Path) -> list[list[Path]]:
 
 
 def _stem(path: Path) -> tuple[str, int]:
-    """The name without its number as a shard, and how many shards there are; 0 for no shard."""
     found = _SHARD.fullmatch(path.stem)
     if found and path.suffix == ".parquet":
         return found["stem"], int(found["count"])
@@ -322,7 +318,7 @@ def _stem(path: Path) -> tuple[str, int]:
 
 
 def _images(folder: Path) -> Path:
-    """`images` beside the file, or beside the `data` folder that the Hub puts it in."""
+    """The Hub puts `images` beside the `data` folder."""
     for candidate in (folder / "images", folder.parent / "images"):
         if candidate.is_dir():
             return candidate
@@ -330,7 +326,6 @@ def _images(folder: Path) -> Path:
 
 
 def _peek(path: Path) -> Form | None:
-    """The form of the first row; None where there is none that is known."""
     if is_parquet(path):
         found = columns(path)
         return form(dict.fromkeys(found)) if found else None

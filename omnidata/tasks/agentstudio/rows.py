@@ -324,7 +324,6 @@ def _check_operation(
 
 
 def _check_action(row: Row, action: Row, place: RowContext, name: str) -> None:
-    """Boxes and label noise; nothing here decides about a verdict."""
     box = action.get("bbox")
     region = action_box(row, action)
     if box is not None and region is None:

@@ -159,7 +159,6 @@ def templates(task: TaskName) -> list[str]:
 
 
 def _shown(step: Step, *roles: str) -> tuple[Message, ...]:
-    """A message for each image that the step has."""
     refs = {role: step.media.get(role) for role in roles}
     return tuple(
         Message("user", (Part("image", media=ref, role=role),)) for role, ref in refs.items() if ref
@@ -175,7 +174,7 @@ def _choices(space: Sequence[str]) -> str:
 
 
 def _text(name: str, **values: str) -> str:
-    """A text with its places filled at once: braces in the data stay what they are."""
+    """Fills all placeholders at once, so braces in the data stay as they are."""
     return _PLACEHOLDER.sub(lambda found: values[found[1]], _template(name))
 
 
@@ -249,7 +248,6 @@ def published(task: TaskName) -> Published:
 
 
 def _rows(task: TaskName) -> list[PublishedRow]:
-    """The rows; a model of two tables has one row, with the values of both."""
     text = (
         resources.files("omnidata.tasks.agentstudio").joinpath("published_tables.json").read_bytes()
     )
@@ -290,7 +288,7 @@ def _fraction(metric: str, value: float) -> float:
 
 
 def _same(model: str) -> str:
-    """The model without the date that only some tables print."""
+    """Only some tables print the model's date."""
     return model.partition(" (")[0]
 
 
@@ -325,20 +323,14 @@ _TITLES: Mapping[TaskName, tuple[str, str]] = {
 
 
 class _Point(TypedDict, total=False):
-    """What a line of GroundUI's scores has of an answer."""
-
     point: tuple[Side, Side] | None
 
 
 class _Letters(TypedDict):
-    """What a line of the scores of either IDM benchmark has of an answer."""
-
     letters: Annotated[list[str], msgspec.Meta(min_length=1)]
 
 
 class _Truth(TypedDict):
-    """What a line of CriticBench's scores has of an answer."""
-
     success: bool
 
 
@@ -532,12 +524,11 @@ class AgentStudio(Benchmark):
 
 
 def _kind(task: TaskName, step: Step) -> str:
-    """Rows among which answers can be compared: letters mean different actions elsewhere."""
+    """The same letter means different actions in other kinds of rows."""
     return "" if task == "criticbench" else " ".join(map(str, step.source["action_space"]))
 
 
 def _target(task: TaskName, step: Step, space: Space) -> str:
-    """The right answer; an empty one where the row has none."""
     row = step.source
     if task == "criticbench":
         return f"Answer: {row['is_success']}"
@@ -548,13 +539,12 @@ def _target(task: TaskName, step: Step, space: Space) -> str:
 
 
 def _letters(task: TaskName, row: Mapping[str, Any]) -> Sequence[str] | None:
-    """Those of the actions that are asked for; None where one is not in the action space."""
     actions = [row] if task == "idm-single" else shown("idm-multiple", row)
     return letters_of([action["operation"] for action in actions], row["action_space"])
 
 
 def _point(point: Point, step: Step, space: Space) -> str:
-    """All digits: a box without height is hit by the exact coordinate only."""
+    """All digits are needed: only the exact coordinate hits a box without height."""
     found = convert(point, space, step.screen)
     return f"Answer: ({found.x!r}, {found.y!r})"
 
@@ -569,7 +559,6 @@ _RELEASE: Final = Rule(borderline="the released evaluator excludes the edges")
 def _explain_ground(
     step: Step, verdict: Verdict | None, profile: Profile, *, is_release: bool, space: Space
 ) -> Explanation:
-    """Of GroundUI: where the point is, seen from the target."""
     box = target_box(step.source)
     # The profile has brought the point to the screen.
     said = pair_on_screen(step, ((verdict and verdict.parsed) or {}).get("point"), "px", {})
@@ -592,7 +581,6 @@ def _explain_ground(
 
 
 def _explain_single(step: Step, verdict: Verdict | None, profile: Profile) -> Explanation:
-    """Of IDM-Single: the operation that was answered beside the one that was done."""
 
     def sentence(parsed: Mapping[str, Any], right: bool) -> str:
         given: Sequence[str] = parsed.get("letters", ())
@@ -612,7 +600,6 @@ def _explain_single(step: Step, verdict: Verdict | None, profile: Profile) -> Ex
 
 
 def _explain_multiple(step: Step, verdict: Verdict | None, profile: Profile) -> Explanation:
-    """Of IDM-Multiple: the letters that were answered beside those of the actions."""
     asked = shown("idm-multiple", step.source)
 
     def sentence(parsed: Mapping[str, Any], right: bool) -> str:
@@ -637,7 +624,6 @@ def _explain_multiple(step: Step, verdict: Verdict | None, profile: Profile) -> 
 
 
 def _explain_critic(step: Step, verdict: Verdict | None, profile: Profile) -> Explanation:
-    """Of CriticBench: what was said of a trajectory beside what it is."""
 
     def sentence(parsed: Mapping[str, Any], right: bool) -> str:
         true = "succeeded" if step.source["is_success"] else "failed"
@@ -672,10 +658,6 @@ def _spelled(step: Step, given: Sequence[str]) -> str:
 
 
 def _operation(step: Step, letter: str) -> str:
-    """What a letter stands for in a row; the letter where it stands for nothing.
-
-    Only the alphabet's letters do.
-    """
     space = step.source["action_space"]
     place = ord(letter) - ord("A") if len(letter) == 1 else -1
     return str(space[place]) if 0 <= place < len(space) else letter
@@ -691,7 +673,6 @@ def _trajectory(step: Step) -> Mapping[str, Overlays]:
 
 
 def _recorded(step: Step, actions: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Overlays]:
-    """Where recorded actions were made, by the role of the picture before each."""
     found = ((role, action_box(step.source, action)) for role, action in actions.items())
     return {
         role: Overlays((in_pixels(region, step.screen),))

@@ -122,7 +122,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _rounded(action: Action, screen: Screen) -> Edges | None:
-    """The box of an action in whole pixels; halves go to the even neighbour."""
+    """Halves round to even."""
     box = action.start[0] if action.start else None
     if not isinstance(box, Box):
         return None
@@ -138,12 +138,10 @@ def _rounded(action: Action, screen: Screen) -> Edges | None:
 
 
 def _elements(truth: Truth, screen: Screen) -> list[Edges]:
-    """The elements in whole pixels, enlarged."""
     return [_enlarged(box) for box in _boxes(truth, screen)]
 
 
 def _boxes(truth: Truth, screen: Screen) -> list[Edges]:
-    """The elements in whole pixels."""
     width, height = screen
     found: list[Edges] = []
     for y, x, tall, wide in truth.rects:
@@ -153,7 +151,6 @@ def _boxes(truth: Truth, screen: Screen) -> list[Edges]:
 
 
 def _named(truth: Truth, element: int | None, screen: Screen) -> Edges | None:
-    """The element with the number, as it was drawn on the screenshot that a model was shown."""
     boxes = _boxes(truth, screen)
     if element is None or not 0 <= element < len(boxes):
         return None
@@ -161,10 +158,9 @@ def _named(truth: Truth, element: int | None, screen: Screen) -> Edges | None:
 
 
 def _in_order(boxes: Sequence[Edges]) -> list[Edges]:
-    """Elements in lines from top to bottom, each from left to right, as the release numbers them.
+    """The release numbers elements line by line, top to bottom, each line left to right.
 
-    A line goes on while the next element holds the line's mean height, and the last one the next
-    one's middle.
+    A line continues while the next element contains the line's mean height.
     """
     lines: list[list[Edges]] = []
     for box in sorted(boxes, key=cmp_to_key(_before)):
@@ -179,7 +175,6 @@ def _in_order(boxes: Sequence[Edges]) -> list[Edges]:
 
 
 def _before(one: Edges, other: Edges) -> int:
-    """Which comes first: the higher one, if the other begins below its middle; else the left."""
     if one[1] > other[1] and one[1] > _middle(other):
         return 1
     if one[1] < other[1] and other[1] > _middle(one):
@@ -211,7 +206,7 @@ def _clicks(box: Edges | None, point: Pair, elements: Sequence[Edges]) -> bool:
 
 
 def _overlap(one: Edges, other: Edges) -> float:
-    """Intersection over union; an area counts as one pixel at least."""
+    """Intersection over union; an area is at least one pixel."""
     wide = max(0, min(one[2], other[2]) - max(one[0], other[0]))
     tall = max(0, min(one[3], other[3]) - max(one[1], other[1]))
     areas = [max((box[2] - box[0]) * (box[3] - box[1]), 1) for box in (one, other)]

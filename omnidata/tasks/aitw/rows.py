@@ -192,7 +192,6 @@ def _examples(path: Path, note: Note) -> Iterator[Line]:
 
 
 def _is_file(example: Example, part: slice) -> bool:
-    """Whether a picture is a PNG or JPEG file; the dataset's own are bare pixels."""
     start = example.data[part.start : part.start + 4]
     return start.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF"))
 
@@ -300,7 +299,7 @@ def _is_number(value: object) -> bool:
 
 
 def _pair(row: Row, name: str) -> Pair:
-    """A place as x and y; rows have y before x."""
+    """Rows have y before x."""
     value = _value(row.get(name))
     if not isinstance(value, list) or len(value) != 2 or not all(map(_is_number, value)):
         raise ValueError(f"{name} is {short(row.get(name))}, not [y, x] from 0 to 1")
@@ -308,7 +307,6 @@ def _pair(row: Row, name: str) -> Pair:
 
 
 def _value(value: object) -> Any:
-    """A list, or the list that a JSON text holds."""
     try:
         return decode(value) if isinstance(value, str) else value
     except RecursionError:

@@ -124,7 +124,7 @@ def released(truth: Truth, said: Action) -> Verdict:
 
 
 def _floats(pairs: tuple[Pair, Pair]) -> list[npt.NDArray[np.float32]]:
-    """The places as (y, x)."""
+    """The places as (y, x), float32."""
     return [np.array([y, x], np.float32) for x, y in pairs]
 
 

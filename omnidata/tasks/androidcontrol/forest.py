@@ -116,14 +116,6 @@ _UGROUND_SCREEN = (1080, 2400)
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """An element of the message.
-
-    Attributes:
-        box: where it is; all zero where that is not said.
-        said: its texts, by the number of the field.
-        true: numbers of the fields that are true or, of its children, not empty.
-    """
-
     box: Bounds
     said: Mapping[int, str]
     true: Set[int]

@@ -146,24 +146,15 @@ _SHOTS, _FORESTS = "screenshots", "accessibility_trees"
 
 @dataclass(frozen=True, slots=True)
 class _Notes:
-    """Takes the findings about an episode.
-
-    Attributes:
-        note: takes those of all episodes.
-        name: the episode's.
-        count: of its actions.
-    """
-
     note: Note
     name: str
     count: int
 
     def episode(self) -> Note:
-        """About all its steps."""
         return about(self.note, *(f"{self.name}/{number}" for number in range(self.count)))
 
     def screen(self, number: int) -> Note:
-        """About a screenshot or forest; what was seen after the last action is the last step's."""
+        """The screen after the last action belongs to the last step."""
         if number > self.count:  # more than the episode has steps for
             return self.note
         return about(self.note, f"{self.name}/{min(number, self.count - 1)}")
@@ -260,7 +251,6 @@ class EpisodeReader:
         self.note(Finding(code, "error", where, what, expected, SKIPPED))
 
     def _sizes(self, features: Row, example: Example, where: str, notes: _Notes) -> list[Screen]:
-        """The size of every screenshot, as the record states it."""
         count = max(len(features["actions"]), len(example.texts.get(_SHOTS, ())))
         return [
             stated_size(
@@ -404,7 +394,6 @@ _SIDES = ("widths", "heights")
 
 
 def _small(example: Example) -> dict[str, Any]:
-    """The features without screenshots and forests."""
     texts = {name: example.text(name) for name in example.texts if name not in (_SHOTS, _FORESTS)}
     return {**texts, **example.numbers}
 

@@ -218,11 +218,6 @@ _ENDS: Mapping[str, Action] = {
 
 
 def _end(body: Mapping[str, Any], name: str) -> Action:
-    """Which end an answer says.
-
-    Raises:
-        ValueError: it says none.
-    """
     key = _ENDINGS[name]
     said = body.get(key)
     if not isinstance(said, str) or said.lower() not in _ENDS:

@@ -197,7 +197,7 @@ class _Row(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class _Looking:
-    """Whether a file is of a task's rows; picklable, as tasks are."""
+    """A picklable predicate, because tasks are pickled."""
 
     name: Name
 
@@ -240,8 +240,6 @@ def _row(name: Name) -> Callable[[Judged], dict[str, Any]]:
 
 
 class _Truth(TypedDict):
-    """What a line of scores has of an answer."""
-
     right: bool
 
 

@@ -146,7 +146,6 @@ class Reader:
             )
 
     def _picture(self, line: Line) -> tuple[MediaRef | None, Screen]:
-        """The screenshot, where the release has it, and its size."""
         value = line.row.get("image")
         if held := line.picture(("image",)):
             return held, size_of(held)

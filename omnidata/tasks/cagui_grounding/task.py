@@ -96,7 +96,6 @@ def read_any(text: str) -> Pair | None:
 
 
 def _pair(value: object) -> Pair | None:
-    """The first two numbers of a list, unless they are beyond any screen."""
     if not isinstance(value, list) or len(value) < 2 or not all(map(is_number, value[:2])):
         return None
     x, y = value[:2]
@@ -166,8 +165,6 @@ class GroundingProfile(RowProfile):
 
 
 class _Parsed(TypedDict, total=False):
-    """What a line of scores has of an answer."""
-
     point: tuple[float, float]
     text: str
 
@@ -303,7 +300,6 @@ class CaguiGrounding(Benchmark):
 
 
 def _corners(box: Box, screen: Screen) -> list[list[int]]:
-    """Two corners in thousandths, as the release has them; in pixels where the size is unknown."""
     corners = (Point(box.left, box.top, "px"), Point(box.right, box.bottom, "px"))
     found = [
         convert(corner, "norm1000", screen) if min(screen) > 0 else corner for corner in corners

@@ -156,11 +156,6 @@ _EXPECTED_ROW: Final = (
 
 
 def _act(call: Row) -> Action:
-    """What a call of a row does.
-
-    Raises:
-        ValueError: it is no action of the dataset.
-    """
     if call.get("action_type") in _APPS:
         raise ValueError(f"GUI-Odyssey has no {call['action_type']}")
     return replace(read_any(call), words=None)
@@ -335,7 +330,6 @@ class Reader:
         return action
 
     def _shot(self, row: Row, path: Path) -> MediaRef | None:
-        """The screenshot, also where the shards of the release were not put into one folder."""
         name = as_name(row.get("screenshot"))
         if name is None:
             return None
@@ -347,7 +341,7 @@ class Reader:
 
 
 def _size(shot: MediaRef | None, stated: Screen) -> Screen:
-    """The picture's own, as a device may be turned; the device's where there is no picture."""
+    """The picture's own size, because a device may be turned."""
     if shot is None or unsafe(shot.path):
         return stated
     try:

@@ -87,7 +87,6 @@ def _touches(truth: Truth, own: Pair | None) -> bool:
 
 
 def _alike(wanted: str, given: str) -> bool:
-    """Whether one text is in the other, or the similarity of ANLS is at least a half."""
     if wanted in given or given in wanted:
         return True
     from rapidfuzz.distance import Levenshtein  # loads slowly, and few verdicts come here

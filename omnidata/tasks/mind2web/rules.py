@@ -87,7 +87,6 @@ def read(text: str, reading: Reading) -> Mapping[str, Any] | None:
 
 
 def _literal(text: str) -> Any:
-    """The value that Python writes so; None where it is none. Nothing is run."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes such as "\d", which are the answer's
@@ -249,7 +248,7 @@ def wanted_of(row: Mapping[str, Any]) -> tuple[Operation | None, str]:
 
 
 def _finite(point: Point | None) -> Point | None:
-    """The point, its numbers beyond any float as near as there is one: JSON has no infinity."""
+    """JSON has no infinity."""
     if point is None or point.x != point.x or point.y != point.y:
         return None
     x, y = (max(-float_info.max, min(float_info.max, side)) for side in (point.x, point.y))
@@ -257,14 +256,13 @@ def _finite(point: Point | None) -> Point | None:
 
 
 def _edges(box: Box, screen: Screen, reading: Reading) -> list[float]:
-    """Left, top, right and bottom in shares of the page."""
     sides = zip((box.left, box.top, box.right, box.bottom), screen * 2, strict=True)
     edges = [side / extent for side, extent in sides]
     return [round(edge, 3) for edge in edges] if reading == "released" else edges
 
 
 def _share(step: Step, point: Point, receipt: Mapping[str, Any] | None) -> Pair | None:
-    """A point of an answer in shares of the page, in which the script compares."""
+    """The script compares shares of the page."""
     if point.space != "px":
         parts = 1000 if point.space == "norm1000" else 1
         return point.x / parts, point.y / parts

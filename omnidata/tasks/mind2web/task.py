@@ -196,7 +196,6 @@ class Mind2Web(Benchmark):
 
 
 def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
-    """The steps of one task, in the order of its actions; rows of some are not published."""
     numbers = [whole_number(decode(str(line.row.get("target_action_index")))) for line in lines]
     known = {n for n in numbers if n is not None and 0 <= n < 1000}
     if len(known) < len(lines):  # the first release has no such column
@@ -230,11 +229,7 @@ def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
 
 
 def _published(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row of UGround's samples or plans with the columns that the dataset has, beside its own.
-
-    Its pictures are blocks of a page, of which each has the boxes of the targets in it; the first
-    block with a target is the step's. Before the pages are cut, they are the pictures.
-    """
+    """UGround's pictures are blocks of a page, each with the boxes of its targets."""
     if "pos_candidates" in row or not isinstance(row.get("operation"), str) or "bbox" not in row:
         return row
     blocks, folder, boxes = row.get("target_blocks"), row.get("blocks_path"), row["bbox"]
@@ -256,7 +251,6 @@ def _published(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _shot(line: Line) -> MediaRef | None:
-    """The page: in the row, or a file that it names."""
     name = line.row.get("screenshot")
     if held := line.picture(("screenshot",)):
         return held
@@ -265,7 +259,6 @@ def _shot(line: Line) -> MediaRef | None:
 
 
 def _past(words: object) -> Action | None:
-    """An earlier action, as the row tells it in words."""
     if not isinstance(words, str):
         return None
     found = list(_DONE.finditer(words))
@@ -276,14 +269,12 @@ def _past(words: object) -> Action | None:
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with the operation as an object, which the Hub has as a text."""
     done = row.get("operation")
     found = decode(done) if isinstance(done, str) else done
     return {**row, "operation": done if found is BROKEN else found}
 
 
 def _action(row: Mapping[str, Any], words: object, screen: Screen, at: RowContext) -> Action | None:
-    """What was done, at any of the elements that are right; None where nobody can tell."""
     operation, value = wanted_of(_plain(row))
     if operation is None:
         at.refuse(
@@ -310,7 +301,6 @@ def _action(row: Mapping[str, Any], words: object, screen: Screen, at: RowContex
 
 
 def _boxes(row: Mapping[str, Any], at: RowContext) -> tuple[Box, ...]:
-    """The boxes of the elements that are right: the one that was used first, then those around."""
     found: list[tuple[bool, bool, Box]] = []
     for text in row.get("pos_candidates") or ():
         one = decode(text) if isinstance(text, str) else text

@@ -271,7 +271,6 @@ def presses(text: str) -> list[str]:
 
 
 def _key(name: str) -> str:
-    """A key that is written in braces: a character that stands for itself, or a name."""
     if len(name) == 1:
         return name if name.isalnum() else f"{{{name}}}"
     upper = name.upper()
@@ -332,7 +331,6 @@ class Answer(msgspec.Struct, frozen=True):
         return body
 
     def _said(self) -> dict[str, Any]:
-        """The arguments under the names that scores have for them."""
         assert self.action is not None
         if self.action.kind == "scroll":
             return {"notches": notches(self.action)}
@@ -374,7 +372,6 @@ def parse(text: str) -> Answer | ParseFailure:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """What the release reads, then the objects that begin at one of the first braces."""
     if text.startswith("`"):
         value = decode(text[_DROPPED[0] : -_DROPPED[1]])
         if isinstance(value, dict):
@@ -383,11 +380,6 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _read(body: Mapping[str, Any]) -> Answer | None:
-    """The answer of an object; None if it has no Function and no Status that ends the task.
-
-    Raises:
-        ValueError: there is no such function.
-    """
     said = {key.lower().replace("_", ""): value for key, value in body.items()}
     status = said.get("status")
     status = status.strip().upper() if isinstance(status, str) else ""
@@ -420,7 +412,6 @@ def _point(said: Mapping[str, Any]) -> Pair | None:
 
 
 def _is_prompted(body: Mapping[str, Any], found: Answer) -> bool:
-    """Whether an object is an answer to the letter of the prompt."""
     if body.keys() != set(KEYS) or found.action is None or found.status != body["Status"]:
         return False
     if body["Function"] != found.function or not isinstance(body["Args"], dict):

@@ -71,7 +71,6 @@ def kind_of(row: object) -> Kind | None:
 
 
 def _listed(data: Path) -> Iterator[Path]:
-    """The file, or JSON files in the folder and one level below, sorted."""
     if not data.is_dir():
         yield from [data] if data.exists() else []
         return
@@ -93,11 +92,7 @@ def _is_candidate(entry: os.DirEntry[str]) -> bool:
 
 
 def _look(path: Path) -> Look:
-    """Whether one of the first rows is of a known kind, or none of them is JSON.
-
-    A document is not decoded where nothing in its first megabyte looks like ours: other benchmarks
-    have documents of hundreds of them.
-    """
+    """Searches the first megabyte before it decodes: other files may be hundreds of megabytes."""
     if path.suffix != ".jsonl":
         head = head_of(path)
         if not any(sign in head for sign in _SIGNS):
@@ -200,7 +195,6 @@ class StepReader:
         return {tag: value for tag, value in found.items() if value}
 
     def _picture(self, name: str, sample_id: str) -> MediaRef:
-        """A reference; opening it checks the path."""
         if reason := unsafe(name):
             self.note(
                 Finding(
@@ -216,7 +210,6 @@ class StepReader:
         return MediaRef("image", self.library.root, name)
 
     def _size(self, shot: MediaRef | None) -> Screen:
-        """Width and height of a picture; composed tasks show many a picture more than once."""
         if shot is None:
             return UNKNOWN
         if shot.path not in self._sizes:
@@ -255,13 +248,12 @@ def task_of(step: Step) -> str:
 
 
 def _owner(trajectory: Trajectory) -> dict[str, str]:
-    """Whose a trajectory is, which no action says: what is split goes by it."""
+    """Splits keep an owner's trajectories together."""
     given = {"task_id": trajectory.task_id, "subtask_id": trajectory.subtask_id}
     return {key: own for key, own in given.items() if own}
 
 
 def _one(values: Iterable[str]) -> str:
-    """The one value, `SEVERAL`, or none."""
     found = list(dict.fromkeys(filter(None, values)))
     return found[0] if len(found) == 1 else SEVERAL if found else ""
 
@@ -347,7 +339,6 @@ def read_library(data: Path | str, *, check_orders: bool = True) -> Library:
 def _unique(
     lines: list[Line], read: Callable[[Line], _Value | None], note: Note
 ) -> dict[str, _Value]:
-    """What the rows hold, by id; of rows with the same id the first."""
     found: dict[str, _Value] = {}
     for line in lines:
         value = read(line)
@@ -376,7 +367,6 @@ def _subtask(line: Line, root: Path, note: Note) -> Subtask | None:
 
 
 def _evaluation(own: str, root: Path, place: RowContext) -> str | None:
-    """The text of a subtask's evaluation function; None where there is no such file."""
     for name in (f"{EVALUATIONS}/{own}.txt", f"{own}.txt"):
         try:
             path = resolve(MediaRef("image", root, name), budget=_SMALL)
@@ -502,5 +492,4 @@ _SKIPPING = frozenset(
 
 
 def _skipped(findings: list[Finding]) -> int:
-    """Rows that became nothing; each has one of these findings."""
     return sum(finding.code in _SKIPPING for finding in findings)

@@ -86,7 +86,6 @@ def read_subtask(line: Line, place: RowContext) -> Subtask | None:
 
 
 def _parameters(row: Row, template: str, place: RowContext) -> Iterator[Mapping[str, Any]]:
-    """The bindings; one alone need not be in a list."""
     value = row.get("available_parameters")
     given = [value] if isinstance(value, Mapping) else [] if value is None else value
     if not isinstance(given, list) or not all(isinstance(binding, Mapping) for binding in given):
@@ -161,7 +160,6 @@ def read_trajectory(line: Line, place: RowContext) -> Trajectory | None:
 
 
 def _observations(row: Row, actions: int, place: RowContext) -> tuple[str, ...]:
-    """The pictures' names; empty where a picture has none."""
     value = row.get("observations")
     names = value if isinstance(value, list) else []
     if len(names) - actions not in (0, 1):
@@ -280,7 +278,6 @@ def valid_orders(row: Row, graph: Graph, place: RowContext) -> tuple[tuple[str, 
 
 
 def _valid(value: object, graph: Graph, place: RowContext) -> tuple[tuple[str, ...], ...]:
-    """The listed orders that are orders of the graph, each once."""
     if not isinstance(value, list):
         if value is not None:
             place.warn("orders-unusable", f"successful_topo is {short(value)}", "a list of orders")
@@ -480,7 +477,6 @@ class TaskReader:
     def _applications(
         self, row: Row, subtasks: Mapping[str, Subtask | None], place: RowContext
     ) -> Iterator[tuple[str, str]]:
-        """What the row itself says of a node, else what its subtask does."""
         given = _texts(row.get("application"))
         unknown, untold = [], []
         for node, subtask in subtasks.items():
@@ -511,7 +507,6 @@ class TaskReader:
             )
 
     def _check_apps(self, apps: Any, given: Mapping[str, str], place: RowContext) -> None:
-        """Say of every application without a category that it is its own; once each."""
         for app in apps:
             if app in given or app in self._apps or category_of(app):
                 continue
@@ -539,6 +534,5 @@ class TaskReader:
 
 
 def _texts(value: object) -> dict[str, str]:
-    """The pairs of two texts in an object; none if it is no object."""
     pairs = value.items() if isinstance(value, Mapping) else ()
     return {key: name for key, name in pairs if isinstance(key, str) and isinstance(name, str)}

@@ -95,15 +95,11 @@ INTENT = Variation(
 
 
 class _Sequence(msgspec.Struct):
-    """A line of the sequences; what else is in it is passed over."""
-
     task_id: str | int
     executed: list[str | int]
 
 
 class _Action(msgspec.Struct):
-    """A line of a log; what else is in it, as the action itself, is passed over."""
-
     task_id: str | int
     passed: list[str | int]
     status: str | None = None
@@ -245,7 +241,6 @@ def _of_agent(
     *,
     strict: bool,
 ) -> tuple[Sequence[Scored], Sequence[Finding]]:
-    """One agent's results, for nothing says whose they are."""
     if strict:
         refuse_findings(findings, data)
     scores = [_scored(task, done.get(task.id), data) for task in tasks.values()]
@@ -268,13 +263,12 @@ def _of_agent(
 
 
 def _gains(task: TaskGraph, walk: Walk) -> list[tuple[int, float]]:
-    """What each completed subtask adds to CR, and at which action."""
     parts = [float(coverage(task.graph, [node])) for node in walk.executed]
     return list(zip(walk.at, parts, strict=True))
 
 
 def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:
-    """The tasks; one that cannot be read would be missing from every mean."""
+    """Any unreadable task would be missing from every mean, so it is an error."""
     if is_repository(data):
         raise DataError(
             "a Parquet repository has steps, but no task graph",
@@ -369,7 +363,6 @@ def _results(
     scores: Sequence[TaskScore],
     done: Mapping[str, Executed],
 ) -> dict[str, Any]:
-    """The content of `results.json`."""
     intents = [task.intent or None for task in tasks]
     labels = [_labels(task) for task in tasks]
     rules = _PROFILES[profile]
@@ -398,7 +391,6 @@ def _results(
 
 
 def _labels(task: TaskGraph) -> tuple[str, ...]:
-    """The capabilities that a row says its task was chosen to test."""
     value = task.source.get("capability")
     given = value if isinstance(value, list) else [value]
     return tuple(name for name in given if isinstance(name, str) and name)
@@ -424,6 +416,5 @@ def _lines(
 
 
 def _parsed(found: Executed) -> dict[str, Any]:
-    """What was completed, and at which actions, where there is a log of them."""
     at: dict[str, Any] = {"at": list(found.walk.at)} if found.walk else {}
     return {"executed": list(found.nodes), **at}

@@ -138,7 +138,6 @@ def system_prompt(space: Space = "px") -> str:
 
 
 def _cut(text: str, begin: str, end: str, between: str = "") -> str:
-    """The text with what lies between two places replaced."""
     start = text.index(begin)
     return text[:start] + between + text[text.index(end, start) :]
 
@@ -192,7 +191,6 @@ def judge(target: Action | None, answer: Answer | None, point: Pair | None) -> M
 
 
 def _is_exact(target: Action, answer: Answer, point: Pair | None) -> bool:
-    """Whether arguments and place are the same, given that the function is."""
     action = answer.action
     if action is None:
         return False
@@ -255,7 +253,6 @@ class StepProfile(EpisodeProfile):
         return *match, answer is not None and answer.as_prompted
 
     def _target(self, step: Step) -> Action | None:
-        """The expert's action, at no place where no answer in this unit can be held against it."""
         action = action_of(step.source)
         known = self.space == "px" or min(step.screen) > 0
         return action if known or action is None else replace(action, start=())
@@ -263,7 +260,6 @@ class StepProfile(EpisodeProfile):
     def _on_screen(
         self, point: Pair | None, step: Step, receipt: Mapping[str, Any] | None
     ) -> Pair | None:
-        """A point of the answer in pixels of the screenshot."""
         if point is None:
             return None
         if self.space == "px":
@@ -319,7 +315,6 @@ class View(overview.View):
 
 
 def _metadata(library: Library) -> dict[str, Any]:
-    """Everything that is counted, as JSON values."""
     subtasks, tasks = library.subtasks.values(), library.tasks.values()
     placed = [task for task in tasks if len(task.applications) == len(task.graph.nodes)]
     found = [complexity(task.graph, task.applications, task.categories) for task in placed]
@@ -347,7 +342,6 @@ def _metadata(library: Library) -> dict[str, Any]:
 
 
 def _pairs(subtasks: Iterable[str], tasks: Iterable[str]) -> dict[str, dict[str, int]]:
-    """By name: how many subtasks and how many tasks; the most frequent first."""
     own, used = Counter(subtasks), Counter(tasks)
     names = sorted(own.keys() | used.keys(), key=lambda name: (-own[name], -used[name], name))
     return {name: {"subtasks": own[name], "tasks": used[name]} for name in names}
@@ -359,7 +353,7 @@ def _ordered(values: Iterable[str], order: Iterable[str]) -> dict[str, int]:
 
 
 def _orders(library: Library) -> dict[str, int]:
-    """How many tasks have how many valid orders; those with too many to find have 0."""
+    """Tasks with too many orders to count are under 0."""
     counts = Counter(_size(task) for task in library.tasks.values())
     return {name: counts[name] for name in ("unknown", "1", "2-9", "10-99", "100+") if counts[name]}
 
@@ -393,14 +387,11 @@ def _tables(found: Mapping[str, Any]) -> Iterable[Table]:
 
 
 def _shortened(rows: list[list[str]]) -> list[list[str]]:
-    """The first rows, and how many more there are; `--json` has them all."""
     more = len(rows) - _MOST
     return rows if more <= 0 else [*rows[:_MOST], [f"and {more} more", *("" for _ in rows[0][1:])]]
 
 
 class _Parsed(TypedDict, total=False):
-    """What a line of scores has of an answer."""
-
     function: Required[str]
     args: dict[str, Any]
     coordinates: tuple[Side, Side] | None
@@ -454,7 +445,6 @@ class OmniBench(Benchmark):
         return loader.named(step)
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
-        """What was done before, and the task's intent where it is to be told."""
         lines = (
             f"\nStep {number}: {action.words}"
             for number, action in enumerate(self.earlier(step, predicted))
@@ -557,7 +547,6 @@ class OmniBench(Benchmark):
         return lambda step: _blind(usual, step, self._space)
 
     def _oracle(self, step: Step) -> str:
-        """The target; pixels need no screen. An empty text where the row has no usable action."""
         found = self.target(step)
         action = action_of(step.source)
         if found is None and action and action.start and self._space == "px":
@@ -645,7 +634,6 @@ def _blind(action: Action, step: Step, space: Space) -> str:
 
 
 def _named(function: object) -> str:
-    """A function's name; the end of a task has none."""
     return str(function or "finish")
 
 
@@ -654,7 +642,6 @@ _ARGUMENTS: Final = {"notches": "wheel_dist", "text": "keys"}
 
 
 def _said(parsed: Mapping[str, Any], space: Space) -> tuple[Action, ...]:
-    """What a profile read, as an action; nothing where its arguments could not be read."""
     args = {_ARGUMENTS.get(name, name): value for name, value in parsed.get("args", {}).items()}
     try:
         action = read_call(parsed.get("function"), args)
@@ -665,7 +652,6 @@ def _said(parsed: Mapping[str, Any], space: Space) -> tuple[Action, ...]:
 
 
 def _unlike(wanted: Action | None, parsed: Mapping[str, Any], *, right: bool) -> str:
-    """How an action differs from the expert's; empty where only the place can tell."""
     if wanted is None:
         return "the expert's action cannot be read"
     name, args = spelled(wanted)
@@ -685,7 +671,6 @@ def _unlike(wanted: Action | None, parsed: Mapping[str, Any], *, right: bool) ->
 
 
 def _differ(said: Mapping[str, Any], args: Mapping[str, Any]) -> str:
-    """The arguments, side by side."""
     given = ", ".join(f"{name} {value!r}" for name, value in said.items()) or "nothing"
     wanted = ", ".join(f"{name} {value!r}" for name, value in args.items())
     return f"the arguments differ: {given} in place of {wanted}"

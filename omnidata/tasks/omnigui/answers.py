@@ -133,7 +133,7 @@ _QUALIFYING = frozenset({"action_type", "point", "coordinate", "action"})
 
 
 def _candidates(text: str) -> Iterator[dict[str, Any]]:
-    """Objects in code fences, then objects in balanced braces that hold an action."""
+    """Objects in code fences first, then objects in balanced braces that hold an action."""
     if "```" in text:
         for opener in ("```json", "```"):
             for body in _fenced(text, opener):
@@ -206,11 +206,7 @@ def _digits(call: re.Match[str]) -> Pair | None:
 
 
 def _quoted_argument(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str], str] | None:
-    """The first call whose text argument ends in `)`, with or without the closing quote.
-
-    Written out rather than left to one pattern: there, blanks before a missing `)` take quadratic
-    time.
-    """
+    """Two steps, because one pattern takes quadratic time on blanks before a missing `)`."""
     for call in pattern.finditer(text):
         begin = call.end()
         quote = _QUOTE.search(text, begin)
@@ -231,7 +227,6 @@ _SUCCESS = frozenset({"success", "complete", "done", "finished"})
 
 
 def _tool_call(text: str) -> Answer | ParseFailure | None:
-    """The action of the first tool call; None: there is none, and the search goes on."""
     begin = text.find(_OPEN)
     end = text.find(_SHUT, begin + len(_OPEN)) if begin >= 0 else -1
     if end < 0:
@@ -319,7 +314,7 @@ def _swipe_call(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _start_call(begin: Any, direction: Any) -> dict[str, Any] | None:
-    """A swipe without an end: upwards unless it says where; a start that is no pair is none."""
+    """A swipe without an end goes up unless it has a direction."""
     if not isinstance(direction, str):
         raise CannotReadError("the direction of the swipe is not a text")
     body: dict[str, Any] = {"action_type": _DIRECTIONS.get(direction.lower(), 3)}
@@ -334,9 +329,4 @@ def _start_call(begin: Any, direction: Any) -> dict[str, Any] | None:
 
 
 def _ends(value: Any) -> tuple[int, int]:
-    """The first two items as whole numbers; of a text its first two characters.
-
-    Raises:
-        ValueError, TypeError, LookupError, OverflowError: they are none, or infinite.
-    """
     return int(float(value[0])), int(float(value[1]))

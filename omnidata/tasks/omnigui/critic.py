@@ -143,10 +143,7 @@ class OmniGuiCritic(Benchmark):
 
 
 class _CriticProfile(CriticProfile):
-    """`agentstudio-paper`, which leaves out episodes of which nobody knows the outcome."""
-
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the answer and, where the truth is known, hold it against that."""
         found = super().judge(step, text, receipt)
         if known(step) is not None:
             return found
@@ -209,5 +206,4 @@ def episode(steps: Sequence[Step], row: Mapping[str, Any] = {}) -> Step:
 
 
 def _acted(steps: Sequence[Step]) -> Sequence[Step]:
-    """The steps at which something was done: all but a last one that is only looked at."""
     return steps if states_target(steps[-1].source) else steps[:-1]

@@ -186,7 +186,6 @@ def _is_app(folder: Path) -> bool:
 
 
 def _dimension(app: Path, name: str) -> Path:
-    """The file of a dimension's metadata, whatever its ending."""
     places = [app / f"{name}{suffix}" for suffix in (".jsonl", ".json", ".ndjson", ".parquet")]
     return next((path for path in places if path.exists()), places[0])
 
@@ -228,12 +227,6 @@ def read_annotations(files: Files, note: Note) -> Iterator[Annotations]:
 
 
 def _media_root(steps: Path, rows: Sequence[Row]) -> Path:
-    """The folder that holds the first screenshot; the released layout's where none does.
-
-    Args:
-        steps: the file.
-        rows: its first ones.
-    """
     folder = steps.parent
     candidates = [folder / "benchmark", folder / "media", folder]
     named = [p for row in rows if isinstance(p := row.get("image_path"), str) and not unsafe(p)]
@@ -283,7 +276,6 @@ def _add_episode(
     where: str,
     note: Note,
 ) -> bool:
-    """Take a metadata row; False where it is not used."""
     identity = as_name(row.get("ID"))
     if identity is None:
         note(
@@ -314,7 +306,6 @@ def _add_episode(
 
 
 def _steps(folder: Path, doubts: dict[str, list[Finding]], note: Note) -> Iterator[tuple[Row, str]]:
-    """The step rows: each episode's own file, or the index where an episode has none."""
     index: Grouped[tuple[Row, str]] = Grouped()
     for path in _indexes(folder):
         for row in _array(path):
@@ -393,7 +384,6 @@ def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
 
 
 def _lines(path: Path, note: Note) -> Iterator[tuple[str, Row]]:
-    """The objects of a file and their places."""
     if path.exists():
         for line in read_rows(path):
             if isinstance(line.row, dict):
@@ -403,11 +393,6 @@ def _lines(path: Path, note: Note) -> Iterator[tuple[str, Row]]:
 
 
 def _array(path: Path) -> Iterator[Row]:
-    """The steps of a file.
-
-    Raises:
-        DataError: a row is none; those before have been given.
-    """
     for line in read_rows(path):
         if not isinstance(line.row, dict) or (line.alone and "result_action_type" not in line.row):
             raise DataError(

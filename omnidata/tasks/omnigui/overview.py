@@ -79,7 +79,6 @@ def distribution(steps: Sequence[Step]) -> dict[str, dict[str, dict[str, int]]]:
 
 
 def _episodes(steps: Sequence[Step]) -> dict[tuple[str, str], tuple[Step, int]]:
-    """App and id of every episode -> its first step and how many it has."""
     found: dict[tuple[str, str], tuple[Step, int]] = {}
     for step in steps:
         key = step.tags["app"], step.episode_id
@@ -220,7 +219,6 @@ def figure(counts: Mapping[str, Any], distribution: Mapping[str, Mapping[str, Nu
 
 
 def _most(apps: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The apps by language and size; of very many, the smallest together."""
     ordered = sorted(apps.items(), key=lambda app: (-app[1]["episodes"], app[0]))
     chosen = sorted(ordered[:_MOST_APPS], key=lambda app: app[1]["language"], reverse=True)
     rest = [row for _, row in ordered[_MOST_APPS:]]
@@ -234,13 +232,11 @@ def _most(apps: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str,
 
 
 def _part(row: Mapping[str, Any], language: str, key: str) -> int:
-    """How many episodes or steps of an app are in a language."""
     numbers: Numbers = row["languages"].get(language, {})
     return numbers.get(key, 0)
 
 
 def _draw_apps(axes: Axes, apps: Sequence[tuple[str, Mapping[str, Any]]], number: int) -> None:
-    """Bars of episodes and of steps; those of an app in both languages are stacked."""
     for offset, key in zip((-0.2, 0.2), _DRAWN, strict=True):
         ends = [0] * len(apps)
         for language, colours in _COLOURS.items():

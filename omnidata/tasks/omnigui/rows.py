@@ -68,7 +68,6 @@ def read_target(row: Mapping[str, Any], name: str) -> tuple[Region, ...]:
 
 
 def _alternatives(value: Any) -> list[list[Any]]:
-    """Lists of one corner (a point) or two (a rectangle)."""
     if not isinstance(value, list):
         raise TargetError(f"it is a {type(value).__name__}, not a list")
     if all(isinstance(item, list) for item in value):
@@ -479,7 +478,6 @@ class HistoryCheck:
             )
 
     def _compared(self, history: Sequence[Mapping[str, Any]], index: int) -> str:
-        """Where the history and the targets part; empty if nowhere."""
         numbers = [entry["step_index"] for entry in history]
         reason = ""
         if numbers != list(range(index)):
@@ -495,7 +493,6 @@ class HistoryCheck:
 
 
 def _contradicts(text: str, target: Action, screen: Screen) -> str:
-    """Why the text cannot be said of the action; empty if it can."""
     if target.words is not None:
         same = text.split() == target.words.split()
         return "" if same else f"its action_text is {target.words[:60]!r}"

@@ -151,11 +151,7 @@ def _hits(
 
 
 def _in_box(box: Box, pair: Pair, screen: Screen, space: Space) -> bool:
-    """Whether the point lies in the box, edges included.
-
-    Between two units, a billionth makes up for rounding: a point that was converted from an edge
-    lies on that edge. Whole numbers of screens that exist are a hundred times further apart.
-    """
+    """Between different units, a tolerance of 1e-9 makes up for rounding."""
     if space == box.space:
         return box.left <= pair[0] <= box.right and box.top <= pair[1] <= box.bottom
     for value, low, high, extent in (
@@ -260,7 +256,7 @@ def _same_text_release(target: Any, text: str | None) -> bool:
 def _hits_release(
     corners: Corners, pair: Pair, screen: tuple[Any, Any], space: PredictedSpace
 ) -> bool:
-    """Whether a predicted point lies in the target, or within 140 units of a point target."""
+    """A point target is hit within 140 units."""
     point: Whole = int(pair[0]), int(pair[1])
     if space == "px" or (space == "auto" and max(point) > 1000):
         point = _to_scale(point, screen)
@@ -305,7 +301,7 @@ def _target(row: Mapping[str, Any], name: str, *, nested: bool) -> Corners | Non
 
 
 def _check_middle(corners: Corners) -> None:
-    """The released code takes a rectangle's middle as it reads it; several rectangles end there."""
+    """The released code computes the middle of a rectangle; several rectangles make it fail."""
     (x1, y1), (x2, y2) = corners
     try:
         _ = (x1 + x2) / 2, (y1 + y2) / 2

@@ -253,15 +253,10 @@ class Prompt:
 
 
 def _is_released(row: Mapping[str, Any]) -> bool:
-    """Whether the row has the released form; the paper's rows have neither of these columns."""
     return "app" in row or "instruction" in row
 
 
 def _release_instruction(row: Mapping[str, Any]) -> str:
-    """The released rule: English for 14 app names in exactly that spelling, else `instruction`.
-
-    A column that is present but null becomes the word None, as it does there.
-    """
     if row.get("app") in _RELEASE_ENGLISH:
         return str(row.get("instruction_en", row.get("instruction", "")))
     return str(row.get("instruction", ""))
@@ -313,11 +308,9 @@ class OmniGuiProfile(EpisodeProfile):
         raise AssertionError("a profile says how it judges")
 
     def _stated_length(self, step: Step) -> int | None:
-        """The released rows have it."""
         return whole_number(step.source.get("episode_length"))
 
     def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:
-        """How many verdicts are by our extension of the rules."""
         return {"judged_by_extension": int(np.nansum(rows.values["extension"][judged]))}
 
 
@@ -357,7 +350,6 @@ class ReleaseProfile(OmniGuiProfile):
         return match[0], match[1], answer is not None and answer.as_prompted, False
 
     def _episodes(self, steps: Sequence[Step], runs: Runs) -> Ints:
-        """By the released key: episodes of two apps merge where rows have an app but no subset."""
         return numbered(_released_key(step) for step in steps)
 
 
@@ -441,12 +433,7 @@ _KEYED: Final = ("BACK", "HOME")
 
 
 def _inside(region: Region, screen: Screen, space: Space) -> list[float]:
-    """A point of the region: whole numbers where such a point lies inside.
-
-    An edge is taken only where nothing lies between it and the other one: the edge of a region may
-    be the edge of the screen, where nobody taps. What lies within a billionth of an edge is one,
-    for edges are converted.
-    """
+    """Whole numbers where possible; an edge only if nothing lies between it and the other edge."""
     middle = convert(centre(region), space, screen)
     low = high = middle
     if isinstance(region, Box):
@@ -509,14 +496,12 @@ def target(step: Step, *, space: Space, size: Screen) -> Target | None:
 
 
 def _is_whole(action: Action) -> bool:
-    """Whether the source says all that the primitive needs."""
     if action.kind in PLACED or action.kind == "swipe":
         return bool(action.start)
     return action.kind != "type" or bool(action.text)
 
 
 def _regions(action: Action, body: dict[str, Any]) -> Iterator[tuple[str, Region]]:
-    """The places that an action has, by the keys of its answer."""
     if action.kind in PLACED:
         yield "coordinate", action.start[0]
     elif action.kind == "swipe":
@@ -525,7 +510,6 @@ def _regions(action: Action, body: dict[str, Any]) -> Iterator[tuple[str, Region
 
 
 def _lift(body: dict[str, Any]) -> Point:
-    """Where a swipe ends whose source does not say it."""
     x, y = body["end_coordinate"]
     return Point(x, y, "norm1000")
 
@@ -589,7 +573,6 @@ def policy(
 
 
 def _oracle(step: Step) -> Action:
-    """The target; where there is none to be used, the profile that judges leaves it out."""
     return step.action or Action("done", status="failure")
 
 
@@ -747,7 +730,6 @@ class OmniGui(Benchmark):
 
     @property
     def _written(self) -> Space:
-        """The unit of answers that are written here."""
         return "norm1000" if self.space == "auto" else self.space
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
@@ -844,7 +826,6 @@ class OmniGui(Benchmark):
         return None
 
     def _region(self, pair: Pair | None) -> tuple[Region, ...]:
-        """The point as a region; none for a place that is on no screen of this world."""
         if pair is None or max(abs(pair[0]), abs(pair[1])) > _FARTHEST:
             return ()
         space = self.space
@@ -854,7 +835,6 @@ class OmniGui(Benchmark):
 
 
 def _judged(parsed: Mapping[str, Any]) -> Answer | None:
-    """The answer that `Answer.as_dict` wrote into a verdict; None where a file has another."""
     try:
         kind, text = parsed["action_type"], parsed.get("text")
         start = _pair(parsed.get("start_coordinate" if 3 <= kind <= 6 else "coordinate"))
@@ -876,5 +856,4 @@ def _pair(value: Any) -> Pair | None:
 
 
 def _apps(row: Mapping[str, Any]) -> set[str]:
-    """What a row calls its app, whatever the spelling."""
     return {app_key(str(row[key])) for key in ("app", "subset") if row.get(key)}

@@ -81,7 +81,6 @@ def calls_of(source: Mapping[str, Any]) -> Reading:
 
 
 def _actions(row: Mapping[str, Any]) -> Iterator[Any]:
-    """The line's action, or the actions of a fork that lists them."""
     if "action" in row:
         yield row["action"]
     elif isinstance(row.get("actions"), list):
@@ -106,7 +105,6 @@ def _read(action: object, space: str, reading: Reading, depth: int) -> None:
 
 
 def _read_text(text: str, space: str, reading: Reading, depth: int) -> None:
-    """Code, a special word, or code that ends with one; in `computer_13` an object as text."""
     if space == "computer_13" and text.strip() not in WORDS:
         value = _decoded(text)
         if isinstance(value, dict | list) and depth < _DEEPEST:
@@ -153,7 +151,6 @@ def _read_type(kind: str, action: Mapping[str, Any], reading: Reading) -> None:
 
 
 def _parameters(action: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Beside the type, or nested; what is null is left out, as the release leaves it out."""
     nested = action.get("parameters")
     flat = {key: value for key, value in action.items() if key not in ("action_type", "parameters")}
     found = {**flat, **nested} if isinstance(nested, Mapping) else flat
@@ -259,7 +256,6 @@ def actions_of(statements: Sequence[Call | Code]) -> list[Action] | None:
 
 
 def _action(call: Call, before: Point | None, at: Point | None) -> Action:
-    """The action as it is judged: the button as it is named, one name for each key."""
     if call.kind in ("scroll", "hscroll"):  # a wheel that does not turn has a direction too
         way = WHEEL[call.kind][math.copysign(1, call.amount) < 0]
         return Action("scroll", (at,) if at else (), direction=way, amount=abs(call.amount))
@@ -356,7 +352,6 @@ def _pointing(action: Action, start: Sequence[Region], end: Sequence[Region]) ->
 
 
 def _key(name: str) -> str:
-    """One name for each key; a letter by itself keeps its case, as it is typed."""
     if len(name) > 1:
         name = name.lower()
     return _NAMES.get(name, name)
@@ -518,7 +513,6 @@ def parse(text: str, names: Names | None = None) -> ParsedResponse | str:
 
 
 def _unnamed(block: str) -> str:
-    """The block without the name of its language."""
     first, *rest = block.split(maxsplit=1)[:2] or [""]
     if first.lower() in _LANGUAGES:
         block = rest[0] if rest else ""

@@ -59,7 +59,7 @@ def attempt_of(
 
 
 def _number(run: Run, turn: Turn) -> int:
-    """A turn's number from 1; turns in which nothing was said that could be run count."""
+    """Counts from 1, over the turns with code."""
     return turn.number - run.first_number + 1
 
 
@@ -87,7 +87,7 @@ def _ending(
 
 
 def _tokens(turn: Turn) -> int | None:
-    """The tokens of a turn, of those who keep what their API says: its lines all say the same."""
+    """All lines of a turn repeat the same usage."""
     for row in turn.rows:
         response = row.get("response")
         for held in (row.get("usage"), response.get("usage") if isinstance(response, dict) else 0):

@@ -182,7 +182,6 @@ class StepReader:
             screens.append(screen)
 
     def _pictures(self, told: Told) -> list[MediaRef | None]:
-        """What was seen before the first turn, and after each."""
         names = [told.run.reset, *(turn.shown_after for turn in told.run.turns)]
         ids = told.sample_ids
         return [
@@ -191,7 +190,6 @@ class StepReader:
         ]
 
     def _picture(self, rollout: Rollout, name: str | None, *sample_ids: str) -> MediaRef | None:
-        """A reference; the steps are those that it is of."""
         if name is None:
             return None
         if reason := unsafe(name):
@@ -210,7 +208,6 @@ class StepReader:
         return MediaRef("image", rollout.root, rollout.name(name))
 
     def _tree(self, shot: MediaRef | None, sample_id: str) -> dict[str, str]:
-        """The accessibility tree beside a screenshot, packed; nothing where there is none."""
         if shot is None or unsafe(shot.path) or not Path(shot.path).name:
             return {}
         shown = shot.path if shot.cell is None else str(Path(shot.path).with_name(_FIRST))
@@ -232,7 +229,6 @@ class StepReader:
         return {TREE: pack(content)}
 
     def _first(self, told: Told, recording: Recording | None) -> MediaRef | None:
-        """What the agent saw first, which the release does not keep; None with a finding."""
         kept = MediaRef("image", told.rollout.root, told.rollout.name(_FIRST))
         if self._size(kept) != UNKNOWN:
             return kept
@@ -268,7 +264,6 @@ class StepReader:
     def _timeline(
         self, told: Told, recording: Recording | None, pictures: Sequence[MediaRef | None]
     ) -> Timeline | None:
-        """Where the turns lie in the recording; None without one, or without times."""
         if recording is None:
             return None
         times = [turn.time for turn in told.run.turns]
@@ -289,7 +284,6 @@ class StepReader:
         return estimated(recording, known)
 
     def _screen(self, media: Mapping[str, MediaRef | None], usual: Screen) -> Screen:
-        """The size of the screenshot, or of one of the same machine's, which has one screen."""
         own = media["screenshot"]
         size = UNKNOWN
         if own is not None and (own.cell is None or usual == UNKNOWN):
@@ -297,7 +291,6 @@ class StepReader:
         return usual if size == UNKNOWN else size
 
     def _first_size(self, shown: Sequence[MediaRef | None]) -> Screen:
-        """The size of the first screenshot that can be read."""
         files = (ref for ref in shown if ref is not None and ref.cell is None)
         return next((size for ref in files if (size := self._size(ref)) != UNKNOWN), UNKNOWN)
 
@@ -311,7 +304,6 @@ class StepReader:
         return self._sizes[key]
 
     def _action(self, reading: Reading, turn: Turn, sample_id: str) -> Action | None:
-        """What the turn does; what cannot be read is a finding."""
         place = RowContext(f"{sample_id} ({turn.where})", about(self.note, sample_id))
         for code, what in reading.flags.items():
             if code == "action-foreign":
@@ -366,7 +358,6 @@ def _tags(told: Told, line: Timeline | None) -> dict[str, str]:
 
 
 def _source(told: Told, number: int, line: Timeline | None) -> dict[str, Any]:
-    """The lines untouched, and what the folder says beside them."""
     rollout, turn = told.rollout, told.run.turns[number]
     return {
         "rows": turn.rows,
@@ -508,7 +499,6 @@ def rollouts(data: Path, note: Note, files: TaskFiles | None = None) -> list[Rol
 
 
 def _domains(data: Path, files: TaskFiles | None) -> frozenset[str]:
-    """The suite's domains, where they are said; a broken list matters where rates are made."""
     if files is not None:
         return files.domains()
     try:
@@ -548,7 +538,6 @@ def _read(data: Path, instructions: Instructions, align: AlignBy, *, check_media
 def _steps(
     data: Path, reader: StepReader, results: dict[str, tuple[Rollout, Result]]
 ) -> Iterator[Step]:
-    """The steps of all runs; `results` is told of each rollout by its path."""
     note = reader.note
     for rollout in rollouts(data, note):
         broken: list[Finding] = []

@@ -49,31 +49,21 @@ Key = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Tried:
-    """One example of an agent: its folders, more than one of several instructions or attempts.
-
-    Attributes:
-        results: by the attempt's folder, which is empty where there is none.
-        attempts: what each attempt was, in the same order.
-        axes: the groups of the example.
-    """
-
     results: dict[str, list[tuple[Rollout, Result]]] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     axes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def scores(self) -> list[float | None]:
-        """Of each attempt the mean over the folders with a score; None where none has one."""
+        """Each attempt's mean over its folders with a score."""
         return [_mean(result.score for _, result in each) for each in self.results.values()]
 
     @property
     def score(self) -> float | None:
-        """The mean over the attempts with a score; None where none has one."""
         return _mean(self.scores)
 
     @property
     def folders(self) -> Iterator[tuple[Rollout, Result]]:
-        """All of them."""
         for each in self.results.values():
             yield from each
 
@@ -150,11 +140,6 @@ class RolloutScorer(OfflineScorer):
     def _suite(
         self, data: Path, profile: str, tried: Mapping[Key, _Tried], files: TaskFiles
     ) -> Suite:
-        """The tasks that rates are over.
-
-        Raises:
-            DataError: no task is one of them, or all domains are another profile's.
-        """
         suite = suite_of(profile, (key[1:] for key in tried), files)
         own = sets()[profile]
         others = {one for name, found in sets().items() if name != profile for one in found}
@@ -199,7 +184,6 @@ def _tried(data: Path, files: TaskFiles, findings: list[Finding]) -> dict[Key, _
 
 
 def _recorded(tried: _Tried, task: str, suite: Suite, findings: list[Finding]) -> None:
-    """Read what the trajectories say of how the attempts ended, and what the examples say."""
 
     def note(finding: Finding) -> None:
         if finding.severity == "error":  # what is odd about a turn changes nothing here
@@ -229,7 +213,7 @@ def _limit(rollout: Rollout | None) -> int | None:
 
 
 def _check_results(known: Mapping[Key, _Tried], findings: Sequence[Finding], data: Path) -> None:
-    """Refuse an agent without any score: 0 % would say that it has failed everywhere."""
+    """A rate of 0 % would claim that the agent failed everywhere."""
     scored = {agent for (agent, _, _), found in known.items() if found.score is not None}
     without = next((agent for agent, _, _ in sorted(known) if agent not in scored), None)
     if without is None:
@@ -253,7 +237,6 @@ def _check_results(known: Mapping[Key, _Tried], findings: Sequence[Finding], dat
 def _outside(
     tried: Mapping[Key, _Tried], suite: Suite, profile: str, data: Path
 ) -> Iterator[Finding]:
-    """What is left out, and whose tasks are counted where no set is."""
     if suite.source == "data":
         named = ", ".join(sorted(suite.sizes.keys() - group_of().keys()))
         yield Finding(
@@ -309,7 +292,6 @@ def _too_many(known: Mapping[Key, _Tried], suite: Suite, profile: str) -> Iterat
 def _score_agent(
     agent: str, tried: Mapping[Key, _Tried], profile: str, suite: Suite, data: Path
 ) -> Scored:
-    """One agent's results, and a line for each of its examples."""
     own = {key[1:]: found for key, found in tried.items() if key[0] == agent}
     known = {key: found for key, found in own.items() if suite.has(key)}
     results = _results(agent, profile, suite, known, len(own) - len(known), data)
@@ -323,7 +305,6 @@ Known = Mapping[tuple[str, str], _Tried]
 def _results(
     agent: str, profile: str, suite: Suite, known: Known, outside: int, data: Path
 ) -> dict[str, Any]:
-    """The content of `results.json`."""
     made = len({attempt for found in known.values() for attempt in found.results})
     examples = [
         Example(
@@ -367,7 +348,6 @@ def _results(
 
 
 def _axes(suite: Suite, examples: Sequence[Example]) -> dict[str, dict[str, int | None]]:
-    """The groups beside domains, and how many tasks each has, where that is known."""
     apps = {one.tags["apps"] for one in examples if "apps" in one.tags}
     named: dict[str, Sequence[str]] = {
         "feasibility": ("feasible", "infeasible"),
@@ -383,7 +363,6 @@ def _axes(suite: Suite, examples: Sequence[Example]) -> dict[str, dict[str, int 
 
 
 def _counts(suite: Suite) -> Mapping[str, Mapping[str, int]]:
-    """By axis how many of the suite's tasks are in each group; axes of which not all are known."""
     whole = sum(suite.sizes.values())
     if suite.tasks is None:
         several = sum(size for domain, size in suite.sizes.items() if domain in WORKFLOWS)
@@ -407,11 +386,6 @@ def _behaviour(
     axes: Mapping[str, Mapping[str, int | None]],
     data: Path,
 ) -> dict[str, Any]:
-    """How the attempts went, where any was recorded.
-
-    Raises:
-        DataError: several attempts had other limits of turns: they are not the same agent's.
-    """
     folders = [rollout for found in known.values() for rollout, _ in found.folders]
     limits = {limit for rollout in folders if (limit := _limit(rollout))}
     if len(limits) > 1 and len({rollout.attempt for rollout in folders}) > 1:
@@ -449,7 +423,6 @@ def _lines(profile: str, known: Known) -> Iterator[Mapping[str, Any]]:
 
 
 def _told(found: _Tried) -> dict[str, Any]:
-    """What is known of an example's attempt, or of each of several in their order."""
     columns = {
         "scores": found.scores if len(found.attempts) > 1 else [None],
         **{

@@ -94,8 +94,6 @@ OUTCOMES: Final = ("success", "partial", "failure", "unfinished")
 
 
 class _Parsed(TypedDict, total=False):
-    """What a line of scores has of an answer."""
-
     code: str
 
 
@@ -191,7 +189,6 @@ class View(overview.View):
 
 
 def _tasks(source: LoadedDataset) -> Mapping[str, int]:
-    """Count the tasks of each domain, however often they were tried."""
     found = {(step.tags.get("domain"), step.group) for step in source.steps}
     if isinstance(source, Results):  # knows those without a turn too
         found |= {(rollout.domain, rollout.example_id) for rollout, _ in source.results.values()}
@@ -199,7 +196,6 @@ def _tasks(source: LoadedDataset) -> Mapping[str, int]:
 
 
 def _rollouts(source: Results) -> Mapping[str, Mapping[str, int]]:
-    """By domain: how many rollouts came to which end."""
     found: dict[str, dict[str, int]] = {}
     for rollout, result in source.results.values():
         row = found.setdefault(rollout.domain or "unknown", dict.fromkeys(OUTCOMES, 0))
@@ -392,7 +388,6 @@ class OsWorld(Benchmark):
         return loader.elements(step)
 
     def _places(self, step: Step, receipt: Mapping[str, Any] | None) -> Names:
-        """What the marks that a model was shown stand for, in pixels of the picture as sent."""
         marked = self.marked(step)
         if not marked:
             return {}
@@ -539,7 +534,6 @@ def _place(call: Call, screen: Screen, size: Screen) -> Pair | None:
 
 
 def _fenced(lines: Sequence[str]) -> str:
-    """Code in a block; a word in a block of its own, as the prompt asks for it."""
     blocks: list[str] = []
     code: list[str] = []
     for line in [*lines, ""]:
@@ -561,7 +555,6 @@ def _center(step: Step) -> str:
 
 
 def _read(code: str, names: Names) -> Sequence[Action] | None:
-    """What an answer does; None where it is not understood."""
     found = parse(fenced(code), names)
     return None if isinstance(found, str) else actions_of(found.statements)
 
@@ -569,7 +562,6 @@ def _read(code: str, names: Names) -> Sequence[Action] | None:
 def _placed(
     said: Sequence[Action] | None, step: Step, receipt: Mapping[str, Any] | None
 ) -> Sequence[Action] | None:
-    """The same with places in pixels of the screen; None where the receipt cannot be read."""
     try:
         resized = resizing(receipt, step.screen, where=step.sample_id)
     except OmnidataError:
@@ -588,7 +580,6 @@ def _turn(found: Sequence[Action] | None) -> Turn | None:
 def _sentence(
     done: Sequence[Action], said: Sequence[Action] | None, screen: Screen, *, right: bool
 ) -> str:
-    """How an answer differs from what the recorded agent did."""
     if said is None:
         return "a line of the answer is unreadable"
     if right:
@@ -624,7 +615,6 @@ def _unlike(done: Action, said: Action, screen: Screen) -> str:
 
 
 def _detail(action: Action) -> str:
-    """Keys that are typed one after the other as a text; other things with spaces between."""
     if action.kind != "keys":
         return " ".join(map(str, details_of(action)))
     keys = (" " if key == "space" else key for key in action.keys)

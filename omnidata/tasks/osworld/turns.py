@@ -171,9 +171,9 @@ def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
 
 
 def _with_turns(runs: Iterable[Run]) -> list[Run]:
-    """Lines of a go that ended before its first turn are kept with the next one, or the one before.
+    """Lines of an attempt that ended before its first turn join the next one, or the one before.
 
-    Such a go is a run only where it is the last, for recording and result are about it.
+    Such an attempt counts as a run only if it is the last: result and recording are about it.
     """
     kept: list[Run] = []
     rest = Run()
@@ -211,7 +211,6 @@ def _crash(run: Run, row: Row, where: str) -> None:
 
 
 def _number(row: Row, run: Run) -> tuple[int, bool]:
-    """The number of a row's turn, and whether the row itself does not say one."""
     value = row.get("step_num")
     if is_integer(value) and 0 <= value <= MOST_TURNS:
         return value, False
@@ -227,7 +226,6 @@ def _begins(run: Run, number: int) -> bool:
 
 
 def _add(run: Run, turn: Turn) -> bool:
-    """Put a row into its turn; False where the run has too many."""
     last = run.turns[-1] if run.turns else None
     if last and last.number == turn.number:
         if last.shown_after and last.shown_after == turn.shown_after:
@@ -375,7 +373,7 @@ def matched(
 
 
 def _first_seen(ref: MediaRef, pictures: Sequence[MediaRef | None]) -> dict[int, float] | None:
-    """When each screenshot that is a change is first seen; None where one is not."""
+    """Return when each changed screenshot is first seen, in seconds; None if one is not."""
     found: dict[int, float] = {}
     with opened(ref, RECORDING) as container:
         video = video_stream(container, ref, RECORDING, None)
@@ -396,7 +394,6 @@ def _first_seen(ref: MediaRef, pictures: Sequence[MediaRef | None]) -> dict[int,
 
 
 def _changes(pictures: Sequence[MediaRef | None], last: Small) -> list[tuple[int, Small]]:
-    """The screenshots that differ from the one before, small; the first from the recording's."""
     found = []
     for number, ref in enumerate(pictures):
         small = _small(ref)

@@ -55,7 +55,7 @@ def in_polygon(x: float, y: float, corners: Sequence[Pair]) -> bool:
 
 
 def _within(corners: Sequence[Pair]) -> Iterator[Pair]:
-    """Points in a polygon: the middles of its spans halfway between its corners' heights."""
+    """Return points in a polygon: the middles of its spans between corner heights."""
     spans: list[tuple[float, Pair]] = []
     for low, high in pairwise(sorted({corner[1] for corner in corners})):
         y = (low + high) / 2

@@ -117,11 +117,6 @@ class OsWorldG(Benchmark):
             yield _step(own, row, shot, tags, RowContext(where, about(note, own)))
 
     def _pictured(self, data: Path, note: Note) -> Iterator[Row]:
-        """The rows of the files with the instructions that are asked for.
-
-        Raises:
-            DataError: only files with the others are there.
-        """
         paths, wanted = _FILES.find(data), self.options["instructions"]
         refined = wanted == "refined"
         chosen = [path for path in paths if path == data or _is_refined(path.stem) == refined]
@@ -174,7 +169,6 @@ class OsWorldG(Benchmark):
 
 
 def _is_refined(name: str) -> bool:
-    """Whether a file has the refined instructions, by its name."""
     return "refined" in name
 
 
@@ -199,7 +193,6 @@ def _step(
 
 
 def _action(row: Mapping[str, Any], screen: Screen, at: RowContext) -> Action | None:
-    """A tap on the box, or in the polygon; the end, where nothing is meant."""
     try:
         numbers = numbers_of(row)
     except ValueError as error:
@@ -228,7 +221,6 @@ Classes = Mapping[str, Sequence[str]]
 
 
 def _classes(data: Path) -> Classes:
-    """The release's classes of its rows; empty where the file is not beside them."""
     beside = walk(data) if data.is_dir() else [data.with_name(_CLASSES)]
     path = next((path for path in beside if path.name == _CLASSES and path.is_file()), None)
     found: dict[str, list[str]] = {}

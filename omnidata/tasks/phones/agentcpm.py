@@ -113,7 +113,6 @@ def _plain(action: Action) -> str:
 
 
 def _holding(truth: Truth) -> list[Rect]:
-    """The enlarged elements that hold the expert's point."""
     touch = touch_of(truth.action)
     return [rect for rect in map(_enlarged, truth.rects) if touch and _holds(rect, touch)]
 
@@ -150,7 +149,7 @@ def _within(one: Pair | None, other: Pair | None, reach: float) -> bool:
 
 
 def _direction(action: Action) -> Direction | None:
-    """The named direction, or the one whose cosine is the largest; the first of equals."""
+    """The first of equal cosines wins."""
     touch, lift = middle(action.start), middle(action.end)
     if action.direction is not None or not touch or not lift:
         return action.direction

@@ -198,7 +198,6 @@ def _is_near(pair: Pair) -> bool:
 
 
 def _is_prompted(body: Mapping[str, Any], label: str) -> bool:
-    """Whether an object has exactly the keys and types of the prompt's table."""
     keys: tuple[str, ...] = ()
     if label in ("TAP", "LONG_PRESS"):
         keys = ("coordinate",)
@@ -264,7 +263,6 @@ _BUTTONS: Mapping[str, Action] = {"enter": ENTER, "home": HOME, "back": BACK}
 
 
 def _pressed(name: str, args: Mapping[str, Any], reading: Reading) -> Action:
-    """A press by the word behind the first underscore, or a long one of an element."""
     words = name.split("_")
     if len(words) < 2 or (reading == "meant" and not words[1]):
         raise ValueError(f"{name!r:.40} names no button")
@@ -275,7 +273,6 @@ def _pressed(name: str, args: Mapping[str, Any], reading: Reading) -> Action:
 
 
 def _click(args: Mapping[str, Any], reading: Reading) -> Action:
-    """A click on a box, on an element by its number, or on nothing in particular."""
     element = _element(args.get("idx"), reading)
     value = args.get("bbox")
     if value is None:
@@ -290,10 +287,7 @@ def _click(args: Mapping[str, Any], reading: Reading) -> Action:
 
 
 def _element(value: object, reading: Reading) -> int | None:
-    """An element's number, which may be written as a text; None for what is none.
-
-    As released, true is 1.
-    """
+    """The release takes `true` for 1."""
     if not isinstance(value, int | float | str) or (value is True and reading == "meant"):
         return None
     try:

@@ -75,7 +75,7 @@ def _text(action: Action) -> str | None:
 
 
 def _is_hit(said: str, wanted: Action) -> bool:
-    """Whether a text is close enough; none is, where the expert's text is empty."""
+    """An empty expert text never matches."""
     text = _text(wanted)
     return token_f1(said, _NOTHING if text is None else text) >= _F1
 
@@ -126,7 +126,6 @@ class GuiR1Reader:
 
 
 def _is_bare(action: Action | None, wanted: Action) -> bool:
-    """Whether an action has the right name, and no task can express it without place or way."""
     if action is None or action.kind not in ("tap", "long_press", "scroll"):
         return False
     bare = not action.start if action.kind != "scroll" else finger_way(action) is None
@@ -135,7 +134,6 @@ def _is_bare(action: Action | None, wanted: Action) -> bool:
 
 
 def _words(action: Action) -> str | None:
-    """The text, the app or the finger's direction of an action as a dialect reads it."""
     if action.kind in ("scroll", "swipe"):
         return finger_way(action)
     return action.app if action.kind == "open_app" else action.text

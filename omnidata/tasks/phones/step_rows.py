@@ -127,7 +127,7 @@ def call_of(
 
 
 def _of_content(call: dict[str, Any], sense: WordSense) -> Call:
-    """A call whose direction is said of the content, whatever it was said of before."""
+    """Directions become those in which the content moves."""
     if call.get("action_type") != "scroll":
         return Call(call)
     way = next((way for way in DIRECTIONS if way == call.get("direction")), None)
@@ -138,7 +138,6 @@ def _of_content(call: dict[str, Any], sense: WordSense) -> Call:
 
 
 def _used(action: Row) -> dict[str, Any]:
-    """An action of `mobile_use`."""
     name, text = action.get("action"), action.get("text")
     if name in ("click", "long_press"):
         x, y = _pair(action.get("coordinate"))
@@ -155,13 +154,11 @@ def _used(action: Row) -> dict[str, Any]:
 
 
 def _dragged(action: Row) -> dict[str, Any]:
-    """A swipe of which its two places tell the way."""
     way = heading(_pair(action.get("coordinate")), _pair(action.get("coordinate2")))
     return {"action_type": "scroll", "direction": OPPOSITE[way]}
 
 
 def _worded(text: str, screen: Screen) -> dict[str, Any]:
-    """An action of OS-Atlas's prompt, its places from 0 to 1000."""
     word = _WORD.fullmatch(text.strip())
     name, given = (word[1], (word[2] or word[3] or "").strip()) if word else ("", "")
     if name in ("CLICK", "LONG_PRESS"):
@@ -180,7 +177,7 @@ def _worded(text: str, screen: Screen) -> dict[str, Any]:
 
 
 def _graded(row: Row) -> dict[str, Any]:
-    """The action of `gt_action`, its place the middle of `gt_bbox`, in pixels."""
+    """In pixels; the place is the middle of `gt_bbox`."""
     name, text = str(row["gt_action"]).strip().lower(), row.get("gt_input_text")
     if name in ("click", "long_press"):
         box = _numbers(row.get("gt_bbox"))
@@ -401,10 +398,10 @@ class Reader:
         warn_of_fed_sizes(self._as_fed, str(data), self.note)
 
     def _warn_of_senses(self, data: Path) -> None:
-        """Report vertical scrolls of which most go the way that few scrolls go.
+        """Report vertical scrolls if most go the rare way.
 
-        People look further down far more often than back up: the content goes down nine times of
-        ten in AndroidControl, and the finger up eight times of nine in GUI-Odyssey.
+        People scroll further far more often than back: nine times of ten in AndroidControl, eight
+        times of nine in GUI-Odyssey.
         """
         back, further = (
             sum(count for (_, way), count in self._ways.items() if way == wanted)
@@ -494,11 +491,6 @@ class Reader:
         return action, call
 
     def _screen(self, moment: Moment, shot: MediaRef | None, own: str, place: RowContext) -> Screen:
-        """As the row states it, or else the picture's own; (0, 0) where nobody knows.
-
-        Without either, the size of the picture as it was fed and the scale between the two tell it,
-        or that size stands for it.
-        """
         stated = stated_size(*moment.size, place)
         if stated != (0, 0):
             return stated
@@ -514,10 +506,6 @@ class Reader:
         return fed or (0, 0)
 
     def _shot(self, line: Line, value: object) -> MediaRef | None:
-        """A picture that the file holds, or one below a folder around it.
-
-        That is the first folder in which the first of the file's pictures lies.
-        """
         if held := line.picture(IMAGE_KEYS):
             return held
         if not isinstance(value, str) or not value:
@@ -640,7 +628,6 @@ def is_elsewhere(path: Path, head: bytes) -> bool:
 
 
 def _names_of(path: Path, head: bytes) -> frozenset[str]:
-    """What the actions of rows are called, in lower case, as far as it takes to tell whose."""
     found = frozenset(name.lower() for name in _NAMED.findall(head.decode("utf-8", "replace")))
     if not found or found & (_OF_APPS | _OF_EPISODES):
         return found

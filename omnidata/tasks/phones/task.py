@@ -318,7 +318,6 @@ class PhoneProfile(EpisodeProfile):
         return Verdict("ok", values, self._parsed(answer, space))
 
     def _reader(self, step: Step, receipt: Mapping[str, Any] | None) -> Read:
-        """Reads an answer to a step, with the centres of elements for the marks that it names."""
         if self._marked is None:
             return self._read
         resized = (
@@ -332,7 +331,6 @@ class PhoneProfile(EpisodeProfile):
         return lambda body: self._read(located(body, places))
 
     def _parsed(self, answer: Answer, space: Space) -> dict[str, Any]:
-        """The action as the prompt asks for it, where it has such a form, in its unit."""
         action = answer.action
         if space == self._space:
             ends = action.start, action.end if action.kind == "swipe" else ()
@@ -359,7 +357,6 @@ class PhoneProfile(EpisodeProfile):
         return (*found, as_prompted) if said is not None else (False, False, as_prompted)
 
     def _stated_length(self, step: Step) -> int | None:
-        """As the row states it; an AndroidControl record has as many steps as actions."""
         value = step.source.get("episode_length")
         if isinstance(value, list):
             value = value[0] if value else None
@@ -397,8 +394,6 @@ def _relative(region: Region, screen: Screen, resized: Resizing | None) -> Regio
 
 
 class _Parsed(TypedDict, total=False):
-    """What a line of scores has of an answer: the prompt's form, or another's by its kinds."""
-
     form: str
     kind: str
     direction: str | None
@@ -422,7 +417,7 @@ class PhoneView(View):
 
 
 def _history_text(action: Action, screen: Screen) -> str:
-    """As `history_text`; without places in pixels where nobody knows the size of the screen."""
+    """Leaves out pixels where the screen's size is unknown."""
     if min(screen) < 1:
         action = relative(action, screen, None)
     return history_text(action, screen if min(screen) > 0 else _UNIT)
@@ -587,7 +582,6 @@ class PhoneTask(Benchmark):
         )
 
     def _named(self, step: Step, action: Action) -> Target | None:
-        """The action at a mark; None where it has no place, or none that is marked."""
         places = self.places(action) if self.observation == "som" else ()
         if not places or min(step.screen) < 1:
             return None
@@ -655,7 +649,6 @@ class PhoneTask(Benchmark):
 
 
 def _said(reader: Reader, verdict: Verdict | None, space: Space) -> Action | None:
-    """The answer as an action; a profile tells of other forms than the prompt's by their kinds."""
     parsed = verdict.parsed if verdict else None
     if parsed is None or "form" not in parsed:
         return read_again(reader, verdict)

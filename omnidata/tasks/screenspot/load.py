@@ -291,7 +291,6 @@ def read(
 
 
 def _names(paths: Sequence[Path], root: Path) -> dict[Path, str]:
-    """What files are called in ids: without their endings, unless two differ in these alone."""
     short = {path: path.relative_to(root).with_suffix("").as_posix() for path in paths}
     often = Counter(short.values())
     return {
@@ -302,8 +301,6 @@ def _names(paths: Sequence[Path], root: Path) -> dict[Path, str]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Turns rows into steps."""
-
     root: Path
     boxes: Boxes
     language: Language
@@ -313,7 +310,6 @@ class _Reader:
     _folders: dict[Path, Path] = field(default_factory=dict)
 
     def step(self, line: Line) -> Step | None:
-        """The step of a row, whose picture is in it or a file that it names."""
         name = f"{self.names[line.path]}/{line.number}"
         place = RowContext(line.where, about(self.note, name))
         row = line.row
@@ -347,7 +343,7 @@ class _Reader:
         )
 
     def _fed_size(self, row: Row, name: str) -> Screen:
-        """The size that a row of GUI-R1's tells; a box may exceed that of the picture as fed."""
+        """A GUI-R1 box may exceed the picture as fed."""
         if before := size_before_feeding(row):
             return before
         fed = fed_size(row)
@@ -356,11 +352,6 @@ class _Reader:
         return fed or UNKNOWN
 
     def _boxes(self, line: Line) -> Boxes:
-        """What the row's numbers are.
-
-        Raises:
-            DataError: nobody says it.
-        """
         found = boxes_of(line.row) if self.boxes == "columns" else self.boxes
         if found is None and "image" in line.pictures and "file_name" in line.row:
             found = _HUB_BOXES

@@ -145,11 +145,6 @@ class PointProfile(PartsProfile):
     def _hit(
         self, step: Step, said: ParsedResponse | None, receipt: Mapping[str, Any] | None
     ) -> bool | None:
-        """Whether the answer is right; None where nobody can tell.
-
-        Raises:
-            ValueError: the row has no usable box.
-        """
         row = step.source["row"]
         if is_negative(row):
             return said is not None and said.point is None
@@ -182,15 +177,12 @@ class PointProfile(PartsProfile):
 
 
 class _Parsed(TypedDict, total=False):
-    """What a line of scores has of an answer."""
-
     point: tuple[Side, Side] | None
     space: Space
     negative: bool
 
 
 def _parsed(said: ParsedResponse) -> dict[str, Any]:
-    """The point, and its unit where the answer itself names one."""
     if said.point is None:
         return {"negative": True}
     # JSON has no infinity: a number that no float holds is told as a text.
