@@ -18,7 +18,7 @@ BINS: Final = 15
 """As in Guo et al. (2017), table 1."""
 
 
-def _checked(confidence: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Floats, Floats]:
+def _check(confidence: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Floats, Floats]:
     sure = np.asarray(confidence, dtype=np.float64)
     true = np.asarray(right, dtype=np.bool_).astype(np.float64)
     if sure.ndim != 1 or sure.shape != true.shape:
@@ -50,7 +50,7 @@ def reliability(
         >>> [(row["rows"], round(row["confidence"], 2), row["accuracy"]) for row in rows]
         [(1, 0.3, 0.0), (2, 0.85, 0.5)]
     """
-    sure, true = _checked(confidence, right)
+    sure, true = _check(confidence, right)
     edges = np.arange(bins + 1) / bins
     number = np.clip(np.searchsorted(edges, sure, side="left") - 1, 0, bins - 1)
     found = []
@@ -109,7 +109,7 @@ def brier(confidence: npt.ArrayLike, right: npt.ArrayLike) -> float | None:
         >>> round(brier([0.9, 0.4], [True, False]), 3)
         0.085
     """
-    sure, true = _checked(confidence, right)
+    sure, true = _check(confidence, right)
     return float(np.mean((sure - true) ** 2)) if len(sure) else None
 
 
@@ -133,7 +133,7 @@ def selective(confidence: npt.ArrayLike, right: npt.ArrayLike) -> list[dict[str,
         ...  for point in points]
         [(0.9, 0.33, 1.0), (0.4, 1.0, 0.67)]
     """
-    sure, true = _checked(confidence, right)
+    sure, true = _check(confidence, right)
     levels, number = np.unique(sure, return_inverse=True)
     kept = np.bincount(number, minlength=len(levels))[::-1].cumsum()
     hits = np.bincount(number, weights=true, minlength=len(levels))[::-1].cumsum()
@@ -160,7 +160,7 @@ def area_under_risk_coverage(confidence: npt.ArrayLike, right: npt.ArrayLike) ->
         >>> area_under_risk_coverage([0.5, 0.5], [True, False])
         0.5
     """
-    sure, true = _checked(confidence, right)
+    sure, true = _check(confidence, right)
     if not len(sure):
         return None
     levels, number = np.unique(-sure, return_inverse=True)

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from omnidata.metrics.intervals import (
     Floats,
     Ints,
-    named_methods,
+    method_column,
     percentiles,
-    resampled,
+    resample,
     spread,
 )
 
@@ -125,7 +125,7 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
         `steps`, `episodes`, and `whole_episodes`, over which SR and GP go.
     """
     per_episode = counts(verdicts)
-    added, frequency = _drawn(verdicts, per_episode)
+    added, frequency = _draw_units(verdicts, per_episode)
     whole = added["SR"][1] > 0
     if whole.all():
         found = _ratios(added, frequency, seed)
@@ -140,7 +140,7 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
     return {
         **{name: found[name][0] for name in METRICS},
         "ci95": {name: found[name][1] for name in METRICS},
-        **named_methods({name: found[name][2] for name in METRICS}),
+        **method_column({name: found[name][2] for name in METRICS}),
         "steps": int(per_episode[:, 0].sum()),
         "episodes": len(per_episode),
         "whole_episodes": int(per_episode[:, 4].sum()),
@@ -161,7 +161,7 @@ def by_group(
     return {names[code]: table(verdicts.where(labels == code)) for code in present if code >= 0}
 
 
-def _drawn(
+def _draw_units(
     verdicts: StepVerdicts, per_episode: Ints
 ) -> tuple[dict[str, tuple[Floats, Floats]], Ints]:
     if verdicts.group is None or not len(per_episode):
@@ -283,7 +283,7 @@ def _ratios(
     above = np.column_stack([part for part, _ in terms.values()])
     below = np.column_stack([part for _, part in terms.values()])
     values = (frequency @ above) / (frequency @ below)
-    drawn_above, drawn_below = resampled(frequency, seed, above, below)
+    drawn_above, drawn_below = resample(frequency, seed, above, below)
     intervals = percentiles(drawn_above / drawn_below)
     return {
         name: (value, *spread(value, interval, episodes))

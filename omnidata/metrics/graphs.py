@@ -29,7 +29,7 @@ from omnidata.metrics.graph_complexity import (
     complexity,
     eligible,
 )
-from omnidata.metrics.intervals import Floats, Ints, named_methods
+from omnidata.metrics.intervals import Floats, Ints, method_column
 from omnidata.metrics.row_tables import means
 
 # Coherence, and the most of it that a graph allows.
@@ -626,7 +626,7 @@ def _table(columns: Mapping[str, Floats], profile: GraphProfile, seed: int) -> d
         "CR": rate["CR"],
         "LC": consistency["LC"],
         "ci95": {**rate["ci95"], **consistency["ci95"]},
-        **named_methods(rate.get("ci95_method", {}) | consistency.get("ci95_method", {})),
+        **method_column(rate.get("ci95_method", {}) | consistency.get("ci95_method", {})),
         "tasks": rate["rows"],
         "undefined_LC": int(undefined.sum()),
         "capped_LC": int(capped.sum()),

@@ -55,7 +55,7 @@ def wilson(hits: int, total: int) -> tuple[float, float] | None:
     return max(0.0, min(low, found)), min(1.0, max(high, found))
 
 
-def summed(added: Floats, owner: Ints) -> Floats:
+def sum_by(added: Floats, owner: Ints) -> Floats:
     """(G, C): what the rows (N, C) of each owner add up to."""
     _, numbers = np.unique(owner, return_inverse=True)
     sums = np.zeros((int(numbers.max(initial=-1)) + 1, added.shape[1]))
@@ -63,7 +63,7 @@ def summed(added: Floats, owner: Ints) -> Floats:
     return sums
 
 
-def resampled(frequency: Ints, seed: int, *added: Floats | Ints) -> list[Floats]:
+def resample(frequency: Ints, seed: int, *added: Floats | Ints) -> list[Floats]:
     """What is drawn adds up to, for each of `added`, (RESAMPLES, C).
 
     Where kinds are many, some resamples are drawn at a time; all are what one call would draw.
@@ -88,7 +88,7 @@ def percentiles(draws: Floats) -> list[list[float]]:
     return found
 
 
-def bootstrapped(drawn: Sequence[float], trials: int) -> tuple[list[float] | None, Method]:
+def bootstrap_interval(drawn: Sequence[float], trials: int) -> tuple[list[float] | None, Method]:
     """The interval of a bootstrap, and where it comes from.
 
     Every resample of one group is that group: its interval would have no width, whatever the value.
@@ -98,7 +98,7 @@ def bootstrapped(drawn: Sequence[float], trials: int) -> tuple[list[float] | Non
         trials: what was resampled: groups of episodes, rows or tasks.
 
     Examples:
-        >>> bootstrapped([0.4, 0.6], 44), bootstrapped([0.5, 0.5], 1)
+        >>> bootstrap_interval([0.4, 0.6], 44), bootstrap_interval([0.5, 0.5], 1)
         (([0.4, 0.6], 'bootstrap'), (None, 'none: one group'))
     """
     return (list(drawn), "bootstrap") if trials > 1 else (None, "none: one group")
@@ -109,7 +109,7 @@ def spread(found: float, drawn: Sequence[float], trials: int) -> tuple[list[floa
 
     Where nothing or everything is right, every resample of a bootstrap says the same, which tells
     nothing of the true share: Wilson's interval over what was resampled stands there. Any other
-    share of one group has none (see `bootstrapped`).
+    share of one group has none (see `bootstrap_interval`).
 
     Args:
         found: the share, or a mean of values from 0 to 1.
@@ -125,15 +125,15 @@ def spread(found: float, drawn: Sequence[float], trials: int) -> tuple[list[floa
     """
     interval = wilson(int(found) * trials, trials) if found in (0, 1) else None
     if interval is None or drawn[0] != drawn[1]:
-        return bootstrapped(drawn, trials)
+        return bootstrap_interval(drawn, trials)
     return list(interval), "wilson"
 
 
-def named_methods(methods: Mapping[str, str]) -> dict[str, Any]:
+def method_column(methods: Mapping[str, str]) -> dict[str, Any]:
     """`ci95_method`, for a table: the columns that have no bootstrap's interval, and why.
 
     Examples:
-        >>> named_methods({"TM": "bootstrap", "EM": "wilson"}), named_methods({"TM": "bootstrap"})
+        >>> method_column({"TM": "bootstrap", "EM": "wilson"}), method_column({"TM": "bootstrap"})
         ({'ci95_method': {'EM': 'wilson'}}, {})
     """
     named = {name: method for name, method in methods.items() if method in _NAMED}

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from omnidata.metrics.intervals import Floats, Ints, Mask, summed
+from omnidata.metrics.intervals import Floats, Ints, Mask, sum_by
 
 Unit = Literal["share", "number"]
 Rates = Callable[[Floats], Floats]
@@ -76,11 +76,11 @@ class Fractions:
         return [(metric, self.count + metric) for metric in range(self.count)]
 
 
-def known(a: Floats, b: Floats) -> Mask:
+def known_in_both(a: Floats, b: Floats) -> Mask:
     """(N,) or (N, C): where both runs have a value.
 
     Examples:
-        >>> known(np.array([1.0, np.nan, 0.0]), np.array([0.0, 1.0, np.nan])).tolist()
+        >>> known_in_both(np.array([1.0, np.nan, 0.0]), np.array([0.0, 1.0, np.nan])).tolist()
         [True, False, False]
     """
     return np.logical_not(np.isnan(a) | np.isnan(b), dtype=np.bool_)
@@ -106,7 +106,7 @@ def means(a: Floats, b: Floats, owner: Ints) -> tuple[Mask, Callable[[Mask], Sum
         >>> judged.tolist(), sums(np.array([True, True])).a.tolist()
         ([True, False], [[1.0, 1.0]])
     """
-    both = known(a, b)
+    both = known_in_both(a, b)
     judged: Mask = both[:, 0]
     sides = [
         np.column_stack([np.where(both, side, 0.0), both.astype(np.float64)]) for side in (a, b)
@@ -114,7 +114,7 @@ def means(a: Floats, b: Floats, owner: Ints) -> tuple[Mask, Callable[[Mask], Sum
 
     def sums(chosen: Mask) -> Sums:
         kept = chosen & judged
-        added_a, added_b = (summed(side[kept], owner[kept]) for side in sides)
+        added_a, added_b = (sum_by(side[kept], owner[kept]) for side in sides)
         rates = Fractions(a.shape[1])
         return Sums(added_a, added_b, rates, rates.uses)
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
-from omnidata.metrics.intervals import named_methods
+from omnidata.metrics.intervals import method_column
 from omnidata.metrics.row_tables import means
 
 RATES = ("SR_finished", "SR_all")
@@ -87,7 +87,7 @@ def total(
     def table(domains: Iterable[str]) -> dict[str, Any]:
         return _table([one for domain in domains for one in by_domain[domain]], seed)
 
-    def tagged(axis: str, group: str, size: int | None) -> dict[str, Any]:
+    def table_of_tag(axis: str, group: str, size: int | None) -> dict[str, Any]:
         found = [one for one in examples if one.tags.get(axis) == group]
         absent = [Example("", None)] * (0 if size is None else size - len(found))
         made = _table([*found, *absent], seed)
@@ -104,7 +104,7 @@ def total(
             "domain": {domain: table([domain]) for domain in sizes},
             **{
                 axis: {
-                    group: tagged(axis, group, size)
+                    group: table_of_tag(axis, group, size)
                     for group, size in known.items()
                     if size or group in told[axis]
                 }
@@ -124,7 +124,7 @@ def _table(examples: Sequence[Example], seed: int) -> dict[str, Any]:
         "SR_finished": finished["SR_finished"],
         "SR_all": fixed["SR_all"],
         "ci95": {**finished["ci95"], **fixed["ci95"]},
-        **named_methods(finished.get("ci95_method", {}) | fixed.get("ci95_method", {})),
+        **method_column(finished.get("ci95_method", {}) | fixed.get("ci95_method", {})),
         "tasks": fixed["rows"],
         "finished": finished["rows"],
     }
@@ -244,16 +244,16 @@ def endings(attempts: Sequence[Attempt], *, seed: int = 0) -> dict[str, Any]:
     false = _share([not one.succeeded for one in judged], judged, "false_finish", seed)
     return {
         "attempts": len(found),
-        "endings": _counted(found),
-        "failures": _counted([one for one in found if not one.succeeded]),
+        "endings": _count_endings(found),
+        "failures": _count_endings([one for one in found if not one.succeeded]),
         "active_finish": active["active_finish"],
         "false_finish": false["false_finish"],
         "ci95": active["ci95"] | false["ci95"],
-        **named_methods(active.get("ci95_method", {}) | false.get("ci95_method", {})),
+        **method_column(active.get("ci95_method", {}) | false.get("ci95_method", {})),
     }
 
 
-def _counted(attempts: Iterable[Attempt]) -> dict[str, int]:
+def _count_endings(attempts: Iterable[Attempt]) -> dict[str, int]:
     counts = Counter(one.ending for one in attempts)
     return {name: counts[name] for name in ENDINGS if counts[name]}
 
@@ -262,10 +262,10 @@ def _share(
     hits: Sequence[bool], attempts: Sequence[Attempt], name: str, seed: int
 ) -> dict[str, Any]:
     values = {name: np.array(hits, np.float64)}
-    return means(values, shares=(name,), owner=_numbered(attempts), seed=seed)
+    return means(values, shares=(name,), owner=_owners(attempts), seed=seed)
 
 
-def _numbered(attempts: Sequence[Attempt]) -> Any:
+def _owners(attempts: Sequence[Attempt]) -> Any:
     return np.unique([one.task for one in attempts], return_inverse=True)[1]
 
 
@@ -414,7 +414,7 @@ def choices(n: int) -> list[int]:
     return [*(k for k in _CHOSEN if k < n), n]
 
 
-def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) -> dict[str, Any]:
+def repetition(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) -> dict[str, Any]:
     """What several attempts at each task tell.
 
     A success is a score of 1. Over the tasks that all attempts finished, and over all of the set's,
@@ -433,7 +433,7 @@ def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) 
 
     Examples:
         >>> tried = [Attempt("a", 1.0), Attempt("a", 0.0), Attempt("b", 1.0)]
-        >>> found = repeated(tried, 2, 2)
+        >>> found = repetition(tried, 2, 2)
         >>> found["finished"], found["k"]["2"]["pass@k"], found["k"]["2"]["pass^k_all"]
         (1, 1.0, 0.0)
         >>> found["k"]["1"]["pass@k_all"]
@@ -461,5 +461,5 @@ def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) 
             made |= {name: found[name] for name in columns}
             ci95 |= found["ci95"]
             methods |= found.get("ci95_method", {})
-        by_k[str(k)] = {**made, "ci95": ci95, **named_methods(methods)}
+        by_k[str(k)] = {**made, "ci95": ci95, **method_column(methods)}
     return {"n": n, "finished": len(whole), "tasks": len(sides["_all"]), "k": by_k}

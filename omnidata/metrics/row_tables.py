@@ -19,12 +19,12 @@ from omnidata.metrics.intervals import (
     Floats,
     Ints,
     Method,
-    bootstrapped,
-    named_methods,
+    bootstrap_interval,
+    method_column,
     percentiles,
-    resampled,
+    resample,
     spread,
-    summed,
+    sum_by,
 )
 
 
@@ -63,16 +63,16 @@ def means(
         return {**nothing, "ci95": nothing, "rows": 0}
     added = np.column_stack([values, np.ones(rows)])
     if owner is not None:
-        added = summed(added, owner[known])
+        added = sum_by(added, owner[known])
     # What adds the same is interchangeable: resampling costs kinds, not rows.
     kinds, frequency = np.unique(added, axis=0, return_counts=True)
     sums = frequency @ kinds
     values_by_name = dict(zip(columns, (sums[:-1] / sums[-1]).tolist(), strict=True))
-    (draws,) = resampled(frequency, seed, kinds)
+    (draws,) = resample(frequency, seed, kinds)
     drawn = percentiles(draws[:, :-1] / draws[:, -1:])
     return {
         **values_by_name,
-        **_told(values_by_name, drawn, shares=shares, trials=len(added)),
+        **_interval_columns(values_by_name, drawn, shares=shares, trials=len(added)),
         "rows": rows,
     }
 
@@ -108,12 +108,12 @@ def critic_table(
         table = dict(zip(RATES, np.nan_to_num(found).tolist(), strict=True))
         if per_group:
             kinds, frequency = np.unique(np.array(per_group), axis=0, return_counts=True)
-            (drawn,) = resampled(frequency, seed, kinds)
+            (drawn,) = resample(frequency, seed, kinds)
         else:
-            (drawn,) = resampled(cells, seed, np.eye(len(cells), dtype=np.int64))
+            (drawn,) = resample(cells, seed, np.eye(len(cells), dtype=np.int64))
         drawn_rates = percentiles(np.nan_to_num(rates(drawn)))
         trials = len(per_group) or int(cells.sum())
-        told = _told(table, drawn_rates, shares=("accuracy",), trials=trials)
+        told = _interval_columns(table, drawn_rates, shares=("accuracy",), trials=trials)
     return {
         **table,
         **told,
@@ -145,7 +145,7 @@ def by_group(
     return {name: table(numbers == code) for code, name in enumerate(names)}
 
 
-def _told(
+def _interval_columns(
     found: Mapping[str, float],
     drawn: Sequence[list[float]],
     *,
@@ -155,6 +155,8 @@ def _told(
     intervals: dict[str, list[float] | None] = {}
     methods: dict[str, Method] = {}
     for (name, value), ends in zip(found.items(), drawn, strict=True):
-        interval = spread(value, ends, trials) if name in shares else bootstrapped(ends, trials)
+        interval = (
+            spread(value, ends, trials) if name in shares else bootstrap_interval(ends, trials)
+        )
         intervals[name], methods[name] = interval
-    return {"ci95": intervals, **named_methods(methods)}
+    return {"ci95": intervals, **method_column(methods)}

@@ -27,10 +27,10 @@ from omnidata.mirror import local
 from omnidata.plugins import warn_of_misspelt
 from omnidata.registry import ANSWER, STEP, STEPS, TARGET
 from omnidata.tasks.common_options import OPTIONS as COMMON
-from omnidata.tasks.coordinates import answer_space, centred, in_pixels
+from omnidata.tasks.coordinates import answer_space, center_places, in_pixels
 from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.diagnosis import REACH
-from omnidata.tasks.explaining import Reader, Rule, acted, by_action, read_again
+from omnidata.tasks.explaining import Reader, Rule, by_action, explain_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
 from omnidata.tasks.longest import read_beginning
 from omnidata.tasks.observation import (
@@ -39,7 +39,7 @@ from omnidata.tasks.observation import (
     Element,
     Kind,
     Observation,
-    asked_for,
+    effective_options,
     parts_of,
     tell,
     texts,
@@ -279,7 +279,9 @@ class Benchmark:
         self._check_members()
         self.name = name
         self.title = self.title or name
-        self.options: Mapping[str, str] = asked_for(options, resolve(options, self.allowed, "-T"))
+        self.options: Mapping[str, str] = effective_options(
+            options, resolve(options, self.allowed, "-T")
+        )
         if self.options.get("history") == "predicted":
             self.needs_predictions = True
 
@@ -864,7 +866,7 @@ class Benchmark:
         counts = Counter(target.template for target in targets)
         usual = max(targets, key=lambda target: counts[target.template])
         space = answer_space(self.options)
-        return lambda step: centred(usual, step.screen, space=space) if space else usual.text
+        return lambda step: center_places(usual, step.screen, space=space) if space else usual.text
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """Return None: no prompt shows the model's own earlier answers."""
@@ -916,7 +918,7 @@ def explain(
         profile,
         lambda: read_again(reader, verdict),
         receipt=receipt,
-        sentence=lambda wanted, said, places, right: acted(
+        sentence=lambda wanted, said, places, right: explain_action(
             step, wanted, said, places, right=right, rule=rule
         ),
         reach=reach,

@@ -224,11 +224,11 @@ class WithCommonOptions:
         """
         source = self.task.load(data, **options)
         steps = source.steps
-        self._check("media_until", any(_timed(step.media) for step in steps))
+        self._check("media_until", any(_timed_roles(step.media) for step in steps))
         self._check("history_window", any(step.history for step in steps))
         if "language" in self.given:
             rows = source.episode_rows
-            steps = [self._told(step, rows.get(step.episode, {})) for step in steps]
+            steps = [self._translate(step, rows.get(step.episode, {})) for step in steps]
             self._check("language", any(step.instruction for step in steps))
         source = replace(source, steps=steps)
         if "history_screenshots" in self.given:
@@ -250,7 +250,7 @@ class WithCommonOptions:
     def _shots(self, index: int) -> int:
         return min(int(self.given.get("history_screenshots", 0)), index)
 
-    def _told(self, step: Step, episode_row: Mapping[str, Any]) -> Step:
+    def _translate(self, step: Step, episode_row: Mapping[str, Any]) -> Step:
         found, wanted = self.task.instruction_by_language(step, episode_row), self.given["language"]
         names = ("en", "zh") if wanted == "both" else (wanted,)
         texts = [found.get(name, "") for name in names]
@@ -274,10 +274,10 @@ class WithCommonOptions:
             left = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
             own = replace(step, media=left)
         told = self.task.prompt(own, predicted)
-        if past := [*_labelled(step, self._shots(step.step_index))]:
-            told = _inserted(told, past)
+        if past := [*_label_shots(step, self._shots(step.step_index))]:
+            told = _insert(told, past)
         if share := float(self.given.get("media_until", 0)):
-            told = tuple(_until(message, _timed(step.media), share) for message in told)
+            told = tuple(_until(message, _timed_roles(step.media), share) for message in told)
         return told
 
 
@@ -366,7 +366,7 @@ def _effect(task: WithCommonOptions, name: str, steps: Sequence[Step]) -> Findin
 
 def _can_show(name: str, step: Step) -> bool:
     if name == "media_until":
-        return bool(_timed(step.media))
+        return bool(_timed_roles(step.media))
     if name == "history_screenshots":
         return step.media.get(earlier_roles(1)[0]) is not None
     return bool(step.history if name == "history_window" else step.instruction)
@@ -445,14 +445,14 @@ def _with_shots(
     return found
 
 
-def _labelled(step: Step, most: int) -> Iterator[Part]:
+def _label_shots(step: Step, most: int) -> Iterator[Part]:
     for back, role in [*enumerate(earlier_roles(most), 1)][::-1]:
         if ref := step.media.get(role):
             yield Part("text", f"[Screenshot of step {step.step_index - back}]:", role=role)
             yield Part("image", media=ref, role=role)
 
 
-def _inserted(told: Conversation, past: Sequence[Part]) -> Conversation:
+def _insert(told: Conversation, past: Sequence[Part]) -> Conversation:
     for number, message in enumerate(told):
         if any(part.role == "screenshot" and part.media for part in message.parts):
             at = next(at for at, part in enumerate(message.parts) if part.media or part.role)
@@ -461,7 +461,7 @@ def _inserted(told: Conversation, past: Sequence[Part]) -> Conversation:
     return told
 
 
-def _timed(media: Mapping[str, MediaRef | None]) -> set[str]:
+def _timed_roles(media: Mapping[str, MediaRef | None]) -> set[str]:
     return {role for role, ref in media.items() if ref and ref.kind != "image"}
 
 

@@ -58,7 +58,7 @@ def answer_space(options: Mapping[str, str]) -> Space | None:
     return spaces.get(options.get("coordinates", ""))
 
 
-def centred(target: Target, screen: Screen, *, space: Space) -> str:
+def center_places(target: Target, screen: Screen, *, space: Space) -> str:
     """A right answer, but with the middle of the screen for each of its places.
 
     The places are spelled as they are in the answer; one whose marks do not fit its text stays as
@@ -71,15 +71,15 @@ def centred(target: Target, screen: Screen, *, space: Space) -> str:
 
     Examples:
         >>> click = Target("click(x=12, y=7)", "click(<bbox>)", ((12, 7),))
-        >>> centred(click, (720, 1600), space="norm1000")
+        >>> center_places(click, (720, 1600), space="norm1000")
         'click(x=500, y=500)'
     """
     middle = convert(Point(0.5, 0.5, "rel"), space, screen)
     x, y = (side if space == "rel" else round(side) for side in (middle.x, middle.y))
-    return respelled(target, [(x, y)] * len(target.points))
+    return replace_places(target, [(x, y)] * len(target.points))
 
 
-def respelled(target: Target, places: Sequence[Pair]) -> str:
+def replace_places(target: Target, places: Sequence[Pair]) -> str:
     """A right answer with other places, spelled as its own are.
 
     An answer whose marks do not fit its text stays as it is.
@@ -90,7 +90,7 @@ def respelled(target: Target, places: Sequence[Pair]) -> str:
 
     Examples:
         >>> drag = Target("drag([1, 2], [3, 4])", "drag(<bbox>, <bbox>)", ((1, 2), (3, 4)))
-        >>> respelled(drag, [(5, 6), (0.7, 8)])
+        >>> replace_places(drag, [(5, 6), (0.7, 8)])
         'drag([5, 6], [0.7, 8])'
     """
     spelled = "(.+?)".join(map(re.escape, target.template.split(PLACE)))
@@ -232,7 +232,7 @@ class Resizing:
         )
 
 
-def shown(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
+def sent_size(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
     """The sizes of the current screenshot; None where the receipt does not tell.
 
     Args:
@@ -244,7 +244,7 @@ def shown(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
 
     Examples:
         >>> line = {"role": "screenshot", "width": 450, "height": 1000, "original": [720, 1600]}
-        >>> shown({"parts": [line]}, where="")
+        >>> sent_size({"parts": [line]}, where="")
         Resizing(size=(450, 1000), original=(720, 1600))
     """
     for line in _lines(receipt, where):
@@ -282,9 +282,9 @@ def resizing(receipt: Mapping[str, Any] | None, screen: Screen, *, where: str) -
         where: the step, for the message.
 
     Raises:
-        PredictionError: as `shown`.
+        PredictionError: as `sent_size`.
     """
-    found = shown(receipt, where=where)
+    found = sent_size(receipt, where=where)
     if found is None or any(line.pixels == "screen" for line in _lines(receipt, where)):
         return None
     original = screen if min(screen) > 0 else found.original
@@ -299,14 +299,14 @@ def of_screen(receipt: Mapping[str, Any] | None, screen: Screen) -> Mapping[str,
         screen: width and height in pixels that the step's row states; (0, 0) where unknown.
 
     Raises:
-        PredictionError: as `shown`.
+        PredictionError: as `sent_size`.
 
     Examples:
         >>> line = {"role": "screenshot", "width": 90, "height": 200, "original": [360, 800]}
         >>> of_screen({"parts": [line]}, (720, 1600))["parts"][0]["original"]
         [720, 1600]
     """
-    if min(screen) < 1 or receipt is None or shown(receipt, where="the step before") is None:
+    if min(screen) < 1 or receipt is None or sent_size(receipt, where="the step before") is None:
         return receipt
     parts = [
         {**line, "original": [*screen]} if line.get("role") == "screenshot" else line
@@ -330,7 +330,7 @@ def on_screen(step: Step, point: Point, receipt: Mapping[str, Any] | None) -> Po
         None where the receipt cannot be read, or the size of the screen is not known, or the
         numbers are beyond any screen.
     """
-    pair = scaled(point.x, point.y, scale_of(point.space, step.screen, receipt))
+    pair = scale_pair(point.x, point.y, scale_of(point.space, step.screen, receipt))
     return Point(*pair, "px") if pair else None
 
 
@@ -358,7 +358,7 @@ def scale_of(space: Space, screen: Screen, receipt: Mapping[str, Any] | None) ->
     return (width, across), (height, down)
 
 
-def scaled(x: float, y: float, scale: Scale | None) -> Pair | None:
+def scale_pair(x: float, y: float, scale: Scale | None) -> Pair | None:
     """Two numbers of an answer in pixels; None for those beyond any screen, and without a scale."""
     if scale is None:
         return None
@@ -402,14 +402,14 @@ def point_said(action: Action) -> Pair:
     return point.x, point.y
 
 
-def pointed(action: Action) -> str:
+def format_place(action: Action) -> str:
     """The place of an action as two numbers in brackets.
 
     Raises:
         CannotSayError: it has no place.
 
     Examples:
-        >>> pointed(Action("tap", (Point(0.25, 0.5, "rel"),)))
+        >>> format_place(Action("tap", (Point(0.25, 0.5, "rel"),)))
         '(0.25, 0.5)'
     """
     x, y = point_said(action)

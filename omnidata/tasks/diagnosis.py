@@ -22,7 +22,7 @@ from omnidata.actions import (
     heading,
 )
 from omnidata.metrics.edit_distance import edit_distance
-from omnidata.tasks.coordinates import in_pixels, scale_of, scaled
+from omnidata.tasks.coordinates import in_pixels, scale_of, scale_pair
 from omnidata.types import Cause, Diagnosis, Step
 
 REACH: Final = 140.0
@@ -183,7 +183,7 @@ def place_cause(
             return None
         screen, units = (1000, 1000), tuple(unit for unit in units if unit != "px")
     regions = [in_pixels(region, screen) for region in wanted]
-    pair = scaled(own.x, own.y, scale_of(own.space, screen, receipt))
+    pair = scale_pair(own.x, own.y, scale_of(own.space, screen, receipt))
     off = [off_by(*pair, region) for region in regions] if pair else []
     away = _outside(off, regions, screen, reach)
     if away <= 0:
@@ -194,7 +194,7 @@ def place_cause(
             for unit in units:
                 if not order and unit == own.space:
                     continue
-                pair = scaled(x, y, scale_of(unit, screen, receipt))
+                pair = scale_pair(x, y, scale_of(unit, screen, receipt))
                 near = _inside(pair, regions, screen, reach)
                 if near < nearest - _SLACK:
                     nearest, reading = near, (order, unit)

@@ -36,7 +36,7 @@ from omnidata.files import SETTINGS, read_file
 from omnidata.jsontext import hash_of, is_number
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.common_options import earlier_roles, earlier_screenshots
-from omnidata.tasks.coordinates import place, shown
+from omnidata.tasks.coordinates import place, sent_size
 from omnidata.tasks.explaining import mark_of
 from omnidata.tasks.longest import judge_beginning, read_beginning
 from omnidata.types import (
@@ -270,10 +270,10 @@ class InDialect:
         """
         if self.in_own_words(step):
             return self.task.prompt(step, predicted)
-        fed = self._fed(step.screen)
+        fed = self._fed_size(step.screen)
         told = self.task.prompt(_without_history(step), predicted)
         parts = [
-            self._sized(part, fed) if part.role == "screenshot" else part
+            self._resize(part, fed) if part.role == "screenshot" else part
             for message in told
             if message.role == "user"
             for part in message.parts
@@ -293,10 +293,10 @@ class InDialect:
         )
         return self.dialect.conversation(question)
 
-    def _fed(self, screen: Screen) -> Screen:
+    def _fed_size(self, screen: Screen) -> Screen:
         return self.dialect.frame.fed(screen)
 
-    def _sized(self, part: Part, fed: Screen) -> Part:
+    def _resize(self, part: Part, fed: Screen) -> Part:
         frame = self.dialect.frame
         fixed = frame.space == "px" or frame != Frame(frame.space)
         return replace(part, size=fed) if fixed and part.media and min(fed) > 0 else part
@@ -314,24 +314,24 @@ class InDialect:
         found: list[Past] = []
         for index in range(first, len(actions)):
             action, screen = actions[index], step.history_screens[index]
-            fed = self._fed(screen)
+            fed = self._fed_size(screen)
             back = step.step_index - index
             shown = back < layout.screenshots or "history_screenshots" in own.options
             shot = step.media.get(earlier_roles(back)[-1]) if shown else None
             part = Part("image", media=shot, role=f"{HISTORY}_{back}")
             done = () if action is None else (replace(action, then=()), *action.then)
-            placed = tuple(self.placed(one, screen) for one in done)
-            found.append(Past(placed, self._sized(part, fed) if shot else None, fed))
+            placed = tuple(self.in_dialect_unit(one, screen) for one in done)
+            found.append(Past(placed, self._resize(part, fed) if shot else None, fed))
         return tuple(found), first
 
-    def placed(self, action: Action, screen: Screen) -> Action:
+    def in_dialect_unit(self, action: Action, screen: Screen) -> Action:
         """The action with points in the unit of the dialect, as it would write them.
 
         Args:
             action: with places in any unit; pixels are those of the screen.
             screen: width and height of the screenshot in pixels.
         """
-        fed = self._fed(screen)
+        fed = self._fed_size(screen)
         return replace(
             action,
             start=self._points(action.start[:1], screen, fed),
@@ -345,11 +345,11 @@ class InDialect:
             if any("px" in (space, region.space) and space != region.space for region in regions):
                 return ()
             screen = fed = _UNIT
-        return tuple(_written(region, screen, space, fed) for region in regions)
+        return tuple(_short_point(region, screen, space, fed) for region in regions)
 
     # What is right.
 
-    def written(self, step: Step) -> str:
+    def answer_text(self, step: Step) -> str:
         """The right answer in the dialect.
 
         Raises:
@@ -359,8 +359,8 @@ class InDialect:
         actions = own.right_actions(step)
         if not actions:
             raise CannotSayError("the step has no right answer that could be used")
-        fed = self._fed(step.screen)
-        placed = [self.placed(action, step.screen) for action in actions]
+        fed = self._fed_size(step.screen)
+        placed = [self.in_dialect_unit(action, step.screen) for action in actions]
         for before, after in zip(actions, placed, strict=True):
             if len(before.start[:1]) != len(after.start) or len(before.end[:1]) != len(after.end):
                 raise CannotSayError("nobody knows the size of the screen")
@@ -369,9 +369,11 @@ class InDialect:
         except CannotSayError:
             raise
         except Exception as error:
-            raise self._broken("write", f"fails on {actions[0].label}: {error!r:.200}") from error
+            raise self._plugin_error(
+                "write", f"fails on {actions[0].label}: {error!r:.200}"
+            ) from error
         if not isinstance(text, str):
-            raise self._broken("write", f"gives {text!r:.80} for {actions[0].label}")
+            raise self._plugin_error("write", f"gives {text!r:.80} for {actions[0].label}")
         return text
 
     def target(
@@ -384,7 +386,7 @@ class InDialect:
         if self.in_own_words(step):
             return self.task.target(step)
         try:
-            text = self.written(step).removeprefix(self.dialect.prefix)
+            text = self.answer_text(step).removeprefix(self.dialect.prefix)
         except CannotSayError:
             return None
         return Target(text, text)
@@ -416,25 +418,25 @@ class InDialect:
     @read_beginning
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none."""
-        sent = shown(receipt, where="the step before")
+        sent = sent_size(receipt, where="the step before")
         fed = sent.size if sent else (0, 0)
         try:
-            answer = self._spoken(text, fed)
+            answer = self._read_answer(text, fed)
         except UnreadError:
             return None
         original = sent.original if sent else fed
         actions = [
-            _moved(action, lambda point: _on(point, fed, original)) for action in answer.actions
+            _move(action, lambda point: _on(point, fed, original)) for action in answer.actions
         ]
         return replace(actions[0], then=tuple(actions[1:]))
 
-    def _spoken(self, text: str, fed: Screen, rules: Rules = "lenient") -> Answer:
+    def _read_answer(self, text: str, fed: Screen, rules: Rules = "lenient") -> Answer:
         prefix = self.dialect.prefix
         whole = text if text.startswith(prefix) else prefix + text
         try:
             found = self.dialect.read(whole, fed, rules=rules)
         except UnreadError:
-            named = self._named(whole) if rules == "lenient" else None
+            named = self._read_place(whole) if rules == "lenient" else None
             if named is None:
                 raise
             found = Answer((Action("tap", (named,)),))
@@ -442,18 +444,18 @@ class InDialect:
             raise UnreadError("a number in the answer is beyond all reckoning") from None
         except Exception as error:
             what = f"fails on the answer {text[:60]!r}: {error!r:.200}"
-            raise self._broken("read", what) from error
+            raise self._plugin_error("read", what) from error
         made = isinstance(found, Answer) and found.actions and all(map(_is_made, found.actions))
         if not made:
-            raise self._broken("read", f"gives {found!r:.80} for the answer {text[:60]!r}")
+            raise self._plugin_error("read", f"gives {found!r:.80} for the answer {text[:60]!r}")
         placed = rules == "strict" or any(action.start for action in found.actions)
-        if not placed and (named := self._named(whole)):  # words beside no call end a turn
+        if not placed and (named := self._read_place(whole)):  # words beside no call end a turn
             found = replace(found, actions=(Action("tap", (named,)),))
         if not all(map(_is_near, found.actions)):
             raise UnreadError("a place is on no screen of this world")
         return found
 
-    def _named(self, text: str) -> Region | None:
+    def _read_place(self, text: str) -> Region | None:
         if self._asked != "point":
             return None
         try:
@@ -461,7 +463,7 @@ class InDialect:
         except ValueError:
             return None
 
-    def _broken(self, method: str, what: str) -> PluginError:
+    def _plugin_error(self, method: str, what: str) -> PluginError:
         kind = type(self.dialect)
         right = {"read": "an Answer with an action, or an UnreadError"}
         return PluginError(
@@ -475,11 +477,11 @@ class InDialect:
         self, step: Step, text: str, receipt: Mapping[str, Any] | None, rules: Rules
     ) -> tuple[_Read, Mapping[str, Any] | None]:
         """An answer in the task's own form, and the receipt by which that is judged."""
-        receipt = self._sent(step, receipt)
-        sent = shown(receipt, where=step.sample_id)
-        fed = sent.size if sent else self._fed(step.screen)
+        receipt = self._receipt(step, receipt)
+        sent = sent_size(receipt, where=step.sample_id)
+        fed = sent.size if sent else self._fed_size(step.screen)
         try:
-            answer = self._spoken(text, fed, rules)
+            answer = self._read_answer(text, fed, rules)
         except UnreadError as error:
             return _Read(None, None, str(error)), receipt
         own = cast("Benchmark", self.task)
@@ -498,17 +500,17 @@ class InDialect:
             return _Read(answer, None, str(error), len(actions) - len(taken)), receipt
         return _Read(answer, said, "", len(actions) - len(taken)), receipt
 
-    def _sent(self, step: Step, receipt: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    def _receipt(self, step: Step, receipt: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Return the receipt; for pixels one of the row or of the frame, if it has no size.
 
         The row's fed size counts only if it is a multiple of the frame's factor.
         """
         pixels = "px" in (self.dialect.frame.space, self._space or "px")
-        if not pixels or min(step.screen) < 1 or shown(receipt, where=step.sample_id):
+        if not pixels or min(step.screen) < 1 or sent_size(receipt, where=step.sample_id):
             return receipt
         told, frame = cast("Benchmark", self.task).fed_size(step), self.dialect.frame
         resized = frame.factor > 1 and told is not None and not any(n % frame.factor for n in told)
-        width, height = told if told and resized else self._fed(step.screen)
+        width, height = told if told and resized else self._fed_size(step.screen)
         line = {"role": "screenshot", "width": width, "height": height}
         return {"parts": [{**line, "original": list(step.screen)}]}
 
@@ -520,15 +522,15 @@ class InDialect:
             fed: its width and height in pixels.
         """
         unit = self._space or "px"
-        return _moved(action, lambda region: _as_unit(region, unit, fed))
+        return _move(action, lambda region: _as_unit(region, unit, fed))
 
     def is_read(
         self, step: Step, text: str, receipt: Mapping[str, Any] | None, rules: Rules
     ) -> bool:
         """Whether a text is an answer by these rules."""
-        sent = shown(self._sent(step, receipt), where=step.sample_id)
+        sent = sent_size(self._receipt(step, receipt), where=step.sample_id)
         try:
-            self._spoken(text, sent.size if sent else self._fed(step.screen), rules)
+            self._read_answer(text, sent.size if sent else self._fed_size(step.screen), rules)
         except UnreadError:
             return False
         return True
@@ -538,15 +540,15 @@ class InDialect:
 
         Ends, waits and questions are none: many readers take any prose for one of them.
         """
-        prefix, sent = self.dialect.prefix, shown(receipt, where=step.sample_id)
+        prefix, sent = self.dialect.prefix, sent_size(receipt, where=step.sample_id)
         whole = text if text.startswith(prefix) else prefix + text
         try:
-            found = self.dialect.read(whole, sent.size if sent else self._fed(step.screen))
+            found = self.dialect.read(whole, sent.size if sent else self._fed_size(step.screen))
         except (UnreadError, OverflowError):
             return False
         except Exception as error:
             what = f"fails on the answer {text[:60]!r}: {error!r:.200}"
-            raise self._broken("read", what) from error
+            raise self._plugin_error("read", what) from error
         return any(action.kind not in _SAID for action in found.actions)
 
     def explain(
@@ -558,7 +560,7 @@ class InDialect:
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
         """As the task explains it; of an action that it cannot express, that it is that."""
-        receipt = self._sent(step, receipt)
+        receipt = self._receipt(step, receipt)
         own = profile.removesuffix(STRICT)
         said = (verdict.parsed or {}).get(_UNEXPRESSED) if verdict else None
         if verdict is None or said is None:
@@ -583,7 +585,7 @@ class InDialect:
         )
 
 
-def _written(region: Region, screen: Screen, space: Space, fed: Screen) -> Point:
+def _short_point(region: Region, screen: Screen, space: Space, fed: Screen) -> Point:
     """Return a point of a region as short numbers; a point moves by a thousandth at most."""
     x, y = place(region, screen, space=space, size=fed)
     if space == "px" and isinstance(region, Point):
@@ -627,7 +629,7 @@ def _is_near(action: Action) -> bool:
     return all(abs(number) <= _FARTHEST for number in _numbers(action))  # not NaN
 
 
-def _moved(action: Action, there: Callable[[Region], Point]) -> Action:
+def _move(action: Action, there: Callable[[Region], Point]) -> Action:
     start, end, path = (tuple(map(there, one)) for one in (action.start, action.end, action.path))
     return replace(action, start=start, end=end, path=path)
 
@@ -733,7 +735,7 @@ class _DialectProfile:
 
     def _expressible(self, step: Step) -> bool:
         try:
-            self._task.written(step)
+            self._task.answer_text(step)
         except CannotSayError:
             return False
         return True

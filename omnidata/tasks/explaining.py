@@ -146,7 +146,7 @@ class _Lazy(Explanation):
         return value
 
 
-def settled(told: Explanation) -> Explanation:
+def compute_members(told: Explanation) -> Explanation:
     """The explanation with all of its members made, by a caller that handles what that raises."""
     return Explanation(**{field.name: getattr(told, field.name) for field in fields(Explanation)})
 
@@ -169,7 +169,7 @@ class _Once(Generic[_T]):
             return self._value
 
 
-def explained(
+def explain(
     verdict: Verdict | None,
     profile: Profile,
     sentence: Callable[[Mapping[str, Any], bool], str],
@@ -217,7 +217,7 @@ def explained(
             "answer_label": lambda: _label(verdict, answer_label) if answer_label else "",
             "overlays": overlays,
             "diagnosis": lambda: (
-                (_undelivered(verdict) or diagnosis(verdict.parsed or {})) if wrong else None
+                (_unread_cause(verdict) or diagnosis(verdict.parsed or {})) if wrong else None
             ),
         },
         mark=mark,
@@ -235,7 +235,7 @@ _UNREAD_CAUSES: Final[Mapping[Outcome, Cause]] = {
 }
 
 
-def _undelivered(verdict: Verdict) -> Diagnosis | None:
+def _unread_cause(verdict: Verdict) -> Diagnosis | None:
     cause = _UNREAD_CAUSES.get(verdict.outcome)
     return Diagnosis(cause) if cause else None
 
@@ -310,14 +310,14 @@ def read_again(reader: Reader, verdict: Verdict | None) -> Action | None:
         return None
     try:
         code = verdict.parsed.get("code")
-        return reader.read(json.dumps(verdict.parsed) if code is None else fenced(code), {})
+        return reader.read(json.dumps(verdict.parsed) if code is None else code_block(code), {})
     except PluginError:
         raise
     except (OmnidataError, LookupError, TypeError, ValueError, OverflowError):
         return None
 
 
-def fenced(code: str) -> str:
+def code_block(code: str) -> str:
     """Code as an answer has it."""
     return f"```python\n{code}\n```"
 
@@ -349,7 +349,7 @@ def by_action(
     said = _Once(read)
     overlays = _Once(lambda: _of_actions(step, said(), receipt))
 
-    def told(parsed: Mapping[str, Any], right: bool) -> str:
+    def explain_parsed(parsed: Mapping[str, Any], right: bool) -> str:
         answer = said()
         if wanted is None or answer is None:
             assert verdict
@@ -377,10 +377,10 @@ def by_action(
             rules_known=rules_known or apart,
         )
 
-    return explained(
+    return explain(
         verdict,
         profile,
-        told,
+        explain_parsed,
         target_label=wanted.label if wanted else "",
         target_labels=tuple(one.label for one in (wanted, *wanted.then)) if wanted else (),
         answer_label=label if wanted else None,
@@ -410,7 +410,7 @@ def _of_actions(step: Step, said: Action | None, receipt: Mapping[str, Any] | No
     )
 
 
-def acted(
+def explain_action(
     step: Step, wanted: Action, said: Action, overlays: Overlays, *, right: bool, rule: Rule
 ) -> str:
     """Why an action is right or wrong: by its primitive, its text, its places, its details."""
@@ -418,15 +418,17 @@ def acted(
     if said.label != wanted.label:
         return f"the answer is {said.label}, the expert's action is {wanted.label}"
     if kind == "type":
-        return typed(wanted, said, right=right, rule=rule)
+        return explain_text(wanted, said, right=right, rule=rule)
     if kind in PLACED:
-        return placed(step, "the point", overlays.answer, overlays.target, right=right, rule=rule)
+        return explain_place(
+            step, "the point", overlays.answer, overlays.target, right=right, rule=rule
+        )
     if kind in ("swipe", "drag"):
-        return _swiped(step, overlays, right=right, rule=rule)
-    return _detailed(wanted, said, right=right, rule=rule)
+        return _explain_swipe(step, overlays, right=right, rule=rule)
+    return _explain_details(wanted, said, right=right, rule=rule)
 
 
-def _detailed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
+def _explain_details(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
     for noun, target, answer in _details(wanted, said):
         if target.casefold() == answer.casefold():
             continue
@@ -438,7 +440,7 @@ def _detailed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
         return f"the {noun} {verb}: {answer} in place of {target or f'no {noun}'}"
     both = f"both are {said.label}"
     if said.keys:
-        both = f"both have the keys {_pressed(said)}"
+        both = f"both have the keys {_keys(said)}"
     elif said.app:
         both = f"both open {said.app}"
     return both if right or not rule.unlike else f"{both}, and {rule.unlike}"
@@ -446,27 +448,27 @@ def _detailed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
 
 def _details(wanted: Action, said: Action) -> list[tuple[str, str, str]]:
     return [
-        ("keys", _pressed(wanted), _pressed(said)),
+        ("keys", _keys(wanted), _keys(said)),
         ("app", wanted.app or "", said.app or ""),
         ("status", wanted.status or "", said.status or ""),
         ("direction", wanted.direction or "", said.direction or ""),
     ]
 
 
-def _pressed(action: Action) -> str:
+def _keys(action: Action) -> str:
     return ("+" if action.kind in ("hotkey", "hold", "release") else " ").join(action.keys)
 
 
-def typed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
+def explain_text(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
     """Why a text to type is right or wrong."""
     if said.text is None:
         return "the answer has no text to type"
     if right:
         return "both type the same text" if said.text == wanted.text else rule.same_text
-    return f"the text differs: {quoted(said.text)} in place of {quoted(wanted.text)}"
+    return f"the text differs: {quote(said.text)} in place of {quote(wanted.text)}"
 
 
-def placed(
+def explain_place(
     step: Step,
     name: str,
     said: Point | None,
@@ -490,9 +492,9 @@ def placed(
     if said is None:
         return f"{name} is missing in the answer, or is no valid position"
     if not regions:
-        return f"{name} {shown(said)} cannot be compared: the row names no position"
+        return f"{name} {format_point(said)} cannot be compared: the row names no position"
     inside = is_inside(said, regions, step.screen, reach=rule.reach)
-    sentence = f"{name} {shown(said)} is {gap(said, regions, step.screen)}"
+    sentence = f"{name} {format_point(said)} is {gap(said, regions, step.screen)}"
     if inside == right:
         return sentence
     if not rule.borderline:
@@ -500,15 +502,17 @@ def placed(
     return f"{sentence}, {'yet' if right else 'but'} {rule.borderline}"
 
 
-def _swiped(step: Step, overlays: Overlays, *, right: bool, rule: Rule) -> str:
+def _explain_swipe(step: Step, overlays: Overlays, *, right: bool, rule: Rule) -> str:
     start, regions = overlays.answer, overlays.target
-    begins = placed(step, "the start", start, regions, right=right, rule=rule)
+    begins = explain_place(step, "the start", start, regions, right=right, rule=rule)
     starts = start and regions and is_inside(start, regions, step.screen, reach=rule.reach)
     if not right and not starts:
         return begins
     if not overlays.target_end:
         return f"{begins}, and the row has no end of the swipe"
-    ends = placed(step, "the end", overlays.answer_end, overlays.target_end, right=right, rule=rule)
+    ends = explain_place(
+        step, "the end", overlays.answer_end, overlays.target_end, right=right, rule=rule
+    )
     return f"{begins}; {ends}" if right else ends
 
 
@@ -548,11 +552,11 @@ def of_turns(target: Turn | None, said: Turn | None) -> Overlays:
 # Texts and distances in words.
 
 
-def shown(point: Point) -> str:
+def format_point(point: Point) -> str:
     """A point in pixels, to a tenth.
 
     Examples:
-        >>> shown(Point(512.44, 300, "px"))
+        >>> format_point(Point(512.44, 300, "px"))
         '(512.4, 300)'
     """
     return f"({_number(point.x)}, {_number(point.y)})"
@@ -562,7 +566,7 @@ def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0") if abs(value) < 1e9 else f"{value:.1e}"
 
 
-def quoted(text: object) -> str:
+def quote(text: object) -> str:
     """A text between quotation marks, a long one cut off."""
     said = str(text)
     return f"“{said if len(said) <= 80 else said[:80] + '…'}”"

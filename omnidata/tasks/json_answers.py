@@ -95,12 +95,12 @@ ALIASES: Mapping[str, int] = {
 """Action names that the released evaluator knows, lower case, and its numbers as words."""
 
 
-def named(name: str) -> int | None:
+def action_number(name: str) -> int | None:
     """The number of an action's name; None for a name that the release does not know.
 
     Examples:
-        >>> named(" LongPress "), named("task complete"), named("LONG _PRESS"), named("go-back")
-        (2, 10, 2, None)
+        >>> [action_number(name) for name in (" LongPress ", "LONG _PRESS", "go-back")]
+        [2, 2, None]
     """
     name = name.lower().strip()
     for form in (name, name.replace("_", ""), name.replace(" ", "_")):
@@ -178,7 +178,7 @@ def _kind(body: Mapping[str, Any]) -> int | None:
         if value is None:
             continue
         if isinstance(value, str):
-            number = named(value)
+            number = action_number(value)
             if number is not None:
                 return number
             continue

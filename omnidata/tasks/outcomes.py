@@ -22,14 +22,14 @@ from omnidata.jsontext import hash_of
 from omnidata.loaders.files import walk
 from omnidata.loaders.load import Note, reading, refuse_findings, size_of
 from omnidata.loaders.repository import is_repository
-from omnidata.metrics.intervals import named_methods
+from omnidata.metrics.intervals import method_column
 from omnidata.metrics.rollouts import (
     RATES,
     Attempt,
     Ending,
     Example,
     behaviour,
-    repeated,
+    repetition,
     total,
 )
 from omnidata.tasks import overview
@@ -182,9 +182,11 @@ class OutcomeScorer(OfflineScorer):
             )
         if strict:
             refuse_findings(findings, data)
-        return [self._scored(agent, known[agent], profile) for agent in sorted(known)], findings
+        return [
+            self._score_agent(agent, known[agent], profile) for agent in sorted(known)
+        ], findings
 
-    def _scored(
+    def _score_agent(
         self, agent: str, tasks: Mapping[str, Mapping[str, Rollout]], profile: str
     ) -> Scored:
         made = max(len(own) for own in tasks.values())
@@ -226,10 +228,10 @@ class OutcomeScorer(OfflineScorer):
             "agent": agent,
             "overall": {name: overall[name] for name in RATES},
             "ci95": overall["ci95"],
-            **named_methods(overall.get("ci95_method", {})),
+            **method_column(overall.get("ci95_method", {})),
             "answered": {"SR_finished": overall["SR_finished"], "tasks": finished},
             "by": {axis: found for axis, found in table["by"].items() if axis in self.axes},
-            **({"attempts": repeated(attempts, made, overall["tasks"])} if made > 1 else {}),
+            **({"attempts": repetition(attempts, made, overall["tasks"])} if made > 1 else {}),
             **({"rollouts": went} if any(one.ending for one in attempts) else {}),
             "counts": {
                 "tasks": overall["tasks"],
@@ -269,7 +271,7 @@ def unique(rollouts: Iterable[Rollout], note: Note) -> Iterator[Rollout]:
                     f"another row has this attempt of {one.agent} at {one.task}",
                     "an instance_id, or an attempt, of its own",
                     "number the attempts; until then only the first is used",
-                    (named(one),),
+                    (sample_name(one),),
                 )
             )
             continue
@@ -277,7 +279,7 @@ def unique(rollouts: Iterable[Rollout], note: Note) -> Iterator[Rollout]:
         yield one
 
 
-def named(one: Rollout) -> str:
+def sample_name(one: Rollout) -> str:
     """What the step is called that asks about a rollout."""
     return "/".join(filter(None, (one.agent, one.task, one.attempt)))
 
@@ -398,7 +400,7 @@ class Outcomes(Benchmark):
     def steps(self, data: Path, note: Note) -> Iterator[Step]:
         """A step for each rollout, with the last screenshot."""
         for one in unique(self.score_files.rollouts(data, note), note):
-            name, score = named(one), one.score
+            name, score = sample_name(one), one.score
             shot = one.shots[-1] if one.shots else None
             outcome = {} if score is None else {"outcome": "success" if score == 1 else "failure"}
             yield Step(

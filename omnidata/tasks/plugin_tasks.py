@@ -21,7 +21,7 @@ from omnidata.plugins import Blame
 from omnidata.registry import PluginTask
 from omnidata.tasks.base import Benchmark, explain
 from omnidata.tasks.derivation import Derivation
-from omnidata.tasks.explaining import settled
+from omnidata.tasks.explaining import compute_members
 from omnidata.tasks.longest import judge_beginning
 from omnidata.tasks.published import Published
 from omnidata.types import (
@@ -86,7 +86,7 @@ class PluginBenchmark(PluginTask):
             self.task.explain, step.sample_id, step, verdict, profile=profile, receipt=receipt
         )
         if isinstance(said, Explanation):
-            told: Explanation = self.blame.call(settled, step.sample_id, said)
+            told: Explanation = self.blame.call(compute_members, step.sample_id, said)
             if _is_told(told.diagnosis):
                 return told
         raise PluginError(

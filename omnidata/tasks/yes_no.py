@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from omnidata.metrics.classification import RATES, Confusion, rates
-from omnidata.metrics.intervals import Floats, Mask, summed
-from omnidata.metrics.paired import Measures, Sums, Unit, known
+from omnidata.metrics.intervals import Floats, Mask, sum_by
+from omnidata.metrics.paired import Measures, Sums, Unit, known_in_both
 from omnidata.metrics.row_tables import critic_table
 from omnidata.tasks.profiles import RowProfile, owners, sized
 from omnidata.types import Step, VerdictColumns
@@ -32,14 +32,14 @@ class YesNoProfile(RowProfile):
 
     def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
         """The rates are of the cells of the confusion, which rows add to."""
-        judged = known(a.values["score"], b.values["score"])
+        judged = known_in_both(a.values["score"], b.values["score"])
         owner = owners(steps, np.ones(len(steps), dtype=np.bool_))
         truth = np.array([self.truth(step) for step in steps], dtype=np.bool_)
         sides = [_cells(truth, rows.values["said"]) for rows in (a, b)]
 
         def sums(chosen: Mask) -> Sums:
             kept = chosen & judged
-            added_a, added_b = (summed(side[kept], owner[kept]) for side in sides)
+            added_a, added_b = (sum_by(side[kept], owner[kept]) for side in sides)
             return Sums(added_a, added_b, _critic_rates, [tuple(range(7))] * len(RATES))
 
         return Measures(dict.fromkeys(RATES, "share"), self.by, ("accuracy", "score"), judged, sums)

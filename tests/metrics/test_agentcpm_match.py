@@ -25,15 +25,15 @@ from omnidata.tasks.phones.actions import (
     open_app,
 )
 from omnidata.tasks.phones.agentcpm import (
-    fixed,
-    fixed_ac,
-    released,
-    released_ac,
+    match_fixed,
+    match_fixed_ac,
+    match_released,
+    match_released_ac,
     type_of,
 )
 
-BOTH = (released, fixed)
-CONTROL = (released_ac, fixed_ac)
+BOTH = (match_released, match_fixed)
+CONTROL = (match_released_ac, match_fixed_ac)
 YES, NO, OTHER = (True, True), (True, False), (False, False)
 
 
@@ -233,13 +233,13 @@ def test_an_answer_without_its_place_is_wrong() -> None:
 def test_the_mended_rule_has_its_edges_inside_whatever_the_last_digit() -> None:
     for number in range(0, 860, 7):
         x = number / 1000
-        for rule, reach in ((fixed, 140), (fixed_ac, 40)):
+        for rule, reach in ((match_fixed, 140), (match_fixed_ac, 40)):
             truth = Truth(tap(x, 0.5))
             assert rule(truth, tap((number + reach) / 1000, 0.5)) == YES
             assert rule(truth, tap((number + reach + 1) / 1000, 0.5)) == NO
     for number in range(100, 400, 7):  # 0.4 wide, and 0.04 more on either side
         rect = (0.4, number / 1000, 0.2, 0.4)
-        for rule in (fixed, fixed_ac):
+        for rule in (match_fixed, match_fixed_ac):
             truth = Truth(tap((number + 200) / 1000, 0.5), (rect,))
             for edge, beyond in ((-40, -41), (440, 441)):
                 assert rule(truth, tap((number + edge) / 1000, 0.5)) == YES

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Action, Pair, Point
-from omnidata.tasks.aitw.rules import dual_point, fixed, released
+from omnidata.tasks.aitw.rules import dual_point, match_fixed, match_released
 from omnidata.tasks.phones.actions import (
     BACK,
     COMPLETE,
@@ -28,7 +28,7 @@ from omnidata.tasks.phones.actions import (
     open_app,
 )
 
-BOTH = (released, fixed)
+BOTH = (match_released, match_fixed)
 
 
 def at(place: Pair) -> tuple[Point]:
@@ -178,10 +178,10 @@ def test_matching_is_symmetric_and_every_gesture_matches_itself(
 def test_the_mended_rule_has_its_edges_inside_whatever_the_last_digit() -> None:
     for number in range(0, 860, 7):
         truth = Truth(tap(number / 1000, 0.5))
-        assert fixed(truth, tap((number + 140) / 1000, 0.5)) == (True, True)
-        assert fixed(truth, tap((number + 141) / 1000, 0.5)) == (True, False)
+        assert match_fixed(truth, tap((number + 140) / 1000, 0.5)) == (True, True)
+        assert match_fixed(truth, tap((number + 141) / 1000, 0.5)) == (True, False)
     for number in range(210, 400, 7):  # 0.3 wide, and 0.21 more on either side
         truth = Truth(tap((number + 150) / 1000, 0.5), ((0.4, number / 1000, 0.2, 0.3),))
         for edge, beyond in ((-210, -211), (510, 511)):
-            assert fixed(truth, tap((number + edge) / 1000, 0.5)) == (True, True)
-            assert fixed(truth, tap((number + beyond) / 1000, 0.5)) == (True, False)
+            assert match_fixed(truth, tap((number + edge) / 1000, 0.5)) == (True, True)
+            assert match_fixed(truth, tap((number + beyond) / 1000, 0.5)) == (True, False)

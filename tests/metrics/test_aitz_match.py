@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omnidata.actions import Action, Box, Pair, Point
-from omnidata.tasks.aitw.aitz_rules import direction_of, fixed, released
+from omnidata.tasks.aitw.aitz_rules import direction_of, match_fixed, match_released
 from omnidata.tasks.phones.actions import (
     BACK,
     COMPLETE,
@@ -37,7 +37,7 @@ def boxed(left: float, top: float, right: float, bottom: float) -> Action:
 
 
 def verdicts(wanted: Action, said: Action, *rects: Rect) -> list[tuple[bool, bool] | None]:
-    return [rule(Truth(wanted, rects), said, SCREEN) for rule in (released, fixed)]
+    return [rule(Truth(wanted, rects), said, SCREEN) for rule in (match_released, match_fixed)]
 
 
 def test_as_released_a_click_is_right_where_its_box_holds_the_corner() -> None:
@@ -74,7 +74,7 @@ def test_mended_a_point_is_right_in_the_experts_element() -> None:
 
 
 def test_a_click_on_a_screen_of_unknown_size_is_not_judged() -> None:
-    for rule in (released, fixed):
+    for rule in (match_released, match_fixed):
         assert rule(Truth(tap(0.5, 0.5)), tap(0.1, 0.1), (0, 0)) is None
         assert rule(Truth(HOME), HOME, (0, 0)) == YES
 

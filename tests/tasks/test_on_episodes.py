@@ -11,7 +11,7 @@ from omnidata import registry
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.critic import OmniGuiCritic, by_episode, episode
-from omnidata.tasks.omnigui.idm import OmniGuiIdm, followed, unaskable
+from omnidata.tasks.omnigui.idm import OmniGuiIdm, unaskable, with_next
 from omnidata.tasks.omnigui.load import load
 from omnidata.types import LoadedDataset, Step
 from tests.trees import load_rows, row
@@ -44,12 +44,12 @@ def test_the_hash_of_the_question_follows_its_options() -> None:
 
 
 def test_a_step_is_followed_by_the_next_of_its_episode_alone(source: LoadedDataset) -> None:
-    pairs = [(a.sample_id, b and b.sample_id) for a, b in followed(source.steps)]
+    pairs = [(a.sample_id, b and b.sample_id) for a, b in with_next(source.steps)]
     first = [step.sample_id for step in source.steps]
     assert pairs == [(first[0], first[1]), (first[1], first[2]), (first[2], None), (first[3], None)]
     gap = [source.steps[0], source.steps[2]]
-    assert [b for _, b in followed(gap)] == [None, None]
-    assert list(followed([])) == []
+    assert [b for _, b in with_next(gap)] == [None, None]
+    assert list(with_next([])) == []
 
 
 def test_what_lacks_a_screenshot_cannot_be_asked_about(source: LoadedDataset) -> None:

@@ -28,8 +28,8 @@ from omnidata.tasks.agentnet.actions import (
     action_of_object,
     actions_of_calls,
     boxes_of,
+    code_line,
     place_of,
-    spelled,
     type_of,
 )
 from omnidata.tasks.desktops import clip_of
@@ -136,7 +136,7 @@ def truths_of(source: Mapping[str, Any]) -> list[tuple[Action, ...]]:
     return truths
 
 
-def broken_alternatives(source: Mapping[str, Any]) -> str:
+def alternatives_fault(source: Mapping[str, Any]) -> str:
     """Why some of a step's alternatives cannot be used; empty where all can, or none is there."""
     options = source["step"].get("alternative_options")
     if options is None:
@@ -151,7 +151,7 @@ def broken_alternatives(source: Mapping[str, Any]) -> str:
     return ""
 
 
-def recorded_otherwise(source: Mapping[str, Any], truths: Sequence[Sequence[Action]]) -> str:
+def recording_difference(source: Mapping[str, Any], truths: Sequence[Sequence[Action]]) -> str:
     """How what was recorded differs from all that is right; empty where it does not.
 
     Types, typed text, keys and the reported status are held against each other, as far as both go:
@@ -205,7 +205,7 @@ def action_of(source: Mapping[str, Any], truth: Sequence[Action]) -> Action | No
 
 def _line(action: Action) -> str:
     place = place_of(action)
-    return spelled(action, f"x={place.x!r}, y={place.y!r}" if place else "")
+    return code_line(action, f"x={place.x!r}, y={place.y!r}" if place else "")
 
 
 # The recording of a trajectory by AgentNet's tool, and the part of it that leads to each step.
@@ -417,14 +417,14 @@ class StepReader:
                 "correct the row; until then the step is not judged; its text is never run",
             )
             return ()
-        if reason := broken_alternatives(source):
+        if reason := alternatives_fault(source):
             place.warn(
                 "alternative-unusable",
                 reason,
                 "lists of actions like the ground truth",
                 "correct the row; the alternative is left out until then",
             )
-        if reason := recorded_otherwise(source, truths):
+        if reason := recording_difference(source, truths):
             place.warn(
                 "recorded-differs",
                 reason,

@@ -118,10 +118,12 @@ def read_object(path: Path, kind: type[Row]) -> Row:
     """
     _check_inside(path)
     if not path.is_file() or path.stat().st_size > MAX_BYTES:
-        raise broken(path, "the file is missing or too large", "a file as the recorder writes it")
+        raise recording_error(
+            path, "the file is missing or too large", "a file as the recorder writes it"
+        )
     value = json_file(path, MAX_BYTES)
     if value is BROKEN:
-        raise broken(path, "the file is not JSON", "one JSON object in UTF-8")
+        raise recording_error(path, "the file is not JSON", "one JSON object in UTF-8")
     return convert(value, kind, str(path))
 
 
@@ -134,17 +136,17 @@ def convert(value: object, kind: type[Row], where: str) -> Row:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise broken(where, str(error), "the format of the recorder") from None
+        raise recording_error(where, str(error), "the format of the recorder") from None
 
 
 def _check_inside(path: Path) -> None:
     if not path.resolve().is_relative_to(path.parent.resolve()):
-        raise broken(
+        raise recording_error(
             path, "the file is a link that leads out of its folder", "a file inside the folder"
         )
 
 
-def broken(where: Path | str, what: str, expected: str) -> DataError:
+def recording_error(where: Path | str, what: str, expected: str) -> DataError:
     """The error for a file that the recorder did not write so."""
     return DataError(
         what,
@@ -194,12 +196,12 @@ def read_log(path: Path) -> Log:
     kept = path if path.is_file() else folder / EVENTS
     metadata = read_object(folder / _METADATA, Metadata)
     if min(metadata.screen_width, metadata.screen_height) < 1:
-        raise broken(folder / _METADATA, "the screen has no size", "its size in pixels")
+        raise recording_error(folder / _METADATA, "the screen has no size", "its size in pixels")
     details = {one.id: one for _, one in read_lines(folder / _DETAILS, Details)}
     reader = _Reader(metadata, details)
     events = [event for where, shown in read_lines(kept, Shown) if (event := reader(shown, where))]
     if not events:
-        raise broken(kept, "the log has no usable action", "at least one action")
+        raise recording_error(kept, "the log has no usable action", "at least one action")
     ends = [event.end_s for event in events] + [end for _, end in reader.left_out]
     events.append(_end(max(ends), str(folder)))
     reader.findings.append(
@@ -255,7 +257,9 @@ class _Reader:
                 remedy="restore the two files from one recording",
             )
         if shown.end_time < shown.start_time:
-            raise broken(where, "the action ends before it begins", "end_time >= start_time")
+            raise recording_error(
+                where, "the action ends before it begins", "end_time >= start_time"
+            )
         zero = self._metadata.video_start_timestamp
         start, end = shown.start_time - zero, shown.end_time - zero
         action = self._action(details, shown, where)
@@ -277,7 +281,7 @@ class _Reader:
         if details.action == "scroll":
             return self._scroll(convert(details.trace, list[Turn], where))
         if details.action == "type":
-            text = _typed(details.key_names)
+            text = _typing(details.key_names)
             return None if text is None else Action("type", text=text)
         if details.coordinate is None:
             return None
@@ -359,7 +363,7 @@ def _direction(dx: float, dy: float) -> Direction:
     return "down" if dy > 0 else "up"
 
 
-def _typed(keys: list[str]) -> str | None:
+def _typing(keys: list[str]) -> str | None:
     text: list[str] = []
     for key in keys:
         if key == "backspace" and text:

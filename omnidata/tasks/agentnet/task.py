@@ -24,9 +24,9 @@ from omnidata.tasks.agentnet import recordings
 from omnidata.tasks.agentnet.actions import (
     POINTED,
     boxes_of,
+    code_line,
     place_of,
-    spelled,
-    terminated,
+    terminate_action,
     turn_of,
     type_of,
 )
@@ -39,11 +39,11 @@ from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.explaining import (
     SCREENSHOT,
     Turn,
-    explained,
+    explain,
+    format_point,
     gap,
     of_turns,
-    quoted,
-    shown,
+    quote,
 )
 from omnidata.tasks.profiles import RowProfile
 from omnidata.types import (
@@ -168,7 +168,7 @@ class AgentNet(Benchmark):
         "(AgentNet, AgentNetBench)"
     )
     question = "Task: {instruction}\n\nActions so far:\n{history}"
-    shown = ("screenshot",)
+    format_point = ("screenshot",)
     files = loader.FILES
     sources = (
         Publication(
@@ -244,9 +244,9 @@ class AgentNet(Benchmark):
             point = place_of(action)
             pair = place(point, screen, space=space, size=size) if point else None
             places += [pair] if pair else []
-            lines.append(spelled(action, f"x={pair[0]:g}, y={pair[1]:g}" if pair else ""))
-            marked.append(spelled(action, PLACE) if pair else lines[-1].replace(PLACE, "bbox"))
-        return Target(_fenced(lines), _fenced(marked), tuple(places))
+            lines.append(code_line(action, f"x={pair[0]:g}, y={pair[1]:g}" if pair else ""))
+            marked.append(code_line(action, PLACE) if pair else lines[-1].replace(PLACE, "bbox"))
+        return Target(_code_block(lines), _code_block(marked), tuple(places))
 
     def right_actions(self, step: Step) -> Sequence[Action]:
         """The ground truth; nothing where it cannot be used.
@@ -270,7 +270,7 @@ class AgentNet(Benchmark):
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
         """The actions as code, their numbers as they are."""
-        return _fenced([line for action in actions for line in _expressed(action)])
+        return _code_block([line for action in actions for line in _code_lines(action)])
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """`oracle` answers with the ground truth; `center` clicks the middle of the screen."""
@@ -278,7 +278,7 @@ class AgentNet(Benchmark):
 
     def _center(self, step: Step) -> str:
         x, y = (_MIDDLE.get(self._space, str(extent // 2)) for extent in step.screen)
-        return _fenced([f"pyautogui.click(x={x}, y={y})"])
+        return _code_block([f"pyautogui.click(x={x}, y={y})"])
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none.
@@ -304,9 +304,9 @@ class AgentNet(Benchmark):
         code = ((verdict and verdict.parsed) or {}).get("code", "")
         found = parse(code, rule, space=self._space) if code else ""
         read = () if isinstance(found, str) else found.actions
-        done = _placed(read, self._space, step, receipt)
+        done = _relative(read, self._space, step, receipt)
         target = _turn(truths[0], step) if truths else None
-        return explained(
+        return explain(
             verdict,
             self.profiles[profile],
             lambda parsed, right: _sentence(step, truths, done, rule, right=right),
@@ -321,7 +321,7 @@ class AgentNet(Benchmark):
         )
 
 
-def _expressed(action: Action) -> Iterator[str]:
+def _code_lines(action: Action) -> Iterator[str]:
     """Return an action of any agent as lines of code.
 
     A drag with a start begins with a move. Text at a place is a click and a text, followed by the
@@ -330,15 +330,15 @@ def _expressed(action: Action) -> Iterator[str]:
     """
     if action.kind == "type" and (action.start or action.submit):
         if action.start:
-            yield from _expressed(Action("tap", action.start))
-        yield from _expressed(Action("type", text=action.text))
+            yield from _code_lines(Action("tap", action.start))
+        yield from _code_lines(Action("type", text=action.text))
         if action.submit:
-            yield from _expressed(Action("enter"))
+            yield from _code_lines(Action("enter"))
         return
     if action.kind == "tap" and (action.button, action.count) not in CLICKS:
         raise CannotSayError(f"AgentNet has no {action.label}, {action.count} times")
     if action.kind == "drag" and action.start:
-        yield from _expressed(Action("move", action.start))
+        yield from _code_lines(Action("move", action.start))
         action = replace(action, start=())
     if action.kind == "scroll":
         way = finger_way(action)
@@ -355,21 +355,23 @@ def _expressed(action: Action) -> Iterator[str]:
     elif action.kind == "type":
         action = replace(action, text=action.text or "")
     elif action.kind == "done":
-        action = terminated(action.words if action.words in _STATUS else action.status or "success")
+        action = terminate_action(
+            action.words if action.words in _STATUS else action.status or "success"
+        )
     held = action.held or (action.kind == "drag" and action.button != "left")
     if type_of(action) == "other" or held:
         raise CannotSayError(f"AgentNet has no {action.label}")
     found = place_of(action)
     if found is None and type_of(action) in POINTED:
         raise CannotSayError(f"AgentNet has no {action.label} at no place")
-    yield spelled(action, f"x={found.x!r}, y={found.y!r}" if found else "")
+    yield code_line(action, f"x={found.x!r}, y={found.y!r}" if found else "")
 
 
 _ASIDE: Final = ("left", "right")
 _STATUS: Final = ("success", "failure")
 
 
-def _fenced(lines: list[str]) -> str:
+def _code_block(lines: list[str]) -> str:
     code = "\n".join(lines)
     return f"```python\n{code}\n```"
 
@@ -384,7 +386,7 @@ def _truths(step: Step) -> Sequence[Sequence[Action]]:
         return ()
 
 
-def _placed(
+def _relative(
     actions: Sequence[Action], space: Space, step: Step, receipt: Mapping[str, Any] | None
 ) -> Sequence[Action]:
     try:
@@ -463,7 +465,7 @@ def _where(step: Step, action: Action, said: Action) -> str:
     regions, point = _regions(action, step), _point(said, step)
     if point is None or not regions:
         return f"{type_of(said)} has no usable place"
-    return f"the point {shown(point)} is {gap(point, regions, step.screen)}"
+    return f"the point {format_point(point)} is {gap(point, regions, step.screen)}"
 
 
 def _differs(step: Step, action: Action, said: Action, rule: Rule) -> str:
@@ -471,11 +473,11 @@ def _differs(step: Step, action: Action, said: Action, rule: Rule) -> str:
     if name in POINTED:
         return _where(step, action, said)
     if name == "write":
-        return f"the text differs: {quoted(said.text)} in place of {quoted(action.text)}"
+        return f"the text differs: {quote(said.text)} in place of {quote(action.text)}"
     if name in ("press", "hotkey"):
         return f"the keys differ: {'+'.join(said.keys)} in place of {'+'.join(action.keys)}"
     if name == "terminate":
-        return f"the status is {quoted(said.words)} in place of {quoted(action.words)}"
+        return f"the status is {quote(said.words)} in place of {quote(action.words)}"
     if name in ("scroll", "hscroll") and rule == "fixed":
         return f"{name} goes {turn_of(said):+g} in place of {turn_of(action):+g}"
     return f"the released evaluator has no rule for {name}"

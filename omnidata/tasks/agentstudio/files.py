@@ -368,7 +368,7 @@ def read(files: Files, note: Note) -> Iterator[Line]:
 def _parquet(path: Path, note: Note) -> Iterator[Line]:
     for row, held in rows(path):
         where = f"{path}, row {held.row}"
-        yield Line(where, _rezipped(row, where, note), held)
+        yield Line(where, _rezip(row, where, note), held)
 
 
 def _rows(path: Path, note: Note) -> Iterator[Line]:
@@ -377,11 +377,11 @@ def _rows(path: Path, note: Note) -> Iterator[Line]:
             note(not_an_object(line, "one JSON object in UTF-8"))
             yield Line(line.where, None)
         else:
-            plain = _rezipped(line.row, line.where, note) if is_columnwise(line.row) else line.row
+            plain = _rezip(line.row, line.where, note) if is_columnwise(line.row) else line.row
             yield Line(line.where, plain)
 
 
-def _rezipped(row: Row, where: str, note: Note) -> Row | None:
+def _rezip(row: Row, where: str, note: Note) -> Row | None:
     try:
         return rezip(row)
     except ValueError as error:

@@ -94,11 +94,11 @@ def load(
         strict=strict,
         check_media=check_media,
     )
-    restored = (_restored(step, task, instructions) for step in source.steps)
+    restored = (_restore(step, task, instructions) for step in source.steps)
     return replace(source, steps=collect(restored))
 
 
-def _restored(step: Step, task: TaskName, instructions: Instructions) -> Step:
+def _restore(step: Step, task: TaskName, instructions: Instructions) -> Step:
     """In a repository every step has the roles of all tasks and one of the two instructions."""
     if task == "groundui":
         text = rows.instruction_of(step.source, instructions)
@@ -175,7 +175,7 @@ class _Reader:
             tags=rows.tags_of(row, place),
             source=row,
         )
-        return named(step)
+        return assign_group(step)
 
     def _check(self, row: Row, place: RowContext) -> bool:
         if self.task == "groundui":
@@ -249,7 +249,7 @@ class _Reader:
         return MediaRef("image", self.files.images, name)  # opening it checks the path
 
 
-def named(step: Step) -> Step:
+def assign_group(step: Step) -> Step:
     """The step with its group: the page of a row of GroundUI, the recording of another row.
 
     A row that says what it belongs to, as those of `omnidata synth` do, is taken at its word.

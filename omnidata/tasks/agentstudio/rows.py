@@ -155,7 +155,7 @@ def window(task: Trajectory, actions: Sequence[Mapping[str, Any]]) -> range:
     return range(max(0, stop - WINDOW), stop)
 
 
-def shown(task: Trajectory, row: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def actions_in_window(task: Trajectory, row: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The actions in the window of a row; for IDM-Multiple their operations are the answer."""
     actions: Sequence[Mapping[str, Any]] = row["actions"]
     return [actions[position] for position in window(task, actions)]

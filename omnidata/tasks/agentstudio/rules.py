@@ -27,7 +27,7 @@ from omnidata.tasks.agentstudio.answers import (
     released_letter,
     released_letters,
 )
-from omnidata.tasks.agentstudio.rows import PLATFORMS, shown
+from omnidata.tasks.agentstudio.rows import PLATFORMS, actions_in_window
 from omnidata.tasks.coordinates import resizing
 from omnidata.tasks.points import answers
 from omnidata.tasks.profiles import RowProfile
@@ -225,7 +225,7 @@ class LetterProfile(AgentStudioProfile):
         """Read the letter."""
         row = step.source
         found = judge_single(row["operation"], row["action_space"], text, reading=self.reading)
-        return _lettered(found, (found.correct,))
+        return _letters_verdict(found, (found.correct,))
 
 
 class LettersProfile(AgentStudioProfile):
@@ -236,13 +236,15 @@ class LettersProfile(AgentStudioProfile):
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read the letters."""
-        operations = [action["operation"] for action in shown("idm-multiple", step.source)]
+        operations = [
+            action["operation"] for action in actions_in_window("idm-multiple", step.source)
+        ]
         space = step.source["action_space"]
         found = judge_multiple(operations, space, text, reading=self.reading)
-        return _lettered(found, (found.correct, found.distance))
+        return _letters_verdict(found, (found.correct, found.distance))
 
 
-def _lettered(found: LettersVerdict, values: tuple[float | bool | None, ...]) -> Verdict:
+def _letters_verdict(found: LettersVerdict, values: tuple[float | bool | None, ...]) -> Verdict:
     outcome: Outcome = "ok" if found.parsed else "unparsed"
     parsed = {"letters": list(found.parsed)} if found.parsed else None
     return Verdict(outcome, values, parsed, found.fault)

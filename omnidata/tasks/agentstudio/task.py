@@ -26,7 +26,7 @@ from omnidata.tasks.agentstudio.rows import (
     PLATFORMS,
     Instructions,
     action_box,
-    shown,
+    actions_in_window,
     target_box,
     window,
 )
@@ -42,13 +42,13 @@ from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import (
     Side,
     answer_space,
+    format_place,
     in_pixels,
     pair_on_screen,
     place,
-    pointed,
 )
 from omnidata.tasks.diagnosis import place_cause
-from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, placed
+from omnidata.tasks.explaining import SCREENSHOT, Rule, explain, explain_place
 from omnidata.tasks.published import (
     Published,
     PublishedRow,
@@ -93,13 +93,19 @@ _PLACEHOLDER = re.compile(r"\{(instruction|choices|action_space)\}")
 
 def groundui(step: Step) -> Conversation:
     """The screenshot, then the instruction (Appendix C.3)."""
-    return (*_shown(step, "screenshot"), _said(_text("groundui", instruction=step.instruction)))
+    return (
+        *_image_messages(step, "screenshot"),
+        _text_message(_text("groundui", instruction=step.instruction)),
+    )
 
 
 def idm_single(step: Step) -> Conversation:
     """The observations before and after an action, then its choices (Appendix D.2)."""
     choices = _choices(step.source["action_space"])
-    return (*_shown(step, "before", "after"), _said(_text("idm_single", choices=choices)))
+    return (
+        *_image_messages(step, "before", "after"),
+        _text_message(_text("idm_single", choices=choices)),
+    )
 
 
 def idm_multiple(step: Step, *, gemini_limit: bool = False) -> Conversation:
@@ -111,9 +117,9 @@ def idm_multiple(step: Step, *, gemini_limit: bool = False) -> Conversation:
             the released evaluator does so for every model with "gemini" in its name.
     """
     kept = window("idm-multiple", step.source["actions"])
-    images = _shown(step, *(f"observation_{n}" for n in range(kept.start, kept.stop + 1)))
-    question = _said(_text("idm_multiple", choices=_choices(step.source["action_space"])))
-    limit = (_said(_text("gemini_limit")),) if gemini_limit else ()
+    images = _image_messages(step, *(f"observation_{n}" for n in range(kept.start, kept.stop + 1)))
+    question = _text_message(_text("idm_multiple", choices=_choices(step.source["action_space"])))
+    limit = (_text_message(_text("gemini_limit")),) if gemini_limit else ()
     return (*images, question, *limit)
 
 
@@ -132,17 +138,17 @@ def criticbench(
     kept = window("criticbench", row["actions"])
     messages: list[Message] = []
     for position in kept:
-        messages += _shown(step, f"observation_{position}")
+        messages += _image_messages(step, f"observation_{position}")
         if not observations_only:
-            messages.append(_said(row["actions"][position]["metadata"]["repr"]))
+            messages.append(_text_message(row["actions"][position]["metadata"]["repr"]))
     if not symmetric:
-        messages += _shown(step, f"observation_{kept.stop}")
+        messages += _image_messages(step, f"observation_{kept.stop}")
     if observations_only:
         question = _text("critic_observations", instruction=step.instruction)
     else:
         space = ", ".join(row["action_space"])
         question = _text("critic", instruction=step.instruction, action_space=space)
-    return (*messages, _said(question))
+    return (*messages, _text_message(question))
 
 
 _TEMPLATES: Mapping[TaskName, Sequence[str]] = {
@@ -158,14 +164,14 @@ def templates(task: TaskName) -> list[str]:
     return [_template(name) for name in _TEMPLATES[task]]
 
 
-def _shown(step: Step, *roles: str) -> tuple[Message, ...]:
+def _image_messages(step: Step, *roles: str) -> tuple[Message, ...]:
     refs = {role: step.media.get(role) for role in roles}
     return tuple(
         Message("user", (Part("image", media=ref, role=role),)) for role, ref in refs.items() if ref
     )
 
 
-def _said(text: str) -> Message:
+def _text_message(text: str) -> Message:
     return Message("user", (Part("text", text),))
 
 
@@ -236,11 +242,11 @@ _WORDINGS = Variation(
 
 
 @cache
-def published(task: TaskName) -> Published:
+def published_results(task: TaskName) -> Published:
     """What is published of a benchmark.
 
     Examples:
-        >>> published("idm-single").settings[0].metrics["accuracy"].model
+        >>> published_results("idm-single").settings[0].metrics["accuracy"].model
         'Claude 3.5 Sonnet'
     """
     found = read_published("omnidata.tasks.agentstudio", task)
@@ -431,7 +437,7 @@ class AgentStudio(Benchmark):
 
     def named(self, step: Step) -> Step:
         """The step with its group: its page or its recording."""
-        return loader.named(step)
+        return loader.assign_group(step)
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The user messages for one step."""
@@ -476,12 +482,12 @@ class AgentStudio(Benchmark):
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
         """The place of the first action, its numbers as they are."""
-        return pointed(actions[0])
+        return format_place(actions[0])
 
     @property
     def published(self) -> Published:
         """What the paper and its release print."""
-        return published(self.name)
+        return published_results(self.name)
 
     def application(self, step: Step) -> str:
         """Of screens that were recorded with AgentStudio, as their names tell it (Table 11)."""
@@ -539,7 +545,7 @@ def _target(task: TaskName, step: Step, space: Space) -> str:
 
 
 def _letters(task: TaskName, row: Mapping[str, Any]) -> Sequence[str] | None:
-    actions = [row] if task == "idm-single" else shown("idm-multiple", row)
+    actions = [row] if task == "idm-single" else actions_in_window("idm-multiple", row)
     return letters_of([action["operation"] for action in actions], row["action_space"])
 
 
@@ -564,10 +570,12 @@ def _explain_ground(
     said = pair_on_screen(step, ((verdict and verdict.parsed) or {}).get("point"), "px", {})
     regions: tuple[Box, ...] = (box,) if box else ()
     rule = _RELEASE if is_release else Rule()
-    return explained(
+    return explain(
         verdict,
         profile,
-        lambda parsed, right: placed(step, "the point", said, regions, right=right, rule=rule),
+        lambda parsed, right: explain_place(
+            step, "the point", said, regions, right=right, rule=rule
+        ),
         overlays=lambda: {SCREENSHOT: Overlays(regions, (), said)},
         diagnosis=lambda parsed: (
             (
@@ -584,15 +592,15 @@ def _explain_single(step: Step, verdict: Verdict | None, profile: Profile) -> Ex
 
     def sentence(parsed: Mapping[str, Any], right: bool) -> str:
         given: Sequence[str] = parsed.get("letters", ())
-        return _compared(step, given, _right_letters(step, [step.source]))
+        return _compare_letters(step, given, _right_letters(step, [step.source]))
 
-    return explained(
+    return explain(
         verdict,
         profile,
         sentence,
         target_label=str(step.source["operation"]),
         answer_label=lambda parsed: _operation(step, parsed["letters"][0]),
-        overlays=lambda: _recorded(step, {"before": step.source}),
+        overlays=lambda: _recorded_places(step, {"before": step.source}),
         noun="operation",
         diagnosis=lambda parsed: Diagnosis("wrong_type"),
         frames=_FRAMES,
@@ -600,18 +608,18 @@ def _explain_single(step: Step, verdict: Verdict | None, profile: Profile) -> Ex
 
 
 def _explain_multiple(step: Step, verdict: Verdict | None, profile: Profile) -> Explanation:
-    asked = shown("idm-multiple", step.source)
+    asked = actions_in_window("idm-multiple", step.source)
 
     def sentence(parsed: Mapping[str, Any], right: bool) -> str:
         given: Sequence[str] = parsed.get("letters", ())
         wanted = _right_letters(step, asked)
-        said = _compared(step, given, wanted)
+        said = _compare_letters(step, given, wanted)
         if tuple(given) == wanted:
             return said
         distance = edit_distance(given, wanted)
         return f"{said}: {distance} edit{'s' * (distance != 1)} apart"
 
-    return explained(
+    return explain(
         verdict,
         profile,
         sentence,
@@ -629,7 +637,7 @@ def _explain_critic(step: Step, verdict: Verdict | None, profile: Profile) -> Ex
         true = "succeeded" if step.source["is_success"] else "failed"
         return f"the answer is {_truth(parsed.get('success'))}, and the trajectory {true}"
 
-    return explained(
+    return explain(
         verdict,
         profile,
         sentence,
@@ -646,14 +654,14 @@ def _right_letters(step: Step, actions: Sequence[Mapping[str, Any]]) -> tuple[st
     return tuple(letters_of(operations, step.source["action_space"]) or ())
 
 
-def _compared(step: Step, given: Sequence[str], wanted: tuple[str, ...]) -> str:
-    said = f"the answer is {_spelled(step, given)}"
+def _compare_letters(step: Step, given: Sequence[str], wanted: tuple[str, ...]) -> str:
+    said = f"the answer is {_format_letters(step, given)}"
     if tuple(given) == wanted:
         return f"{said}, as recorded"
-    return f"{said}, the recorded action is {_spelled(step, wanted)}"
+    return f"{said}, the recorded action is {_format_letters(step, wanted)}"
 
 
-def _spelled(step: Step, given: Sequence[str]) -> str:
+def _format_letters(step: Step, given: Sequence[str]) -> str:
     return ", ".join(f"{letter} ({_operation(step, letter)})" for letter in given) or "nothing"
 
 
@@ -669,10 +677,12 @@ def _truth(success: object) -> str:
 
 def _trajectory(step: Step) -> Mapping[str, Overlays]:
     actions = step.source["actions"]
-    return _recorded(step, {f"observation_{n}": action for n, action in enumerate(actions)})
+    return _recorded_places(step, {f"observation_{n}": action for n, action in enumerate(actions)})
 
 
-def _recorded(step: Step, actions: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Overlays]:
+def _recorded_places(
+    step: Step, actions: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, Overlays]:
     found = ((role, action_box(step.source, action)) for role, action in actions.items())
     return {
         role: Overlays((in_pixels(region, step.screen),))

@@ -70,7 +70,7 @@ def direction_of(action: Action) -> Direction | None:
     return "left" if to_x < x else "right"
 
 
-def released(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
+def match_released(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
     """What the evaluator gives.
 
     Args:
@@ -88,8 +88,8 @@ def released(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
     if wanted is None or wanted != given:
         return False, False
     if wanted == "click":
-        named = _named(truth, said.element, screen) if said.element else None
-        box = named or _rounded(said, screen)
+        named = _element_box(truth, said.element, screen) if said.element else None
+        box = named or _pixel_box(said, screen)
         return True, bool(box) and _clicks(box, (0, 0), _elements(truth, screen))
     if wanted == "scroll":
         return True, direction_of(truth.action) == direction_of(said)
@@ -98,8 +98,8 @@ def released(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
     return True, wanted == "stop" or truth.action.kind == said.kind
 
 
-def fixed(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
-    """The rules with their faults corrected; arguments and result as in `released`."""
+def match_fixed(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
+    """The rules with their faults corrected; arguments and result as in `match_released`."""
     wanted, action = type_of(truth.action), truth.action
     if wanted == "click" and min(screen) < 1:
         return None
@@ -121,7 +121,7 @@ def _same(one: str, other: str) -> bool:
     return one in other or other in one or Indel.normalized_similarity(one, other) > RATIO
 
 
-def _rounded(action: Action, screen: Screen) -> Edges | None:
+def _pixel_box(action: Action, screen: Screen) -> Edges | None:
     """Halves round to even."""
     box = action.start[0] if action.start else None
     if not isinstance(box, Box):
@@ -138,7 +138,7 @@ def _rounded(action: Action, screen: Screen) -> Edges | None:
 
 
 def _elements(truth: Truth, screen: Screen) -> list[Edges]:
-    return [_enlarged(box) for box in _boxes(truth, screen)]
+    return [_enlarge(box) for box in _boxes(truth, screen)]
 
 
 def _boxes(truth: Truth, screen: Screen) -> list[Edges]:
@@ -150,7 +150,7 @@ def _boxes(truth: Truth, screen: Screen) -> list[Edges]:
     return found
 
 
-def _named(truth: Truth, element: int | None, screen: Screen) -> Edges | None:
+def _element_box(truth: Truth, element: int | None, screen: Screen) -> Edges | None:
     boxes = _boxes(truth, screen)
     if element is None or not 0 <= element < len(boxes):
         return None
@@ -186,7 +186,7 @@ def _middle(box: Edges) -> float:
     return (box[1] + box[3]) / 2
 
 
-def _enlarged(box: Edges) -> Edges:
+def _enlarge(box: Edges) -> Edges:
     left, top, right, bottom = box
     x, y = (left + right) / 2, (top + bottom) / 2
     wide, tall = (right - left) * ENLARGED, (bottom - top) * ENLARGED
@@ -199,7 +199,7 @@ def _holds(box: Edges, point: Pair) -> bool:
 
 def _clicks(box: Edges | None, point: Pair, elements: Sequence[Edges]) -> bool:
     assert box is not None
-    box = _enlarged(box)
+    box = _enlarge(box)
     if _holds(box, point):
         return True
     return any(_overlap(box, e) > OVERLAP for e in elements if _holds(e, point))
@@ -219,7 +219,7 @@ def _clicks_fixed(truth: Truth, said: Action, screen: Screen) -> bool:
         return False
     point = _pixel(wanted, screen)
     elements = _elements(truth, screen)
-    box = _named(truth, said.element, screen) or _rounded(said, screen)
+    box = _element_box(truth, said.element, screen) or _pixel_box(said, screen)
     if box is not None:
         return _clicks(box, point, elements)
     if given is None:

@@ -32,7 +32,7 @@ from omnidata.loaders.stored_steps import collect, row_ids, taken
 from omnidata.media import InMemoryMedia, image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
-from omnidata.tasks.phones.actions import headed, middle
+from omnidata.tasks.phones.actions import middle, with_direction
 from omnidata.tasks.phones.splits import read_splits
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
 
@@ -140,7 +140,7 @@ class StepReader:
         touch = middle(action.start)
         if touch and not all(0 <= side <= 1 for side in touch):
             place.warn("target-outside", f"{touch} is outside the screen", "x and y, 0 to 1")
-        return headed(action)
+        return with_direction(action)
 
     def steps(self) -> Iterator[Step]:
         """All steps, episode by episode in the order of their first rows."""

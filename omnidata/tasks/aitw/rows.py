@@ -181,7 +181,11 @@ def _examples(path: Path, note: Note) -> Iterator[Line]:
                 example = read_example(record.data)
                 row = example.as_json(but=PICTURE)
             except ValueError as error:
-                note(_broken(where, f"the record is not an example: {error}", "a tf.train.Example"))
+                note(
+                    _json_finding(
+                        where, f"the record is not an example: {error}", "a tf.train.Example"
+                    )
+                )
                 continue
             parts = example.texts.get(PICTURE, [])
             if parts:
@@ -196,7 +200,7 @@ def _is_file(example: Example, part: slice) -> bool:
     return start.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF"))
 
 
-def _broken(where: str, what: str, expected: str) -> Finding:
+def _json_finding(where: str, what: str, expected: str) -> Finding:
     return Finding("json-invalid", "error", where, what, expected, SKIPPED)
 
 
@@ -279,11 +283,11 @@ def rects_of(row: Row, screen: Screen) -> tuple[Rect, ...]:
     if form == "aitw":
         value = [value[at : at + 4] for at in range(0, len(value) - 3, 4)]
     if form == "aitz":
-        return tuple(_scaled(rect, screen) for rect in value if _is_rect(rect) and min(screen) > 0)
+        return tuple(_scale(rect, screen) for rect in value if _is_rect(rect) and min(screen) > 0)
     return tuple((rect[0], rect[1], rect[2], rect[3]) for rect in value if _is_rect(rect))
 
 
-def _scaled(rect: list[float], screen: Screen) -> Rect:
+def _scale(rect: list[float], screen: Screen) -> Rect:
     width, height = screen
     return rect[0] / height, rect[1] / width, rect[2] / height, rect[3] / width
 

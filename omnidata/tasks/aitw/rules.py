@@ -97,12 +97,12 @@ def dual_point(action: Action) -> tuple[Pair, Pair] | None:
     return touch, (touch[0] + _AWAY * way[0], touch[1] + _AWAY * way[1])
 
 
-def released(truth: Truth, said: Action) -> Verdict:
+def match_released(truth: Truth, said: Action) -> Verdict:
     """What `check_actions_match` gives.
 
     Examples:
         >>> truth = Truth(Action("swipe", direction="up"))
-        >>> released(truth, Action("swipe", direction="down"))
+        >>> match_released(truth, Action("swipe", direction="down"))
         (True, True)
     """
     code = code_of(said)
@@ -149,14 +149,14 @@ def _in_same(
     return bool((inside[0] & inside[1]).any())
 
 
-def fixed(truth: Truth, said: Action) -> Verdict:
+def match_fixed(truth: Truth, said: Action) -> Verdict:
     """The rules with opposite swipes, other texts and elements beyond the edge put right.
 
     Texts are equal where they are so without spaces around them and in any case.
 
     Examples:
         >>> truth = Truth(Action("type", text="Walmart"))
-        >>> [fixed(truth, Action("type", text=said)) for said in ("walmart ", "a")]
+        >>> [match_fixed(truth, Action("type", text=said)) for said in ("walmart ", "a")]
         [(True, True), (True, False)]
     """
     code = code_of(said)

@@ -12,7 +12,7 @@ from omnidata.tasks.aitw import load as loader
 from omnidata.tasks.aitw.rows import fingerprint, recognises, truth_of
 from omnidata.tasks.phones import agentcpm, answers
 from omnidata.tasks.phones.actions import Truth, direction_of, middle
-from omnidata.tasks.phones.task import Evaluator, PhoneTask, Wording, unsized
+from omnidata.tasks.phones.task import Evaluator, PhoneTask, Wording, without_size
 from omnidata.types import LoadedDataset, Publication, Remote
 
 _AITW = "Android in the Wild (Rawles et al., 2023)"
@@ -82,20 +82,26 @@ class Aitw(PhoneTask):
     roles = loader.ROLES
     subsets = ("aitw", "aitz", "cagui", *loader.SUBSETS)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
-        "aitw": Evaluator(unsized(rules.released), 140, "GP_ratio", source=_AITW),
-        "aitw-fixed": Evaluator(unsized(rules.fixed), 140, "GP_ratio", source=_AITW + _MENDED),
-        "agentcpm": Evaluator(
-            unsized(agentcpm.released), 140, as_released="agentcpm", source=_AGENTCPM
+        "aitw": Evaluator(without_size(rules.match_released), 140, "GP_ratio", source=_AITW),
+        "aitw-fixed": Evaluator(
+            without_size(rules.match_fixed), 140, "GP_ratio", source=_AITW + _MENDED
         ),
-        "agentcpm-fixed": Evaluator(unsized(agentcpm.fixed), 140, source=_AGENTCPM + _MENDED),
+        "agentcpm": Evaluator(
+            without_size(agentcpm.match_released), 140, as_released="agentcpm", source=_AGENTCPM
+        ),
+        "agentcpm-fixed": Evaluator(
+            without_size(agentcpm.match_fixed), 140, source=_AGENTCPM + _MENDED
+        ),
         "aitz": Evaluator(
-            aitz_rules.released,
+            aitz_rules.match_released,
             as_released="aitz",
             misses="the released evaluator reads every click as a click at (0, 0)",
             source=_AITZ,
             leaves_out=_UNSIZED,
         ),
-        "aitz-fixed": Evaluator(aitz_rules.fixed, source=_AITZ + _MENDED, leaves_out=_UNSIZED),
+        "aitz-fixed": Evaluator(
+            aitz_rules.match_fixed, source=_AITZ + _MENDED, leaves_out=_UNSIZED
+        ),
     }
     """Partial match, the GP of Android in the Wild, is the share of an episode's right steps; that
     of the others is the share of those before the first wrong one."""

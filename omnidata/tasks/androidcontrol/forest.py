@@ -81,7 +81,7 @@ def elements_of(forest: bytes) -> list[Element]:
     return list(map(_element, _nodes(forest)))
 
 
-def labelled_bounds(forest: bytes) -> list[Bounds]:
+def bounds_for_uground(forest: bytes) -> list[Bounds]:
     """The places of the elements that UGround's preparation of the data keeps, in their order.
 
     Of AndroidWorld's list, which has elements without children, with a description, or that scroll

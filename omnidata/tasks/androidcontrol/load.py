@@ -117,11 +117,11 @@ def elements(step: Step) -> list[Element]:
         raise broken_tree(step, f"the accessibility tree cannot be read: {error}") from None
 
 
-def worded(action: Action) -> Action:
+def with_words(action: Action) -> Action:
     """An action with the dataset's wording for histories, where it has one of its own.
 
     Examples:
-        >>> worded(Action("swipe", direction="up")).words
+        >>> with_words(Action("swipe", direction="up")).words
         'scroll down'
     """
     if action.kind == "swipe" and action.direction:
@@ -232,7 +232,7 @@ class EpisodeReader:
         """
         told: list[Finding] = []
         reader = json_rows.reader(
-            told.append, low=low, said=scroll, worded=worded, tags_of=self._tags
+            told.append, low=low, said=scroll, worded=with_words, tags_of=self._tags
         )
         rows = json_rows.FILES.rows(json_rows.FILES.find(data), told.append)
         steps = collect(reader.steps(rows, data))
@@ -320,7 +320,7 @@ class EpisodeReader:
                 f"({x}, {y}) is outside the screen of {screen[0]} x {screen[1]}",
                 "pixels of the screenshot",
             )
-        return worded(action)
+        return with_words(action)
 
     def _check_lengths(self, features: Row, example: Example, where: str, notes: _Notes) -> None:
         count = len(features["actions"])

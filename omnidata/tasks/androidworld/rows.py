@@ -118,7 +118,7 @@ def entries(path: Path, kind: Kind, note: Note) -> Iterator[Entry]:
         "episodes": _episodes,
         "droidrun": _droidrun,
         "csv": _table,
-        "printed": _printed,
+        "printed": _last_table,
     }
     yield from readers[kind](path, note)
 
@@ -211,7 +211,7 @@ def _table(path: Path, note: Note) -> Iterator[Entry]:
         note(Finding("csv-invalid", "error", str(path), str(error), "a table as CSV", SKIPPED))
 
 
-def _printed(path: Path, note: Note) -> Iterator[Entry]:
+def _last_table(path: Path, note: Note) -> Iterator[Entry]:
     """A log prints the table after each episode, over all episodes so far; the last counts."""
     columns: list[str] = []
     lines: list[tuple[int, list[str]]] = []

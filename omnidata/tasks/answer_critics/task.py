@@ -25,7 +25,7 @@ from omnidata.metrics.classification import RATES
 from omnidata.metrics.paired import Unit
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.derivation import Derivation, Judged
-from omnidata.tasks.explaining import explained
+from omnidata.tasks.explaining import explain
 from omnidata.tasks.points import answers
 from omnidata.tasks.profiles import Mask
 from omnidata.tasks.yes_no import YesNoProfile
@@ -209,7 +209,7 @@ class _Looking:
 
 
 def _row(name: Name) -> Callable[[Judged], dict[str, Any]]:
-    def written(judged: Judged) -> dict[str, Any]:
+    def make_row(judged: Judged) -> dict[str, Any]:
         return {
             "sample_id": judged.name,
             "asks": name,
@@ -236,7 +236,7 @@ def _row(name: Name) -> Callable[[Judged], dict[str, Any]]:
             **judged.about,
         }
 
-    return written
+    return make_row
 
 
 class _Truth(TypedDict):
@@ -355,12 +355,12 @@ class Critic(Benchmark):
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target:
         """Yes or no, with all confidence."""
-        return _said(right=step.source["right"])
+        return _answer(right=step.source["right"])
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """A constant, or as `Benchmark.policy`."""
         if name in ("always-yes", "always-no"):
-            text = _said(right=name == "always-yes").text
+            text = _answer(right=name == "always-yes").text
             return lambda step: text
         return super().policy(name, steps)
 
@@ -378,7 +378,7 @@ class Critic(Benchmark):
             return f"the critic says {_word(parsed['right'])}, the profile {_word(truth)}"
 
         truth = step.source["right"]
-        return explained(
+        return explain(
             verdict,
             self.profiles[profile],
             sentence,
@@ -389,7 +389,7 @@ class Critic(Benchmark):
         )
 
 
-def _said(*, right: bool) -> Target:
+def _answer(*, right: bool) -> Target:
     text = f"Answer: {'Yes' if right else 'No'}\nConfidence: 1.00"
     return Target(text, text)
 

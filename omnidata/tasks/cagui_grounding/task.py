@@ -22,7 +22,7 @@ from omnidata.tasks.coordinates import (
     resizing,
 )
 from omnidata.tasks.diagnosis import place_cause
-from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, placed, quoted
+from omnidata.tasks.explaining import SCREENSHOT, Rule, explain, explain_place, quote
 from omnidata.tasks.points import read_point
 from omnidata.tasks.profiles import RowProfile
 from omnidata.tasks.published import Published, read_published
@@ -272,11 +272,11 @@ class CaguiGrounding(Benchmark):
 
         def sentence(parsed: Mapping[str, Any], right: bool) -> str:
             if told:
-                one, other = quoted(parsed.get("text", "")), quoted(step.source["text"])
+                one, other = quote(parsed.get("text", "")), quote(step.source["text"])
                 return (
                     f"the profile accepts {one} for {other}" if right else f"{one} is not {other}"
                 )
-            return placed(step, "the point", point, regions, right=right, rule=_RULE)
+            return explain_place(step, "the point", point, regions, right=right, rule=_RULE)
 
         def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:
             if told:
@@ -287,7 +287,7 @@ class CaguiGrounding(Benchmark):
             return place_cause(step, regions, (said,), receipt=receipt) or Diagnosis("rule")
 
         kind = "text" if told else "point"
-        return explained(
+        return explain(
             verdict,
             self.profiles[profile],
             sentence,

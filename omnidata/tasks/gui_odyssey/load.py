@@ -287,7 +287,7 @@ class Reader:
                 screens.append(stated)
                 continue
             action = self._action(given, at)
-            shot = self._shot(given, line.path)
+            shot = self._screenshot(given, line.path)
             screen = _size(shot, stated)
             detail = as_name(given.get("low_level_instruction"))
             if self.low and not detail:
@@ -329,7 +329,7 @@ class Reader:
             place.warn("target-outside", f"info is {short(row['info'])}", "places from 0 to 1000")
         return action
 
-    def _shot(self, row: Row, path: Path) -> MediaRef | None:
+    def _screenshot(self, row: Row, path: Path) -> MediaRef | None:
         name = as_name(row.get("screenshot"))
         if name is None:
             return None

@@ -22,7 +22,7 @@ from omnidata.tasks.phones.task import (
     PhoneTask,
     Wording,
     relative,
-    unsized,
+    without_size,
 )
 from omnidata.tasks.published import Published, read_published
 from omnidata.types import LoadedDataset, Publication, Remote, Step
@@ -57,7 +57,7 @@ def truth_of(row: Mapping[str, Any], screen: Screen) -> Truth | None:
         return Truth(action)
 
 
-def prepared(row: Mapping[str, Any], screen: Screen) -> Truth | None:
+def agentcpm_truth(row: Mapping[str, Any], screen: Screen) -> Truth | None:
     """The same as AgentCPM-GUI prepares it: no element, and recent apps are the home screen."""
     found = truth_of(row, screen)
     if found is None:
@@ -111,16 +111,20 @@ class GuiOdyssey(PhoneTask):
     subsets = tuple(part for parts in loader.PARTS.values() for part in parts)
     baselines: Sequence[str] = ("oracle", "center", "majority")
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
-        "odyssey-ams": Evaluator(unsized(rules.released), 140, source=_ODYSSEY),
-        "odyssey-ams-fixed": Evaluator(unsized(rules.fixed), 140, source=_ODYSSEY + _MENDED),
+        "odyssey-ams": Evaluator(without_size(rules.match_released), 140, source=_ODYSSEY),
+        "odyssey-ams-fixed": Evaluator(
+            without_size(rules.match_fixed), 140, source=_ODYSSEY + _MENDED
+        ),
         "agentcpm": Evaluator(
-            unsized(agentcpm.released),
+            without_size(agentcpm.match_released),
             140,
             as_released="agentcpm",
             source=_AGENTCPM,
-            truth=prepared,
+            truth=agentcpm_truth,
         ),
-        "agentcpm-fixed": Evaluator(unsized(agentcpm.fixed), 140, source=_AGENTCPM + _MENDED),
+        "agentcpm-fixed": Evaluator(
+            without_size(agentcpm.match_fixed), 140, source=_AGENTCPM + _MENDED
+        ),
         "gui-r1": GUI_R1,
     }
     by: ClassVar[Mapping[str, Sequence[str]]] = {"category": (), "device": (), **loader.PARTS}

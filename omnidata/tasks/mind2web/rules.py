@@ -103,11 +103,11 @@ def operation_of(said: Mapping[str, Any]) -> Operation | None:
     return next((name for name, number in CODES.items() if code == number), None)
 
 
-def released_f1(said: Mapping[str, Any], wanted: Operation, value: str) -> float:
+def f1_released(said: Mapping[str, Any], wanted: Operation, value: str) -> float:
     """Operation F1 as SeeClick's script has it: whatever the type is, it is written out.
 
     Examples:
-        >>> released_f1({"action_type": "3", "value": "a"}, "TYPE", "a")  # no number: no value
+        >>> f1_released({"action_type": "3", "value": "a"}, "TYPE", "a")  # no number: no value
         0.6666666666666666
     """
     code, given = said["action_type"], said.get("value")
@@ -119,7 +119,7 @@ def released_f1(said: Mapping[str, Any], wanted: Operation, value: str) -> float
     return f1(text, f"{CODES[wanted]} {value.lower()}" if wanted != "CLICK" else "4")
 
 
-def fixed_f1(op: Operation | None, given: object, wanted: Operation, value: str) -> float:
+def f1_fixed(op: Operation | None, given: object, wanted: Operation, value: str) -> float:
     """Operation F1 of an operation and its value; 0 of one that lacks it, or is none."""
     if op is None or (op != "CLICK" and not isinstance(given, str)):
         return 0.0
@@ -179,7 +179,7 @@ class Mind2WebProfile(RowProfile):
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read the action and hold it against the annotated one."""
         boxes, row = boxes_of(step), step.source["row"]
-        operation, value = wanted_of(row)
+        operation, value = target_of(row)
         if not boxes or operation is None or min(step.screen) < 1:
             return Verdict("ok", (None, None, None), None, "nobody knows the element")
         if self._reading == "released" and operation != "CLICK":
@@ -198,9 +198,9 @@ class Mind2WebProfile(RowProfile):
         at = _share(step, point, receipt) if point else None
         if self._reading == "released":
             boxes = boxes[:1]
-            score = released_f1(said, operation, value) if point else 0.0
+            score = f1_released(said, operation, value) if point else 0.0
         else:
-            score = fixed_f1(op, given, operation, value)
+            score = f1_fixed(op, given, operation, value)
         element = at is not None and any(
             _inside(at, box, step.screen, self._reading) for box in boxes
         )
@@ -223,7 +223,7 @@ class Mind2WebProfile(RowProfile):
         kinds: dict[str, list[int]] = {}
         for at in places:
             tasks.setdefault(steps[at].episode, []).append(at)
-            kinds.setdefault(wanted_of(steps[at].source["row"])[0] or "", []).append(at)
+            kinds.setdefault(target_of(steps[at].source["row"])[0] or "", []).append(at)
         each = {
             name: np.array([rows.values[value][own].mean() for own in tasks.values()])
             for name, value in zip(self.columns, self.values, strict=True)
@@ -238,7 +238,7 @@ class Mind2WebProfile(RowProfile):
         }
 
 
-def wanted_of(row: Mapping[str, Any]) -> tuple[Operation | None, str]:
+def target_of(row: Mapping[str, Any]) -> tuple[Operation | None, str]:
     """What was done, and the value that was typed or selected."""
     done = row.get("operation")
     if not isinstance(done, Mapping):

@@ -30,7 +30,7 @@ from omnidata.tasks.mind2web.rules import (
     aim_of,
     operation_of,
     read,
-    wanted_of,
+    target_of,
 )
 from omnidata.tasks.points import UNITS
 from omnidata.types import PLACE, MediaRef, Publication, Remote, Step, Target
@@ -118,7 +118,7 @@ class Mind2Web(Benchmark):
         """Read the rows, each task's together."""
         tasks: Grouped[Line] = Grouped()
         for found in _FILES.rows(_FILES.find(data), note):
-            line = replace(found, row=_published(found.row))
+            line = replace(found, row=_normalize(found.row))
             own = as_name(line.row.get("annotation_id"))
             if own is None or as_name(line.row.get("action_uid")) is None:
                 RowContext(line.where, note).refuse(
@@ -139,7 +139,7 @@ class Mind2Web(Benchmark):
     ) -> Target | None:
         """The annotated action at a point of its element; None where that is not in the page."""
         aim, size = aim_of(step), size or step.screen
-        operation, value = wanted_of(step.source["row"])
+        operation, value = target_of(step.source["row"])
         if aim is None or operation is None or min(size) < 1:
             return None
         x, y = place(aim, step.screen, space=space or self._space, size=size)
@@ -211,7 +211,7 @@ def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
             at.refuse("instruction-missing", "the row has no confirmed_task", "a text")
             yield None
             continue
-        shot = _shot(line)
+        shot = _screenshot(line)
         screens[index] = screen = size_of(shot)
         told = [*(row.get("action_reprs") or ())][:1000]
         told += [None] * (index + 1 - len(told))
@@ -228,7 +228,7 @@ def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
         )  # fmt: skip
 
 
-def _published(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _normalize(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """UGround's pictures are blocks of a page, each with the boxes of its targets."""
     if "pos_candidates" in row or not isinstance(row.get("operation"), str) or "bbox" not in row:
         return row
@@ -250,7 +250,7 @@ def _published(row: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def _shot(line: Line) -> MediaRef | None:
+def _screenshot(line: Line) -> MediaRef | None:
     name = line.row.get("screenshot")
     if held := line.picture(("screenshot",)):
         return held
@@ -275,7 +275,7 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _action(row: Mapping[str, Any], words: object, screen: Screen, at: RowContext) -> Action | None:
-    operation, value = wanted_of(_plain(row))
+    operation, value = target_of(_plain(row))
     if operation is None:
         at.refuse(
             "operation-unusable",

@@ -28,7 +28,7 @@ from omnidata.tasks.omnibench.rows import (
     read_subtask,
     read_trajectory,
     rect_of,
-    said_categories,
+    row_categories,
     subtasks_of,
 )
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
@@ -70,7 +70,7 @@ def kind_of(row: object) -> Kind | None:
     return "trajectory" if "actions" in row and named and "action_space" not in row else None
 
 
-def _listed(data: Path) -> Iterator[Path]:
+def _list_files(data: Path) -> Iterator[Path]:
     if not data.is_dir():
         yield from [data] if data.exists() else []
         return
@@ -107,7 +107,7 @@ FILES = RowFiles(
     "JSON lines, or files with a JSON object or a list of them: "
     + "; or ".join(f"a {kind} with {columns}" for kind, columns in COLUMNS.items()),
     _look,
-    _listed,
+    _list_files,
 )
 
 
@@ -172,7 +172,7 @@ class StepReader:
                 tags=tags,
                 source={**row, **owner},
             )
-            yield named(step)
+            yield assign_group(step)
             history.append(action)
             screens.append(screen)
 
@@ -182,7 +182,7 @@ class StepReader:
         known = subtasks_of(nodes, task.source if task else {}, self.library.subtasks)
         subtasks: list[Subtask] = [subtask for subtask in known.values() if subtask]
         apps = [subtask.application for subtask in subtasks if subtask.application]
-        categories = categories_of(apps, said_categories(subtasks))
+        categories = categories_of(apps, row_categories(subtasks))
         if task:
             apps, categories = list(task.applications.values()), dict(task.categories)
         found = {
@@ -232,7 +232,7 @@ class StepReader:
             )
 
 
-def named(step: Step) -> Step:
+def assign_group(step: Step) -> Step:
     """The step with its episode, and its group: all trajectories of one task or subtask."""
     kind = tag_of(step, "kind")
     episode, owner = f"{kind}/{step.episode_id}", step.source.get(f"{kind}_id")
@@ -332,7 +332,7 @@ def read_library(data: Path | str, *, check_orders: bool = True) -> Library:
         lines["trajectory"], lambda line: _trajectory(line, subtasks, tasks, note), note
     )
     apps = (subtask.application for subtask in subtasks.values())
-    categories = categories_of(apps, said_categories(subtasks.values()))
+    categories = categories_of(apps, row_categories(subtasks.values()))
     return Library(root, subtasks, tuple(trajectories.values()), tasks, findings, categories)
 
 
@@ -474,7 +474,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         data,
         steps,
         findings,
-        _skipped(findings),
+        _count_skipped(findings),
         FILES.fingerprint(data),
         row_ids(steps, range(len(steps))),
         TAGS,
@@ -491,5 +491,5 @@ _SKIPPING = frozenset(
 )
 
 
-def _skipped(findings: list[Finding]) -> int:
+def _count_skipped(findings: list[Finding]) -> int:
     return sum(finding.code in _SKIPPING for finding in findings)

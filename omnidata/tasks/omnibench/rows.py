@@ -423,7 +423,7 @@ def subtasks_of(
     return {node: subtask_of(id_of(named.get(node)) or node, subtasks) for node in nodes}
 
 
-def said_categories(subtasks: Iterable[Subtask]) -> dict[str, str]:
+def row_categories(subtasks: Iterable[Subtask]) -> dict[str, str]:
     """Application -> category, as far as the subtasks' rows say it; the paper's say nothing."""
     found = ((subtask, text_of(subtask.source, "category")) for subtask in subtasks)
     return {subtask.application: category for subtask, category in found if category}
@@ -458,7 +458,7 @@ class TaskReader:
             return None
         subtasks = subtasks_of(graph.nodes, row, self.subtasks)
         applications = dict(self._applications(row, subtasks, place))
-        given = said_categories(filter(None, subtasks.values())) | _texts(row.get("category"))
+        given = row_categories(filter(None, subtasks.values())) | _texts(row.get("category"))
         self._check_apps(applications.values(), given, place)
         if row.get("successful_topo") is None:
             self._unlisted.append(line.where)

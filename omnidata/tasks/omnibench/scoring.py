@@ -19,7 +19,7 @@ from omnidata.loaders.repository import is_repository
 from omnidata.loaders.task_library import TaskGraph
 from omnidata.metrics.graph_evaluator import LoggedAction, Walk, walk
 from omnidata.metrics.graphs import GraphProfile, TaskScore, coverage, score_task, total
-from omnidata.metrics.intervals import named_methods
+from omnidata.metrics.intervals import method_column
 from omnidata.metrics.rollouts import Attempt, behaviour
 from omnidata.predictions import numbered_lines
 from omnidata.tasks.omnibench.load import read_library
@@ -243,7 +243,7 @@ def _of_agent(
 ) -> tuple[Sequence[Scored], Sequence[Finding]]:
     if strict:
         refuse_findings(findings, data)
-    scores = [_scored(task, done.get(task.id), data) for task in tasks.values()]
+    scores = [_score(task, done.get(task.id), data) for task in tasks.values()]
     results = _results(profile, list(tasks.values()), scores, done)
     results["counts"] |= counts
     attempts = [
@@ -300,7 +300,7 @@ def read_actions(path: Path) -> Iterator[tuple[str, str, LoggedAction]]:
         PredictionError: the file is missing, or a line is no action; names file and line.
     """
     expected = '{"task_id": "...", "passed": ["node", ...]}'
-    for where, found in _converted(path, _Action, "action", expected):
+    for where, found in _read_lines(path, _Action, "action", expected):
         passed = frozenset(map(str, found.passed))
         finished = (found.status or "").strip().upper() == "FINISH"
         yield where, str(found.task_id), LoggedAction(passed, finished)
@@ -313,14 +313,14 @@ def read_sequences(path: Path) -> Iterator[Executed]:
         PredictionError: the file is missing, or a line is no sequence; names file and line.
     """
     expected = '{"task_id": "...", "executed": ["node", ...]}'
-    for where, found in _converted(path, _Sequence, "sequence", expected):
+    for where, found in _read_lines(path, _Sequence, "sequence", expected):
         yield Executed(str(found.task_id), [str(node) for node in found.executed], where)
 
 
 Line = TypeVar("Line", _Action, _Sequence)
 
 
-def _converted(
+def _read_lines(
     path: Path, kind: type[Line], noun: str, expected: str
 ) -> Iterator[tuple[str, Line]]:
     for number, line in numbered_lines(path, expected=f"JSON lines of {expected}"):
@@ -351,7 +351,7 @@ def _unknown(found: Executed) -> Finding:
     )
 
 
-def _scored(task: TaskGraph, found: Executed | None, data: Path) -> TaskScore:
+def _score(task: TaskGraph, found: Executed | None, data: Path) -> TaskScore:
     where = f"task {task.id} ({found.where})" if found else f"task {task.id} ({data})"
     nodes = found.nodes if found else ()
     return score_task(task.graph, task.applications, task.categories, nodes, where=where)
@@ -382,7 +382,7 @@ def _results(
         "profile": profile,
         "overall": {key: overall[key] for key in shown if key in overall},
         "ci95": overall["ci95"],
-        **named_methods(overall.get("ci95_method", {})),
+        **method_column(overall.get("ci95_method", {})),
         "answered": total(answered, profile=rules)["overall"],
         "by": table["by"],
         "counts": {**counts, "unknown_tasks": len(done) - len(answered)},
@@ -411,10 +411,10 @@ def _lines(
             "profile": profile,
             **found.values(_PROFILES[profile]),
             **({"ending": walked.ending, "turns": walked.steps} if walked else {}),
-            "parsed": _parsed(sequence) if sequence else None,
+            "parsed": _progress(sequence) if sequence else None,
         }
 
 
-def _parsed(found: Executed) -> dict[str, Any]:
+def _progress(found: Executed) -> dict[str, Any]:
     at: dict[str, Any] = {"at": list(found.walk.at)} if found.walk else {}
     return {"executed": list(found.nodes), **at}

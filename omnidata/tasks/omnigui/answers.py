@@ -22,7 +22,7 @@ from omnidata.tasks.json_answers import (
     CannotReadError,
     Pair,
     ParseFailure,
-    named,
+    action_number,
     read_object,
     read_pair,
 )
@@ -50,11 +50,11 @@ def read_prompted(body: dict[str, Any]) -> Answer | None:
     if type(kind) is not int or body.keys() != _PROMPTED_KEYS.get(kind):
         return None
     if 0 <= kind <= 2:
-        start = _prompted_pair(body["coordinate"])
+        start = _prompt_pair(body["coordinate"])
         return start and Answer(kind, start, None, None, True)
     if 3 <= kind <= 6:
-        start = _prompted_pair(body["start_coordinate"])
-        end = _prompted_pair(body["end_coordinate"])
+        start = _prompt_pair(body["start_coordinate"])
+        end = _prompt_pair(body["end_coordinate"])
         return Answer(kind, start, end, None, True) if start and end else None
     if kind == 7:
         text = body["text"]
@@ -62,7 +62,7 @@ def read_prompted(body: dict[str, Any]) -> Answer | None:
     return Answer(kind, None, None, None, True)
 
 
-def _prompted_pair(value: Any) -> Pair | None:
+def _prompt_pair(value: Any) -> Pair | None:
     if type(value) is not list or len(value) != 2:
         return None
     x, y = value
@@ -136,7 +136,7 @@ def _candidates(text: str) -> Iterator[dict[str, Any]]:
     """Objects in code fences first, then objects in balanced braces that hold an action."""
     if "```" in text:
         for opener in ("```json", "```"):
-            for body in _fenced(text, opener):
+            for body in _code_blocks(text, opener):
                 if body.startswith("{"):
                     value = decode(body)
                     if value is not BROKEN:
@@ -155,7 +155,7 @@ def _candidates(text: str) -> Iterator[dict[str, Any]]:
                     yield value
 
 
-def _fenced(text: str, opener: str) -> Iterator[str]:
+def _code_blocks(text: str, opener: str) -> Iterator[str]:
     position = 0
     while (begin := text.find(opener, position)) >= 0:
         begin += len(opener)
@@ -188,10 +188,10 @@ def _function_call(text: str) -> Answer | ParseFailure:
         return NO_JSON
     if call := _POINT_CALL.search(text):
         return Answer(ALIASES[call[1].lower()], _digits(call))
-    if found := _quoted_argument(_POINT_TEXT_CALL, text):
+    if found := _text_argument(_POINT_TEXT_CALL, text):
         call, argument = found
         return Answer(7, _digits(call), text=argument or None)
-    if found := _quoted_argument(_TEXT_CALL, text):
+    if found := _text_argument(_TEXT_CALL, text):
         return Answer(7, text=found[1])
     if call := _BARE_CALL.search(text):
         return Answer(ALIASES[call[1].lower()])
@@ -205,7 +205,7 @@ def _digits(call: re.Match[str]) -> Pair | None:
         return None
 
 
-def _quoted_argument(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str], str] | None:
+def _text_argument(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str], str] | None:
     """Two steps, because one pattern takes quadratic time on blanks before a missing `)`."""
     for call in pattern.finditer(text):
         begin = call.end()
@@ -271,13 +271,15 @@ def _call_body(name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None
         said = [arguments[key] for key in ("status", "reason") if key in arguments]
         done = not said or str(said[0]).lower().strip() in _SUCCESS
         return {"action_type": 10 if done else 11}
-    number = named(name)
+    number = action_number(name)
     if number is None:
         return None
-    return _placed({"action_type": number}, _existing(arguments, "coordinate", "coordinates"))
+    return _with_coordinate(
+        {"action_type": number}, _existing(arguments, "coordinate", "coordinates")
+    )
 
 
-def _placed(body: dict[str, Any], coordinate: Any) -> dict[str, Any]:
+def _with_coordinate(body: dict[str, Any], coordinate: Any) -> dict[str, Any]:
     if isinstance(coordinate, list) and read_pair(coordinate) is not None:
         body["coordinate"] = coordinate
     return body
@@ -293,7 +295,7 @@ def _simple_call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     with suppress(ValueError, TypeError):
         seconds = float(_existing(arguments, "time", "duration") or 0)
         int(seconds * 1000 if seconds < 100 else seconds)
-    return _placed(body, coordinate)
+    return _with_coordinate(body, coordinate)
 
 
 def _swipe_call(arguments: Mapping[str, Any]) -> dict[str, Any] | None:

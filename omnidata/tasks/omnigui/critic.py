@@ -20,7 +20,7 @@ from omnidata.tasks.agentstudio.task import AgentStudio
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui.files import app_key, find
-from omnidata.tasks.omnigui.rows import agreed, states_target
+from omnidata.tasks.omnigui.rows import states_target, success_of
 from omnidata.types import (
     Annotation,
     Conversation,
@@ -87,7 +87,7 @@ class OmniGuiCritic(Benchmark):
         """The episodes of an OmniGUI source that can be asked about."""
         unasked: dict[str, str] = {}
 
-        def asked() -> Iterator[Step]:
+        def questions() -> Iterator[Step]:
             for steps in by_episode(source.steps):
                 question = episode(steps, source.episode_rows.get(steps[0].episode, {}))
                 if reason := self.unaskable(steps):
@@ -95,7 +95,7 @@ class OmniGuiCritic(Benchmark):
                 else:
                     yield question
 
-        episodes = collect(asked())
+        episodes = collect(questions())
         longest: list[str] = max((list(step.media) for step in episodes), key=len, default=[])
         roles: dict[str, Modality] = dict.fromkeys(longest, "image")
         return Questions(replace(source, steps=episodes, roles=roles), unasked)
@@ -109,7 +109,7 @@ class OmniGuiCritic(Benchmark):
         missing = sorted(set(range(steps[-1].step_index + 1)) - {step.step_index for step in steps})
         if missing:
             return f"step {missing[0]} is missing"
-        actions = _acted(steps)
+        actions = _acting_steps(steps)
         if not actions:
             return "the episode has no action"
         kept = window("criticbench", [{}] * len(actions))
@@ -128,7 +128,7 @@ class OmniGuiCritic(Benchmark):
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
         """Whether the episode succeeded, as an answer; None where nobody knows."""
-        return self._critic.target(step) if known(step) is not None else None
+        return self._critic.target(step) if success_of_step(step) is not None else None
 
     def spelling(self, tag: str, value: str) -> str:
         """An app is known by any of its spellings."""
@@ -139,19 +139,21 @@ class OmniGuiCritic(Benchmark):
     ) -> Callable[[Step], str]:
         """The rule of that name; `oracle` says nothing about an episode that nobody knows."""
         rule = self._critic.baseline(name, steps, options)
-        return lambda step: rule(step) if name != "oracle" or known(step) is not None else ""
+        return lambda step: (
+            rule(step) if name != "oracle" or success_of_step(step) is not None else ""
+        )
 
 
 class _CriticProfile(CriticProfile):
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         found = super().judge(step, text, receipt)
-        if known(step) is not None:
+        if success_of_step(step) is not None:
             return found
         said = (found.parsed or {}).get("success")
         return Verdict(found.outcome, (None, said), found.parsed, found.reason)
 
 
-def known(step: Step) -> bool | None:
+def success_of_step(step: Step) -> bool | None:
     """Whether the episode, or the trajectory of CriticBench, succeeded; None = nobody knows."""
     success = step.source.get("is_success")
     return success if isinstance(success, bool) else None
@@ -173,7 +175,7 @@ def episode(steps: Sequence[Step], row: Mapping[str, Any] = {}) -> Step:
     Returns:
         A step named `app/episode`, with `observation_0`, `observation_1`, ... for screenshots.
     """
-    actions = _acted(steps)
+    actions = _acting_steps(steps)
     media: dict[str, MediaRef | None] = {
         f"observation_{number}": step.media.get("screenshot") for number, step in enumerate(steps)
     }
@@ -190,7 +192,7 @@ def episode(steps: Sequence[Step], row: Mapping[str, Any] = {}) -> Step:
             for number, step in enumerate(actions)
         ],
         "action_space": list(SPACE),
-        "is_success": agreed((row, *(step.source for step in steps))),
+        "is_success": success_of((row, *(step.source for step in steps))),
     }
     return replace(
         steps[0],
@@ -205,5 +207,5 @@ def episode(steps: Sequence[Step], row: Mapping[str, Any] = {}) -> Step:
     )
 
 
-def _acted(steps: Sequence[Step]) -> Sequence[Step]:
+def _acting_steps(steps: Sequence[Step]) -> Sequence[Step]:
     return steps if states_target(steps[-1].source) else steps[:-1]

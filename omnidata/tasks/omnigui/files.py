@@ -434,11 +434,11 @@ def _by_name() -> Mapping[str, Mapping[str, Any]]:
     }
 
 
-def published(app: str) -> Mapping[str, Any] | None:
+def table7_row(app: str) -> Mapping[str, Any] | None:
     """The app's row of Table 7, found under any of its spellings; None for an app not in it.
 
     Examples:
-        >>> published("googletranslate")["app"], published("Insta")["language"]
+        >>> table7_row("googletranslate")["app"], table7_row("Insta")["language"]
         ('GTrans', 'en')
     """
     return _by_name().get(canonical(app))
@@ -451,11 +451,11 @@ def app_key(app: str) -> str:
         >>> app_key("Google_Translate") == app_key("GTrans") == "gtrans"
         True
     """
-    row = published(app)
+    row = table7_row(app)
     return canonical(row["app"] if row else app)
 
 
 def language_of(app: str) -> Language | None:
     """The language in which Table 7 lists the app; None for an app not in it."""
-    row = published(app)
+    row = table7_row(app)
     return None if row is None else row["language"]

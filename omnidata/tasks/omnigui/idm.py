@@ -103,14 +103,14 @@ class OmniGuiIdm(Benchmark):
         """The steps of an OmniGUI source that can be asked about, with what came after them."""
         unasked: dict[str, str] = {}
 
-        def asked() -> Iterator[Step]:
-            for step, following in followed(source.steps):
+        def questions() -> Iterator[Step]:
+            for step, following in with_next(source.steps):
                 if reason := unaskable(step, following):
                     unasked[step.sample_id] = reason
                 elif following is not None:
                     yield self._transition(step, following)
 
-        return Questions(replace(source, steps=collect(asked()), roles=ROLES), unasked)
+        return Questions(replace(source, steps=collect(questions()), roles=ROLES), unasked)
 
     def _transition(self, step: Step, following: Step) -> Step:
         clips = {"between": following.media.get("video"), "before": step.media.get("video")}
@@ -171,7 +171,7 @@ class OmniGuiIdm(Benchmark):
         return lambda step: rule(step) if step.action or name != "oracle" else ""
 
 
-def followed(steps: Sequence[Step]) -> Iterator[tuple[Step, Step | None]]:
+def with_next(steps: Sequence[Step]) -> Iterator[tuple[Step, Step | None]]:
     """Every step, and the one that follows it; None after the last, and before a gap.
 
     Args:

@@ -44,13 +44,13 @@ from omnidata.tasks.omnigui.files import (
 from omnidata.tasks.omnigui.rows import (
     ROLES,
     HistoryCheck,
-    agreed,
     check_languages,
     read_action,
     read_media,
     read_screen,
     refuse_other_benchmarks,
-    stated_success,
+    success_of,
+    success_values,
 )
 from omnidata.types import LoadedDataset, MediaRef, Step
 
@@ -222,13 +222,13 @@ class _Builder:
             self._episodes.append(episode)
             self._know(app, identity)
         elif episode.there >> index & 1:
-            self.note(self._repeated(episode, row, where, index))
+            self.note(self._repetition(episode, row, where, index))
             return False
         episode.there |= 1 << index
         self.rows.add(_key(app, identity), _Placed(row, where, index))
         return True
 
-    def _repeated(self, episode: _Begun, row: Row, where: str, index: int) -> Finding:
+    def _repetition(self, episode: _Begun, row: Row, where: str, index: int) -> Finding:
         number = self.rows.groups.get(_key(episode.app, episode.identity))
         placed = map(self.rows.__getitem__, self.rows.of(number or 0))
         first = next(other.row for other in placed if other.number == index)
@@ -327,7 +327,7 @@ class _Builder:
                 tags=tags,
                 source=p.row,
             )
-            yield named(step)
+            yield assign_group(step)
 
     def _check_listed(self, episode: _Episode, note: Note) -> None:
         if episode.unlisted is not None:
@@ -371,7 +371,7 @@ class _Builder:
 
     def _check_success(self, episode: _Episode, placed: Sequence[_Placed], note: Note) -> None:
         rows = (episode.metadata, *(p.row for p in placed))
-        if (told := stated_success(rows)) and agreed(rows) is None:
+        if (told := success_values(rows)) and success_of(rows) is None:
             note(
                 Finding(
                     "success-unusable",
@@ -455,7 +455,7 @@ class _Builder:
         return wanted or other or ""
 
 
-def named(step: Step) -> Step:
+def assign_group(step: Step) -> Step:
     """The step with its group: its app, in any spelling, and its twins or else the episode.
 
     Synthetic episodes that the column `twins` puts together differ in one medium and the answer, so
@@ -469,10 +469,10 @@ def named(step: Step) -> Step:
 
 
 def together(steps: Sequence[Step], note: Note) -> Sequence[Step]:
-    """The steps, `named`, with those of one episode in one group: the first twins that one names.
+    """Return the steps with one group per episode: that of the first step that names twins.
 
-    Each row names its twins for itself, and some may name none or others: a split by rows would
-    tear the episode apart.
+    Each row names its own twins, and rows of one episode may disagree: a split by rows would tear
+    the episode apart.
 
     Args:
         steps: each episode's by index.

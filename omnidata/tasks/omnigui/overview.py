@@ -10,7 +10,7 @@ from omnidata.errors import counted
 from omnidata.figures import save, spellings
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
 from omnidata.tasks import overview
-from omnidata.tasks.omnigui.files import COLUMNS, published, table7
+from omnidata.tasks.omnigui.files import COLUMNS, table7, table7_row
 from omnidata.tasks.overview import Table, share
 from omnidata.tasks.published import HISTORY, TableSpec, Variation
 from omnidata.types import LoadedDataset, Step
@@ -92,7 +92,7 @@ def compare(counts: dict[str, Any]) -> list[str]:
     found: dict[str, dict[str, Any]] = {}
     differences = []
     for name, row in counts["apps"].items():
-        expected = published(name)
+        expected = table7_row(name)
         if expected is None:
             differences.append(f"{name}: the app is not in Table 7")
         elif expected["app"] in found:  # another spelling of an app that was counted before
@@ -122,7 +122,7 @@ def _differences(
 class View(overview.View):
     """Episodes and steps per app, and how they spread over languages, dimensions and levels."""
 
-    published: ClassVar[Mapping[str, str]] = {"table7": "Table 7"}
+    table7_row: ClassVar[Mapping[str, str]] = {"table7": "Table 7"}
     draws: ClassVar[bool] = True
 
     def __init__(self, source: LoadedDataset) -> None:
@@ -261,7 +261,7 @@ def _draw_apps(axes: Axes, apps: Sequence[tuple[str, Mapping[str, Any]]], number
     families, written = spellings(name for name, _ in apps)
     axes.set_yticks(
         range(len(apps)),
-        [_cut(written[name]) for name, _ in apps],
+        [_shorten(written[name]) for name, _ in apps],
         fontfamily=families,
         parse_math=False,
     )
@@ -298,7 +298,7 @@ def _finish(axes: Axes, title: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _cut(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
 
 

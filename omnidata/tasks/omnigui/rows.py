@@ -214,12 +214,12 @@ def states_target(row: Row) -> bool:
     return any(row.get(column) not in (None, "") for column in TARGET_COLUMNS)
 
 
-def stated_success(rows: Iterable[Mapping[str, Any]]) -> list[Any]:
+def success_values(rows: Iterable[Mapping[str, Any]]) -> list[Any]:
     """What rows say of an episode's success, each different value once; empty if none says it.
 
     Examples:
         >>> good, bad = {"is_success": True}, {"is_success": False}
-        >>> stated_success([{}, good, good]), stated_success([good, bad]), stated_success([{}])
+        >>> success_values([{}, good, good]), success_values([good, bad]), success_values([{}])
         ([True], [True, False], [])
     """
     found: list[Any] = []
@@ -231,17 +231,17 @@ def stated_success(rows: Iterable[Mapping[str, Any]]) -> list[Any]:
     return found
 
 
-def agreed(rows: Iterable[Mapping[str, Any]]) -> bool | None:
+def success_of(rows: Iterable[Mapping[str, Any]]) -> bool | None:
     """Whether an episode succeeded; None if no row says it, or they contradict each other.
 
     What is neither true nor false says nothing.
 
     Examples:
         >>> good, bad = {"is_success": True}, {"is_success": False}
-        >>> agreed([{}, good, good]), agreed([good, bad])
+        >>> success_of([{}, good, good]), success_of([good, bad])
         (True, None)
     """
-    said = [value for value in stated_success(rows) if isinstance(value, bool)]
+    said = [value for value in success_values(rows) if isinstance(value, bool)]
     return said[0] if len(said) == 1 else None
 
 
@@ -297,10 +297,12 @@ def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Actio
         return bare, False
     if bare.kind not in PLACED and bare.kind != "swipe":
         return bare, True
-    return _placed(bare, row, screen, where, note)
+    return _read_places(bare, row, screen, where, note)
 
 
-def _placed(bare: Action, row: Row, screen: Screen, where: str, note: Note) -> tuple[Action, bool]:
+def _read_places(
+    bare: Action, row: Row, screen: Screen, where: str, note: Note
+) -> tuple[Action, bool]:
     try:
         start = read_target(row, "touch")
     except TargetError as error:
@@ -462,7 +464,7 @@ class HistoryCheck:
         if not isinstance(history, list):  # as null: the row brings none
             return
         if is_history(history):
-            reason = self._compared(history, index)
+            reason = self._difference(history, index)
         else:
             reason = f"an entry is not {{step_index, action_text}}: {str(history)[:60]}"
         if reason:
@@ -477,7 +479,7 @@ class HistoryCheck:
                 )
             )
 
-    def _compared(self, history: Sequence[Mapping[str, Any]], index: int) -> str:
+    def _difference(self, history: Sequence[Mapping[str, Any]], index: int) -> str:
         numbers = [entry["step_index"] for entry in history]
         reason = ""
         if numbers != list(range(index)):

@@ -39,7 +39,7 @@ from omnidata.loaders.instructions import MIN_BYTES, Language, find_voice, voice
 from omnidata.metrics.intervals import Ints, Mask
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
-from omnidata.tasks.explaining import Rule, acted, by_action
+from omnidata.tasks.explaining import Rule, by_action, explain_action
 from omnidata.tasks.json_answers import LABELS, Answer, Pair, ParseFailure
 from omnidata.tasks.log_rows import Difference
 from omnidata.tasks.omnigui import load as loader
@@ -47,9 +47,9 @@ from omnidata.tasks.omnigui import rules as matching
 from omnidata.tasks.omnigui.answers import PLACED, parse
 from omnidata.tasks.omnigui.files import app_key, find, language_of, table7
 from omnidata.tasks.omnigui.overview import TABLES, VARIATIONS, View
-from omnidata.tasks.omnigui.rows import ROLES, agreed, is_history, stated_success
+from omnidata.tasks.omnigui.rows import ROLES, is_history, success_of, success_values
 from omnidata.tasks.omnigui.rules import POINT_RADIUS, PredictedSpace, on_screen
-from omnidata.tasks.profiles import EpisodeProfile, Runs, numbered
+from omnidata.tasks.profiles import EpisodeProfile, Runs, number_keys
 from omnidata.tasks.published import Published, read_published
 from omnidata.types import (
     PLACE,
@@ -103,7 +103,7 @@ _RELEASE_ENGLISH = {
 }
 
 
-def spoken(step: Step) -> tuple[str, ...]:
+def instructions_of(step: Step) -> tuple[str, ...]:
     """The instructions that `-T voice` may look for: the paper's, then the release's if it differs.
 
     An empty one of the release is left out: there the written goal takes its place.
@@ -350,10 +350,10 @@ class ReleaseProfile(OmniGuiProfile):
         return match[0], match[1], answer is not None and answer.as_prompted, False
 
     def _episodes(self, steps: Sequence[Step], runs: Runs) -> Ints:
-        return numbered(_released_key(step) for step in steps)
+        return number_keys(_release_key(step) for step in steps)
 
 
-def _released_key(step: Step) -> str:
+def _release_key(step: Step) -> str:
     row = step.source
     default = "unknown" if "app" in row else step.tags["app"]
     return f"{row.get('subset', default)}-{row.get('episode_id', 'unknown')}"
@@ -391,7 +391,7 @@ def answer(action: Action, screen: Screen, *, space: Space = "norm1000") -> dict
     return body
 
 
-def expressed(action: Action) -> dict[str, Any]:
+def body_of(action: Action) -> dict[str, Any]:
     """What any agent does on a phone, as the object that the unified prompt asks for.
 
     A wheel that turns, and a drag, are the swipe that shows the same; keys that have a primitive
@@ -401,7 +401,7 @@ def expressed(action: Action) -> dict[str, Any]:
         CannotSayError: no primitive is it.
 
     Examples:
-        >>> expressed(Action("scroll", (Point(500, 700, "norm1000"),), direction="down"))
+        >>> body_of(Action("scroll", (Point(500, 700, "norm1000"),), direction="down"))
         {'action_type': 3, 'start_coordinate': [500, 700]}
     """
     label = action.label
@@ -685,7 +685,7 @@ class OmniGui(Benchmark):
 
     def named(self, step: Step) -> Step:
         """The step with its group: its twins or else the episode."""
-        return loader.named(step)
+        return loader.assign_group(step)
 
     def together(self, steps: Sequence[Step], note: Callable[[Finding], None]) -> Sequence[Step]:
         """The steps, those of one episode with the first twins that one names."""
@@ -697,7 +697,7 @@ class OmniGui(Benchmark):
         Rows that contradict each other tell of no success.
         """
         rows = (row, *(step.source for step in steps))
-        return agreed(rows) is True if stated_success(rows) else None
+        return success_of(rows) is True if success_values(rows) else None
 
     def right_actions(self, step: Step) -> Sequence[Action]:
         """The expert's action; nothing where it lacks its place or its text."""
@@ -705,7 +705,7 @@ class OmniGui(Benchmark):
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
         """An action as the object that the unified prompt asks for, its numbers as they are."""
-        return compact(expressed(actions[0]))
+        return compact(body_of(actions[0]))
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """The conversation for one step; `predicted` is used with `history=predicted` only."""
@@ -764,10 +764,10 @@ class OmniGui(Benchmark):
             if is_release and not right and label == wanted.label and label in _NEVER_EXACT:
                 return f"the released evaluator counts no {label} as an exact match"
             rule = _RELEASE if is_release else _PAPER
-            return acted(step, wanted, said, overlays, right=right, rule=rule)
+            return explain_action(step, wanted, said, overlays, right=right, rule=rule)
 
         def read() -> Action | None:
-            return self._action(_judged(verdict.parsed)) if verdict and verdict.parsed else None
+            return self._action(_answer_of(verdict.parsed)) if verdict and verdict.parsed else None
 
         judge = self.profiles[profile]
         return by_action(step, verdict, judge, read, receipt=receipt, sentence=sentence)
@@ -787,7 +787,7 @@ class OmniGui(Benchmark):
 
     def spoken(self, step: Step) -> Sequence[str]:
         """The instruction, and the release's where that differs."""
-        return spoken(step)
+        return instructions_of(step)
 
     def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
         """The instruction, and what its rows have in either language."""
@@ -834,7 +834,7 @@ class OmniGui(Benchmark):
         return (Point(pair[0], pair[1], space),)
 
 
-def _judged(parsed: Mapping[str, Any]) -> Answer | None:
+def _answer_of(parsed: Mapping[str, Any]) -> Answer | None:
     try:
         kind, text = parsed["action_type"], parsed.get("text")
         start = _pair(parsed.get("start_coordinate" if 3 <= kind <= 6 else "coordinate"))

@@ -106,7 +106,7 @@ def _read(action: object, space: str, reading: Reading, depth: int) -> None:
 
 def _read_text(text: str, space: str, reading: Reading, depth: int) -> None:
     if space == "computer_13" and text.strip() not in WORDS:
-        value = _decoded(text)
+        value = _decode(text)
         if isinstance(value, dict | list) and depth < _DEEPEST:
             _read(value, space, reading, depth + 1)
         else:
@@ -115,7 +115,7 @@ def _read_text(text: str, space: str, reading: Reading, depth: int) -> None:
     reading.calls += read_turn(text)
 
 
-def _decoded(text: str) -> Any:
+def _decode(text: str) -> Any:
     try:
         return decode(text)
     except RecursionError:
@@ -145,7 +145,7 @@ def _read_type(kind: str, action: Mapping[str, Any], reading: Reading) -> None:
     if odd:
         reading.flags["action-alias"] = f"action_type {short(kind)} as in the prompt's examples"
     try:
-        reading.calls += _bound(_ALIASES.get(name, name), name == "KEY", given, short(action))
+        reading.calls += _bind(_ALIASES.get(name, name), name == "KEY", given, short(action))
     except Unresolved as error:
         reading.calls.append(Code(short(action), str(error)))
 
@@ -157,7 +157,7 @@ def _parameters(action: Mapping[str, Any]) -> Mapping[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _bound(name: str, is_key: bool, given: dict[str, Any], raw: str) -> list[Call]:
+def _bind(name: str, is_key: bool, given: dict[str, Any], raw: str) -> list[Call]:
     if name in WORDS:
         return [WORDS[name]]
     for needed in _NEEDED.get(name, ()):
@@ -384,7 +384,7 @@ def details_of(action: Action) -> tuple[str | int | None, ...]:
     return (action.status,) if action.kind == "done" else action.keys
 
 
-def moved(found: Sequence[Action], place: Callable[[Pair], Pair]) -> list[Action]:
+def move(found: Sequence[Action], place: Callable[[Pair], Pair]) -> list[Action]:
     """The same with every place as a function says."""
 
     def there(regions: tuple[Region, ...]) -> tuple[Region, ...]:
@@ -503,7 +503,7 @@ def parse(text: str, names: Names | None = None) -> ParsedResponse | str:
     if text.strip() in WORDS:
         return ParsedResponse((WORDS[text.strip()],), text.strip())
     parts = text.split(_FENCE)
-    blocks = [_unnamed(part) for part in parts[1:-1:2]]
+    blocks = [_without_language(part) for part in parts[1:-1:2]]
     if not blocks:
         return "there is no block of code"
     found = [one for block in blocks for one in read_turn(block, names=names)]
@@ -512,7 +512,7 @@ def parse(text: str, names: Names | None = None) -> ParsedResponse | str:
     return ParsedResponse(tuple(found), "\n".join(filter(None, blocks)))
 
 
-def _unnamed(block: str) -> str:
+def _without_language(block: str) -> str:
     first, *rest = block.split(maxsplit=1)[:2] or [""]
     if first.lower() in _LANGUAGES:
         block = rest[0] if rest else ""

@@ -15,7 +15,7 @@ from omnidata.dialects.pyautogui import Call
 from omnidata.jsontext import is_integer
 from omnidata.metrics.rollouts import Attempt, Ending, period
 from omnidata.tasks.osworld.actions import calls_of
-from omnidata.tasks.osworld.load import said
+from omnidata.tasks.osworld.load import actions_text
 from omnidata.tasks.osworld.turns import Run, Turn
 from omnidata.types import is_token_count
 
@@ -81,7 +81,7 @@ def _ending(
         return "unknown"  # the loop did not come to its end, where the score is written
     if limit is not None and _number(run, last) < limit:
         return "parse_error"  # the loop went on, and nothing could be run
-    if period([said(turn.rows) for turn in run.turns]):
+    if period([actions_text(turn.rows) for turn in run.turns]):
         return "repetition"
     return "unknown" if limit is None else "step_limit"
 

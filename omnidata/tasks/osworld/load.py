@@ -47,8 +47,8 @@ from omnidata.tasks.osworld.turns import (
     Run,
     Timeline,
     Turn,
-    estimated,
-    matched,
+    estimate_start,
+    match_start,
     read_runs,
 )
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
@@ -250,10 +250,10 @@ class StepReader:
         try:
             return Recording.of(ref)
         except MediaError as error:
-            self._broken(told, error)
+            self._refuse_recording(told, error)
             return None
 
-    def _broken(self, told: Told, error: MediaError) -> None:
+    def _refuse_recording(self, told: Told, error: MediaError) -> None:
         RowContext(told.episode_id, about(self.note, *told.sample_ids)).refuse(
             "recording-broken",
             f"{RECORDING}: {error.what}",
@@ -278,10 +278,10 @@ class StepReader:
             return None
         try:
             if self.align == "pictures":
-                return matched(recording, known, pictures)
+                return match_start(recording, known, pictures)
         except MediaError as error:
-            self._broken(told, error)
-        return estimated(recording, known)
+            self._refuse_recording(told, error)
+        return estimate_start(recording, known)
 
     def _screen(self, media: Mapping[str, MediaRef | None], usual: Screen) -> Screen:
         own = media["screenshot"]
@@ -320,7 +320,7 @@ class StepReader:
                     "an action of the rollout's action space",
                     "nothing to do: it is read",
                 )
-        action = as_action(reading.calls, space="px", said=said(turn.rows))
+        action = as_action(reading.calls, space="px", said=actions_text(turn.rows))
         if action is None:
             unread = next((one for one in reading.calls if isinstance(one, Code)), None)
             place.warn(
@@ -335,7 +335,7 @@ class StepReader:
         return action
 
 
-def said(rows: Sequence[Mapping[str, Any]]) -> str:
+def actions_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """A turn's actions as the agent wrote them, one below the other."""
     found = [row.get("action", row.get("actions", "")) for row in rows]
     return "\n".join(
@@ -549,7 +549,7 @@ def _steps(
         for finding in broken:  # the result is the last run's
             about(note, *(every[-1].sample_ids if every else ()))(finding)
         if len(runs) > 1:
-            note(_appended(rollout.name(file), every))
+            note(_appended_finding(rollout.name(file), every))
         for told in every:
             for turn, finding in told.run.doubts:
                 about(note, *(told.sample_ids if turn is None else [told.sample_id(turn)]))(finding)
@@ -580,7 +580,7 @@ def runs_of(rollout: Rollout, file: str, note: Note) -> list[Run]:
     return runs
 
 
-def _appended(where: str, runs: Sequence[Told]) -> Finding:
+def _appended_finding(where: str, runs: Sequence[Told]) -> Finding:
     return Finding(
         "runs-appended",
         "warning",

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 from omnidata.errors import DataError, Finding, counted
 from omnidata.loaders.load import reading, refuse_findings
 from omnidata.loaders.repository import is_repository
-from omnidata.metrics.intervals import named_methods
-from omnidata.metrics.rollouts import RATES, Attempt, Example, behaviour, repeated, total
+from omnidata.metrics.intervals import method_column
+from omnidata.metrics.rollouts import RATES, Attempt, Example, behaviour, repetition, total
 from omnidata.tasks.osworld.endings import attempt_of
 from omnidata.tasks.osworld.load import rollouts, runs_of
 from omnidata.tasks.osworld.suite import (
@@ -122,10 +122,10 @@ class RolloutScorer(OfflineScorer):
         _refuse_repository(data)
         with reading(data, "osworld", *(self._files.places if self._files else ())):
             files = self._files or TaskFiles.beside(data)
-            tried = _tried(data, files, findings)
+            tried = _read_results(data, files, findings)
             suite = self._suite(data, profile, tried, files)
             for (_, *task), found in tried.items():
-                _recorded(found, "/".join(task), suite, findings)
+                _read_attempts(found, "/".join(task), suite, findings)
         known = {key: found for key, found in tried.items() if suite.has(key[1:])}
         _check_results(known, findings, data)
         findings += _outside(tried, suite, profile, data)
@@ -173,7 +173,7 @@ def _refuse_repository(data: Path) -> None:
         )
 
 
-def _tried(data: Path, files: TaskFiles, findings: list[Finding]) -> dict[Key, _Tried]:
+def _read_results(data: Path, files: TaskFiles, findings: list[Finding]) -> dict[Key, _Tried]:
     tried: dict[Key, _Tried] = {}
     for rollout in rollouts(data, findings.append, files):
         key = rollout.run, rollout.domain, rollout.example_id
@@ -183,7 +183,7 @@ def _tried(data: Path, files: TaskFiles, findings: list[Finding]) -> dict[Key, _
     return tried
 
 
-def _recorded(tried: _Tried, task: str, suite: Suite, findings: list[Finding]) -> None:
+def _read_attempts(tried: _Tried, task: str, suite: Suite, findings: list[Finding]) -> None:
 
     def note(finding: Finding) -> None:
         if finding.severity == "error":  # what is odd about a turn changes nothing here
@@ -327,10 +327,10 @@ def _results(
         "agent": agent,
         "overall": {name: overall[name] for name in RATES},
         "ci95": overall["ci95"],
-        **named_methods(overall.get("ci95_method", {})),
+        **method_column(overall.get("ci95_method", {})),
         "answered": answered,
         "by": table["by"],
-        **({"attempts": repeated(attempts, made, overall["tasks"])} if made > 1 else {}),
+        **({"attempts": repetition(attempts, made, overall["tasks"])} if made > 1 else {}),
         **_behaviour(agent, suite, known, attempts, axes, data),
         "counts": {
             "tasks": overall["tasks"],
@@ -417,12 +417,12 @@ def _lines(profile: str, known: Known) -> Iterator[Mapping[str, Any]]:
             "score": found.score,
             "SR_finished": found.score,
             "domain": domain,
-            **_told(found),
+            **_attempt_columns(found),
             "parsed": {rollout.path: result.text for rollout, result in found.folders},
         }
 
 
-def _told(found: _Tried) -> dict[str, Any]:
+def _attempt_columns(found: _Tried) -> dict[str, Any]:
     columns = {
         "scores": found.scores if len(found.attempts) > 1 else [None],
         **{

@@ -27,12 +27,12 @@ from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.explaining import (
     SCREENSHOT,
     Turn,
-    explained,
-    fenced,
+    code_block,
+    explain,
+    format_point,
     gap,
     of_turns,
-    quoted,
-    shown,
+    quote,
 )
 from omnidata.tasks.observation import OPTIONS as OPTIONS_OF_TREES
 from omnidata.tasks.observation import (
@@ -40,7 +40,7 @@ from omnidata.tasks.observation import (
     VARIATION,
     Element,
     Kind,
-    pictured,
+    screenshot_part,
     tag_at,
     tags,
 )
@@ -54,7 +54,7 @@ from omnidata.tasks.osworld.actions import (
     details_of,
     is_whole,
     judge,
-    moved,
+    move,
     needs_places,
     parse,
     type_of,
@@ -126,7 +126,7 @@ class StepProfile(EpisodeProfile):
         found = actions_of(read.statements)
         resized = resizing(receipt, step.screen, where=step.sample_id)
         if found is not None and resized is not None:
-            found = moved(found, resized.to_screen)
+            found = move(found, resized.to_screen)
         return Verdict("ok", self._values(step, read, found), {"code": read.code})
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
@@ -376,7 +376,7 @@ class OsWorld(Benchmark):
         if seen := self.observed(step):
             text = _NEXT_OF[seen.kind].format(seen.text.rstrip("\n"))
             asked = Part("text", text + self._history(step, predicted), about=seen.about)
-            shown = [found for part in shown if (found := pictured(seen, part))]
+            shown = [found for part in shown if (found := screenshot_part(seen, part))]
         system = system_prompt(self.observation) + _TASK.format(step.instruction)
         return (
             Message("system", (Part("text", system),)),
@@ -424,7 +424,7 @@ class OsWorld(Benchmark):
         """The actions as code, in pixels of the screenshot as it was sent."""
         calls = [call for action in actions for call in calls_for(action)]
         places = (f"{call.x!r}, {call.y!r}" if call.x is not None else "" for call in calls)
-        return _fenced([spelled(call, at) for call, at in zip(calls, places, strict=True)])
+        return _code_blocks([spelled(call, at) for call, at in zip(calls, places, strict=True)])
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -471,7 +471,7 @@ class OsWorld(Benchmark):
             held = spelled(call, _HOLE if pair else "")
             template.append(held.replace(PLACE, "bbox").replace(_HOLE, PLACE))
             points += [pair] if pair else []
-        return Target(_fenced(lines), _fenced(template), tuple(points))
+        return Target(_code_blocks(lines), _code_blocks(template), tuple(points))
 
     @property
     def published(self) -> Published:
@@ -508,9 +508,9 @@ class OsWorld(Benchmark):
         except OmnidataError:
             names = {}
         read = _read(parsed["code"], names) if parsed and "code" in parsed else None
-        said = _placed(read, step, receipt)
+        said = _to_screen(read, step, receipt)
         target = _turn(done)
-        return explained(
+        return explain(
             verdict,
             self.profiles[profile],
             lambda parsed, right: _sentence(done or [], said, step.screen, right=right),
@@ -533,7 +533,7 @@ def _place(call: Call, screen: Screen, size: Screen) -> Pair | None:
     return place(Point(call.x, call.y, "px"), screen, space="px", size=size)
 
 
-def _fenced(lines: Sequence[str]) -> str:
+def _code_blocks(lines: Sequence[str]) -> str:
     blocks: list[str] = []
     code: list[str] = []
     for line in [*lines, ""]:
@@ -548,25 +548,25 @@ def _fenced(lines: Sequence[str]) -> str:
 
 def _center(step: Step) -> str:
     width, height = step.screen if min(step.screen) > 0 else _USUAL
-    return _fenced([f"pyautogui.click({width // 2}, {height // 2})"])
+    return _code_blocks([f"pyautogui.click({width // 2}, {height // 2})"])
 
 
 # How an answer differs from what the recorded agent did.
 
 
 def _read(code: str, names: Names) -> Sequence[Action] | None:
-    found = parse(fenced(code), names)
+    found = parse(code_block(code), names)
     return None if isinstance(found, str) else actions_of(found.statements)
 
 
-def _placed(
+def _to_screen(
     said: Sequence[Action] | None, step: Step, receipt: Mapping[str, Any] | None
 ) -> Sequence[Action] | None:
     try:
         resized = resizing(receipt, step.screen, where=step.sample_id)
     except OmnidataError:
         return None
-    return moved(said, resized.to_screen) if said is not None and resized else said
+    return move(said, resized.to_screen) if said is not None and resized else said
 
 
 def _turn(found: Sequence[Action] | None) -> Turn | None:
@@ -583,23 +583,22 @@ def _sentence(
     if said is None:
         return "a line of the answer is unreadable"
     if right:
-        return f"the answer has the actions of the recorded agent: {_listed(done)}"
+        return f"the answer has the actions of the recorded agent: {_type_names(done)}"
     if list(map(type_of, said)) != list(map(type_of, done)):
-        return (
-            f"the answer is {_listed(said) or 'nothing'}, the recorded agent's is {_listed(done)}"
-        )
+        given = _type_names(said) or "nothing"
+        return f"the answer is {given}, the recorded agent's is {_type_names(done)}"
     pairs = zip(done, said, strict=True)
     unlike = ((one, other) for one, other in pairs if not judge([one], [other], screen)[1])
     return next((_unlike(one, other, screen) for one, other in unlike), "the actions differ")
 
 
-def _listed(found: Sequence[Action]) -> str:
+def _type_names(found: Sequence[Action]) -> str:
     return ", ".join(map(type_of, found))
 
 
 def _unlike(done: Action, said: Action, screen: Screen) -> str:
     if details_of(done) != details_of(said):
-        return f"{type_of(done)}: {quoted(_detail(said))} in place of {quoted(_detail(done))}"
+        return f"{type_of(done)}: {quote(_detail(said))} in place of {quote(_detail(done))}"
     found = []
     for name, wanted_at, given_at in (
         ("point", done.start, said.start),
@@ -608,7 +607,7 @@ def _unlike(done: Action, said: Action, screen: Screen) -> str:
         if wanted_at and given_at and wanted_at != given_at:
             point = centre(given_at[0])
             where = gap(point, wanted_at, screen, noun="recorded")
-            found.append(f"the {name} {shown(point)} is {where}")
+            found.append(f"the {name} {format_point(point)} is {where}")
         elif wanted_at and not given_at:
             found.append(f"{type_of(done)} has no place")
     return "; ".join(found)

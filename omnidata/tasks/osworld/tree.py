@@ -230,16 +230,16 @@ def _inside(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollo
     owners = {parts: _outermost(parts, every) for parts in found if parts in every}
     tried = set()
     for parts in (parts for parts, owner in owners.items() if owner is None):
-        rollout = namer.named(parts)
+        rollout = namer.rollout_of(parts)
         tried.add((rollout.run, rollout.domain, rollout.example_id))
         yield rollout
     for parts, owner in owners.items():
         if owner is None:
             continue
-        outer = namer.named(owner)
+        outer = namer.rollout_of(owner)
         inner, attempt = _without_attempts(parts[len(owner) :], namer.domains)
         if not inner or (len(inner) == 1 and not namer.has(owner, RESULT)):
-            yield namer.named(parts)
+            yield namer.rollout_of(parts)
         elif not (namer.has(parts, RESULT) or namer.has(parts, TRAJECTORY)):
             continue  # it is called as a domain's is
         elif len(inner) > 1 and (outer.run, *inner[-2:]) not in tried:
@@ -316,7 +316,7 @@ class _Namer:
         self._above, _ = _without_attempts(root.resolve().parts[-5:], domains)
         self._args: dict[str, Mapping[str, Any]] = {}
 
-    def named(self, parts: tuple[str, ...]) -> Rollout:
+    def rollout_of(self, parts: tuple[str, ...]) -> Rollout:
         inner, attempt = _without_attempts(parts, self.domains)
         known = (*self._above, *inner)
         at = _domain_at(known, len(self._above) if len(inner) >= 2 else 0, self.domains)
@@ -481,13 +481,13 @@ class Instructions:
         if isinstance(own, str) and own:
             return own
         if rollout.path not in self._known:
-            self._known[rollout.path] = _beside(rollout) or self._listed(rollout)
+            self._known[rollout.path] = _beside(rollout) or self._list_path(rollout)
         found = self._known[rollout.path]
         if not found:
             self.missing.add(rollout.path)
         return found
 
-    def _listed(self, rollout: Rollout) -> str:
+    def _list_path(self, rollout: Rollout) -> str:
         row = example_row(self.examples, rollout.domain, rollout.example_id)
         text = row.get("instruction")
         return text if isinstance(text, str) else ""

@@ -317,7 +317,7 @@ class Timeline:
         return clip_of(self.recording.ref, number, start, end, seconds=seconds)
 
 
-def estimated(recording: Recording, times: Sequence[datetime]) -> Timeline:
+def estimate_start(recording: Recording, times: Sequence[datetime]) -> Timeline:
     """A recording whose beginning is estimated.
 
     The release ends it after the evaluation, so it begins at the last turn's time, and what comes
@@ -337,7 +337,7 @@ def estimated(recording: Recording, times: Sequence[datetime]) -> Timeline:
     return Timeline(recording, [first + moment for moment in since], "estimated")
 
 
-def matched(
+def match_start(
     recording: Recording, times: Sequence[datetime], pictures: Sequence[MediaRef | None]
 ) -> Timeline:
     """A recording whose beginning is told by the screenshots, if they tell it.
@@ -353,13 +353,13 @@ def matched(
         pictures: the screenshot after each turn.
 
     Returns:
-        As `estimated` where fewer than two screenshots can tell, where one is not found, or where
-        they contradict the times.
+        As `estimate_start` if fewer than two screenshots can tell, one is not found, or they
+        contradict the times.
 
     Raises:
         MediaError: the recording is broken.
     """
-    guess = estimated(recording, times)
+    guess = estimate_start(recording, times)
     since = [(time - times[0]).total_seconds() for time in times]
     seen = _first_seen(recording.ref, pictures)
     if seen is None or len(seen) < _LEAST:

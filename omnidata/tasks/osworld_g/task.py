@@ -17,7 +17,7 @@ from omnidata.loaders.files import Look, RowFiles, images, walk
 from omnidata.loaders.load import Note, RowContext, about, size_of, stated_size
 from omnidata.loaders.row_files import head_of
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import answer_space, place, point_of, pointed
+from omnidata.tasks.coordinates import answer_space, format_place, place, point_of
 from omnidata.tasks.osworld_g.rules import (
     CAPABILITIES,
     TYPES,
@@ -110,13 +110,13 @@ class OsWorldG(Benchmark):
     def steps(self, data: Path, note: Note) -> Iterator[Step | None]:
         """Read the rows, of the instructions that are asked for."""
         classes = _classes(data)
-        for where, name, row, shot in self._pictured(data, note):
+        for where, name, row, shot in self._chosen_rows(data, note):
             own = as_name(row.get("id")) or name
             wording = "refined" if _is_refined(name) else "original"
             tags = {"capability": "+".join(classes.get(own, ())), "instructions": wording}
             yield _step(own, row, shot, tags, RowContext(where, about(note, own)))
 
-    def _pictured(self, data: Path, note: Note) -> Iterator[Row]:
+    def _chosen_rows(self, data: Path, note: Note) -> Iterator[Row]:
         paths, wanted = _FILES.find(data), self.options["instructions"]
         refined = wanted == "refined"
         chosen = [path for path in paths if path == data or _is_refined(path.stem) == refined]
@@ -154,7 +154,7 @@ class OsWorldG(Benchmark):
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
         """The place of the first action, its numbers as they are, or that nothing is meant."""
-        return _ABSENT if actions[0].status == "failure" else pointed(actions[0])
+        return _ABSENT if actions[0].status == "failure" else format_place(actions[0])
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """The point, or the end where the answer says that nothing is meant."""

@@ -287,11 +287,11 @@ def direction_of(action: Action) -> Direction | None:
     return heading(touch, lift)
 
 
-def headed(action: Action) -> Action | None:
+def with_direction(action: Action) -> Action | None:
     """An action as histories show it: a swipe with its direction; None where nobody says that.
 
     Examples:
-        >>> found = headed(gesture((0.5, 0.9), (0.5, 0.2)))
+        >>> found = with_direction(gesture((0.5, 0.9), (0.5, 0.2)))
         >>> found and found.label
         'SWIPE_UP'
     """

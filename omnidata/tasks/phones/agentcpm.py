@@ -77,22 +77,22 @@ def type_of(action: Action) -> Type | None:
     return _TYPES.get(action.kind)
 
 
-def released(truth: Truth, said: Action) -> Verdict:
+def match_released(truth: Truth, said: Action) -> Verdict:
     """What the evaluator gives for Android in the Zoo, CAGUI and GUI-Odyssey."""
-    return _released(truth, said, _holding(truth), REACH)
+    return _match_released(truth, said, _holding(truth), REACH)
 
 
-def released_ac(truth: Truth, said: Action) -> Verdict | None:
+def match_released_ac(truth: Truth, said: Action) -> Verdict | None:
     """What it gives with `--eval_android_control`; None for a step that its data leave out."""
     action = truth.action
     if action.kind == "open_app" or (action.kind == "type" and action.start):
         return None
     if action.kind == "long_press":
         truth = Truth(Action("tap", action.start), truth.rects)
-    return _released(truth, said, _nearest(truth), REACH_AC)
+    return _match_released(truth, said, _nearest(truth), REACH_AC)
 
 
-def _released(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
+def _match_released(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
     wanted, given = type_of(truth.action), type_of(said)
     if wanted is None or wanted != given:
         return False, False
@@ -114,7 +114,7 @@ def _plain(action: Action) -> str:
 
 def _holding(truth: Truth) -> list[Rect]:
     touch = touch_of(truth.action)
-    return [rect for rect in map(_enlarged, truth.rects) if touch and _holds(rect, touch)]
+    return [rect for rect in map(_enlarge, truth.rects) if touch and _holds(rect, touch)]
 
 
 def _nearest(truth: Truth) -> list[Rect]:
@@ -127,10 +127,10 @@ def _nearest(truth: Truth) -> list[Rect]:
         from_y, from_x = rect[0] + rect[2] / 2 - y, rect[1] + rect[3] / 2 - x
         return float((from_y**2 + from_x**2) ** 0.5)
 
-    return sorted(map(_enlarged, truth.rects), key=away)[:NEAREST]
+    return sorted(map(_enlarge, truth.rects), key=away)[:NEAREST]
 
 
-def _enlarged(rect: Rect) -> Rect:
+def _enlarge(rect: Rect) -> Rect:
     y, x, height, width = rect
     more_y, more_x = (ENLARGED - 1) * height, (ENLARGED - 1) * width
     low = max(0, y - more_y / 2), max(0, x - more_x / 2)
@@ -160,19 +160,19 @@ def _direction(action: Action) -> Direction | None:
     return max(_WAYS, key=lambda way: x / length * way[1][0] + y / length * way[1][1])[0]
 
 
-def fixed(truth: Truth, said: Action) -> Verdict:
+def match_fixed(truth: Truth, said: Action) -> Verdict:
     """The rules with their faults corrected."""
     touch = touch_of(truth.action)
     around = [rect for rect in truth.rects if touch and holds(rect, touch, more=_MORE)]
-    return _fixed(truth, said, around, REACH)
+    return _match_fixed(truth, said, around, REACH)
 
 
-def fixed_ac(truth: Truth, said: Action) -> Verdict:
+def match_fixed_ac(truth: Truth, said: Action) -> Verdict:
     """The rules for AndroidControl with their faults corrected."""
-    return _fixed(truth, said, smallest(truth), REACH_AC)
+    return _match_fixed(truth, said, smallest(truth), REACH_AC)
 
 
-def _fixed(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
+def _match_fixed(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
     action = truth.action
     wanted, given = type_of(action) or action.kind, type_of(said) or said.kind
     if wanted != given or (wanted == "stop" and (action.kind == "wait") != (said.kind == "wait")):

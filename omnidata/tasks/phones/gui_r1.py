@@ -28,7 +28,7 @@ from omnidata.dialects import UnreadError
 from omnidata.dialects.r1_lists import ReleasedFields, read_fields
 from omnidata.metrics.paired import Unit
 from omnidata.metrics.texts import token_f1
-from omnidata.tasks.coordinates import shown
+from omnidata.tasks.coordinates import sent_size
 from omnidata.tasks.phones.actions import Truth, direction_of, touch_of
 from omnidata.tasks.profiles import EpisodeProfile, PartsProfile
 from omnidata.types import Outcome, Step, Verdict, VerdictColumns
@@ -106,7 +106,7 @@ class GuiR1Reader:
         truth = self._truth(step)
         if truth is None or verdict.values[0] is None:
             return verdict
-        sent, kind = shown(receipt, where=step.sample_id), truth.action.kind
+        sent, kind = sent_size(receipt, where=step.sample_id), truth.action.kind
         try:
             fields = read_fields(text)
         except UnreadError:

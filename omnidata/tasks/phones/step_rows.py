@@ -112,9 +112,9 @@ def call_of(
             read = decode(action)
         except RecursionError:
             read = BROKEN
-        action = read if isinstance(read, dict) else _worded(action, screen)
+        action = read if isinstance(read, dict) else _os_atlas_call(action, screen)
     elif isinstance(action, dict) and "gt_action" in action:
-        action = _graded(action)
+        action = _gt_call(action)
     elif isinstance(action, dict):
         labels = "content"
     if not isinstance(action, dict):
@@ -122,8 +122,8 @@ def call_of(
     if "action_type" in action:
         return _of_content(action, said or labels)
     if action.get("action") == "swipe" and action.get("direction") is None:
-        return Call(_dragged(action))
-    return _of_content(_used(action), said or "finger")
+        return Call(_swipe_call(action))
+    return _of_content(_mobile_use_call(action), said or "finger")
 
 
 def _of_content(call: dict[str, Any], sense: WordSense) -> Call:
@@ -137,7 +137,7 @@ def _of_content(call: dict[str, Any], sense: WordSense) -> Call:
     return Call({**call, "direction": way if sense == "content" else OPPOSITE[way]}, sense)
 
 
-def _used(action: Row) -> dict[str, Any]:
+def _mobile_use_call(action: Row) -> dict[str, Any]:
     name, text = action.get("action"), action.get("text")
     if name in ("click", "long_press"):
         x, y = _pair(action.get("coordinate"))
@@ -153,12 +153,12 @@ def _used(action: Row) -> dict[str, Any]:
     return {"action_type": name}
 
 
-def _dragged(action: Row) -> dict[str, Any]:
+def _swipe_call(action: Row) -> dict[str, Any]:
     way = heading(_pair(action.get("coordinate")), _pair(action.get("coordinate2")))
     return {"action_type": "scroll", "direction": OPPOSITE[way]}
 
 
-def _worded(text: str, screen: Screen) -> dict[str, Any]:
+def _os_atlas_call(text: str, screen: Screen) -> dict[str, Any]:
     word = _WORD.fullmatch(text.strip())
     name, given = (word[1], (word[2] or word[3] or "").strip()) if word else ("", "")
     if name in ("CLICK", "LONG_PRESS"):
@@ -176,7 +176,7 @@ def _worded(text: str, screen: Screen) -> dict[str, Any]:
     return {"action_type": name.lower().replace("press_", "navigate_")}
 
 
-def _graded(row: Row) -> dict[str, Any]:
+def _gt_call(row: Row) -> dict[str, Any]:
     """In pixels; the place is the middle of `gt_bbox`."""
     name, text = str(row["gt_action"]).strip().lower(), row.get("gt_input_text")
     if name in ("click", "long_press"):
@@ -428,7 +428,7 @@ class Reader:
         for index, (line, moment) in enumerate(parts):
             own = f"{name}/{moment.number or index}" if grouped else name
             place = RowContext(line.where, about(self.note, own))
-            shot = self._shot(line, moment.shot)
+            shot = self._screenshot(line, moment.shot)
             screen = self._screen(moment, shot, own, place)
             action, call = self._action(moment, screen, place)
             told = moment.detail if self.low else moment.goal
@@ -436,7 +436,9 @@ class Reader:
                 what = "the step has no instruction of its own" if self.low else "no goal"
                 place.refuse("instruction-missing", what, "a text")
             else:
-                last = {"final_screenshot": self._shot(line, moment.last)} if moment.last else {}
+                last = (
+                    {"final_screenshot": self._screenshot(line, moment.last)} if moment.last else {}
+                )
                 yield Step(
                     sample_id=own,
                     episode_id=name,
@@ -505,7 +507,7 @@ class Reader:
             self._as_fed.append(own)
         return fed or (0, 0)
 
-    def _shot(self, line: Line, value: object) -> MediaRef | None:
+    def _screenshot(self, line: Line, value: object) -> MediaRef | None:
         if held := line.picture(IMAGE_KEYS):
             return held
         if not isinstance(value, str) or not value:

@@ -32,16 +32,16 @@ from omnidata.tasks.explaining import (
     Reader,
     Rule,
     by_action,
+    explain_place,
+    explain_text,
+    format_point,
     gap,
     is_inside,
-    placed,
-    quoted,
+    quote,
     read_again,
-    shown,
-    typed,
 )
 from omnidata.tasks.json_answers import ParseFailure
-from omnidata.tasks.observation import TELLS_PLACES, Element, located, reworded, tag_at, tags
+from omnidata.tasks.observation import TELLS_PLACES, Element, resolve_mark, reword, tag_at, tags
 from omnidata.tasks.overview import View
 from omnidata.tasks.phones import gui_r1
 from omnidata.tasks.phones.actions import (
@@ -49,9 +49,9 @@ from omnidata.tasks.phones.actions import (
     Truth,
     as_finger,
     direction_of,
-    headed,
     middle,
     touch_of,
+    with_direction,
 )
 from omnidata.tasks.phones.answers import (
     Answer,
@@ -171,14 +171,14 @@ def target(
     found = [place(Point(x, y, "rel"), known, space=space, size=size) for x, y in wanted]
     try:
         text = compact(body(action, [list(pair) for pair in found]))
-        unmarked = replace(action, text=_unmarked(action.text), app=_unmarked(action.app))
+        unmarked = replace(action, text=_without_marks(action.text), app=_without_marks(action.app))
         marked = compact(body(unmarked, [PLACE] * len(found)))
     except ValueError:
         return None
     return Target(text, marked.replace(f'"{PLACE}"', PLACE), tuple(found))
 
 
-def _unmarked(text: str | None) -> str | None:
+def _without_marks(text: str | None) -> str | None:
     return text.replace(PLACE, "bbox") if text else text
 
 
@@ -192,17 +192,17 @@ def blind(name: str, actions: Iterable[Action]) -> Action:
     if name == "always-wait":
         return WAIT
     if name == "majority":
-        usual = Counter(map(_unplaced, actions)).most_common(1)
+        usual = Counter(map(_without_places, actions)).most_common(1)
         if usual:
             return replace(usual[0][0], start=(CENTRE,))
     return Action("tap", (CENTRE,))
 
 
-def _unplaced(action: Action) -> Action:
+def _without_places(action: Action) -> Action:
     return replace(action, start=(), end=(), direction=direction_of(action))
 
 
-def written(action: Action, step: Step, body: Body, places: PlacesOf, space: Space) -> str:
+def write_answer(action: Action, step: Step, body: Body, places: PlacesOf, space: Space) -> str:
     """An action as an answer; where the screen's size is unknown, its pixels are those of 1 x 1."""
     screen = step.screen if min(step.screen) > 0 else (1, 1)
     found = [convert(Point(x, y, "rel"), space, screen) for x, y in places(action)]
@@ -219,7 +219,7 @@ _UNIT: Screen = (1, 1)
 _UNSIZED: Screen = (0, 0)
 
 
-def unsized(
+def without_size(
     rule: Callable[[Truth, Action], tuple[bool, bool] | None],
 ) -> Matching:
     """A rule that needs no size of the screen."""
@@ -253,7 +253,9 @@ class Evaluator:
     truth: TruthOf | None = None
 
 
-GUI_R1 = Evaluator(unsized(gui_r1.rule), 140, source=gui_r1.SOURCE, leaves_out=gui_r1.LEAVES_OUT)
+GUI_R1 = Evaluator(
+    without_size(gui_r1.rule), 140, source=gui_r1.SOURCE, leaves_out=gui_r1.LEAVES_OUT
+)
 """GUI-R1's own rule, whose profile has other metrics (`gui_r1.GuiR1Profile`)."""
 
 
@@ -315,7 +317,7 @@ class PhoneProfile(EpisodeProfile):
         resized = resizing(receipt, step.screen, where=step.sample_id) if space == "px" else None
         action = relative(answer.action, step.screen, resized)
         values = self._values(step, action, as_prompted=answer.as_prompted)
-        return Verdict("ok", values, self._parsed(answer, space))
+        return Verdict("ok", values, self._parsed_body(answer, space))
 
     def _reader(self, step: Step, receipt: Mapping[str, Any] | None) -> Read:
         if self._marked is None:
@@ -328,9 +330,9 @@ class PhoneProfile(EpisodeProfile):
         acted = [(touch[0] * step.screen[0], touch[1] * step.screen[1])] if touch else []
         marked = self._marked(step)
         places = tags(marked, step.screen, acted, space=self._space, resized=resized)
-        return lambda body: self._read(located(body, places))
+        return lambda body: self._read(resolve_mark(body, places))
 
-    def _parsed(self, answer: Answer, space: Space) -> dict[str, Any]:
+    def _parsed_body(self, answer: Answer, space: Space) -> dict[str, Any]:
         action = answer.action
         if space == self._space:
             ends = action.start, action.end if action.kind == "swipe" else ()
@@ -375,11 +377,11 @@ def relative(action: Action, screen: Screen, resized: Resizing | None) -> Action
         resized: how the picture was sent to the model, for places in pixels.
     """
 
-    def scaled(regions: tuple[Region, ...]) -> tuple[Region, ...]:
+    def to_relative(regions: tuple[Region, ...]) -> tuple[Region, ...]:
         found = (_relative(region, screen, resized) for region in regions)
         return tuple(region for region in found if region)
 
-    return replace(action, start=scaled(action.start), end=scaled(action.end))
+    return replace(action, start=to_relative(action.start), end=to_relative(action.end))
 
 
 def _relative(region: Region, screen: Screen, resized: Resizing | None) -> Region | None:
@@ -457,7 +459,7 @@ class PhoneTask(Benchmark):
             key: value for key, value in self.options.items() if (key, value) != _OWN_SENSE
         }
         self._space = next(space for space in SPACES if space == self.options["coordinates"])
-        self.system = reworded(self.wording.system(self._space), self.observation)
+        self.system = reword(self.wording.system(self._space), self.observation)
         self.prompt_hash = hash_of([dict(self.options), self.system, _ASK, *self._told])
         self.profiles: Mapping[str, Profile] = {
             name: self._profile(name, evaluator) for name, evaluator in self.evaluators.items()
@@ -557,7 +559,7 @@ class PhoneTask(Benchmark):
             blocks.append("Action History:\n" + "\n".join(lines))
         shot = step.media.get("screenshot")
         shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
-        asked = "\n\n".join([*blocks, reworded(_ASK, self.observation)])
+        asked = "\n\n".join([*blocks, reword(_ASK, self.observation)])
         return (
             Message("system", (Part("text", self.system),)),
             Message("user", (*self.with_observation(step, shown), Part("text", asked))),
@@ -570,7 +572,7 @@ class PhoneTask(Benchmark):
         truth = self.truth(step.source, step.screen)
         if truth is None:
             return None
-        if named := self._named(step, truth.action):
+        if named := self._mark_target(step, truth.action):
             return named
         return target(
             truth.action,
@@ -581,7 +583,7 @@ class PhoneTask(Benchmark):
             size=step.screen if self.observation in TELLS_PLACES else size or step.screen,
         )
 
-    def _named(self, step: Step, action: Action) -> Target | None:
+    def _mark_target(self, step: Step, action: Action) -> Target | None:
         places = self.places(action) if self.observation == "som" else ()
         if not places or min(step.screen) < 1:
             return None
@@ -599,7 +601,7 @@ class PhoneTask(Benchmark):
             return super().policy(name, steps)
         truths = (self.truth(step.source, step.screen) for step in steps)
         action = blind(name, (truth.action for truth in truths if truth))
-        return lambda step: written(action, step, self.body, self.places, self._space)
+        return lambda step: write_answer(action, step, self.body, self.places, self._space)
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none.
@@ -616,7 +618,7 @@ class PhoneTask(Benchmark):
 
     def past(self, action: Action) -> Action | None:
         """An action as histories show it; None for a swipe of which nobody says where it goes."""
-        return headed(action)
+        return with_direction(action)
 
     def explain(
         self,
@@ -637,7 +639,7 @@ class PhoneTask(Benchmark):
             return _sentence(step, wanted, said, overlays, reach, misses, right=right)
 
         def read() -> Action | None:
-            return _said(self, verdict, self._space)
+            return _answer_action(self, verdict, self._space)
 
         judge = self.profiles[profile]
         return by_action(
@@ -648,12 +650,14 @@ class PhoneTask(Benchmark):
 # Why an answer to a step on a phone is right or wrong, by the rules of the phones' evaluators.
 
 
-def _said(reader: Reader, verdict: Verdict | None, space: Space) -> Action | None:
+def _answer_action(reader: Reader, verdict: Verdict | None, space: Space) -> Action | None:
     parsed = verdict.parsed if verdict else None
     if parsed is None or "form" not in parsed:
         return read_again(reader, verdict)
     try:
-        return headed(from_dict(parsed, space if parsed["form"] == "prompted" else "norm1000"))
+        return with_direction(
+            from_dict(parsed, space if parsed["form"] == "prompted" else "norm1000")
+        )
     except (LookupError, TypeError, ValueError, OverflowError):
         return None
 
@@ -674,15 +678,15 @@ def _sentence(
         return f"{sentence}, which the profile accepts as the same" if right else sentence
     if said.kind == "type" and (right or said.text != wanted.text):
         if right and said.text != wanted.text:
-            return f"the profile accepts {quoted(said.text)} for {quoted(wanted.text)}"
-        return typed(wanted, said, right=right, rule=Rule())
+            return f"the profile accepts {quote(said.text)} for {quote(wanted.text)}"
+        return explain_text(wanted, said, right=right, rule=Rule())
     # Of a text that is typed at a place and is the right one, the place decides.
     if said.kind not in ("tap", "long_press") and not (said.kind == "type" and wanted.start):
         return f"both are {label}" + ("" if right else ", and the profile distinguishes them")
     point, regions = overlays.answer, overlays.target
     if point is None or not regions or min(step.screen) < 1:
-        return placed(step, "the point", point, regions, right=right, rule=Rule())
-    sentence = f"the point {shown(point)} is {gap(point, regions, step.screen)}"
+        return explain_place(step, "the point", point, regions, right=right, rule=Rule())
+    sentence = f"the point {format_point(point)} is {gap(point, regions, step.screen)}"
     near = is_inside(point, regions, step.screen, reach=reach)
     if right:
         return sentence if near else f"{sentence}, which the profile's boxes allow"

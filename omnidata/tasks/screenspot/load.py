@@ -132,7 +132,7 @@ def is_negative(row: Row) -> bool:
     return row.get("gt_type") == "negative"
 
 
-def stated_size(row: Row) -> Screen | None:
+def size_of_row(row: Row) -> Screen | None:
     """The picture's size in pixels, where the row states it."""
     value = row.get("img_size", [*size_columns(row)])
     if not isinstance(value, list) or len(value) != 2:
@@ -321,7 +321,7 @@ class _Reader:
         shot, screen = self._picture(line, place)
         targets = self._targets(row, boxes, screen, place)
         if screen == UNKNOWN and "gt_bbox" in row:
-            screen = self._fed_size(row, name)
+            screen = self._size(row, name)
         return Step(
             sample_id=name,
             episode_id=name,
@@ -342,7 +342,7 @@ class _Reader:
             },
         )
 
-    def _fed_size(self, row: Row, name: str) -> Screen:
+    def _size(self, row: Row, name: str) -> Screen:
         """A GUI-R1 box may exceed the picture as fed."""
         if before := size_before_feeding(row):
             return before
@@ -393,7 +393,7 @@ class _Reader:
         return targets
 
     def _picture(self, line: Line, place: RowContext) -> tuple[MediaRef | None, Screen]:
-        stated = stated_size(line.row)
+        stated = size_of_row(line.row)
         if held := line.picture(("image",)):
             return held, stated or size_of(held)
         value = file_of(line.row)

@@ -20,15 +20,15 @@ from omnidata.metrics.row_tables import means
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import (
     Side,
+    format_place,
     in_pixels,
     pair_on_screen,
     place,
     point_of,
-    pointed,
     resizing,
 )
 from omnidata.tasks.diagnosis import place_cause
-from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, placed
+from omnidata.tasks.explaining import SCREENSHOT, Rule, explain, explain_place
 from omnidata.tasks.points import NEGATIVE, UNITS, ParsedResponse, Reading, read
 from omnidata.tasks.profiles import PartsProfile
 from omnidata.tasks.screenspot import load as loader
@@ -140,7 +140,7 @@ class PointProfile(PartsProfile):
         values = (hit, *(hit if kind == name else None for name in TYPES))
         if said is None:
             return Verdict("unparsed", values, None, "neither a point nor a box")
-        return Verdict("ok", values, _parsed(said))
+        return Verdict("ok", values, _as_dict(said))
 
     def _hit(
         self, step: Step, said: ParsedResponse | None, receipt: Mapping[str, Any] | None
@@ -182,7 +182,7 @@ class _Parsed(TypedDict, total=False):
     negative: bool
 
 
-def _parsed(said: ParsedResponse) -> dict[str, Any]:
+def _as_dict(said: ParsedResponse) -> dict[str, Any]:
     if said.point is None:
         return {"negative": True}
     # JSON has no infinity: a number that no float holds is told as a text.
@@ -338,7 +338,7 @@ class ScreenSpot(Benchmark):
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
         """The place of the first action, its numbers as they are."""
-        return pointed(actions[0])
+        return format_place(actions[0])
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """`oracle` names the target, `center` the middle of the screen."""
@@ -370,7 +370,7 @@ class ScreenSpot(Benchmark):
                 return f"the answer says that the element is absent, {so}"
             if absent:
                 return "the element is not on the screen, and the answer names a point"
-            return placed(step, "the point", point, regions, right=right, rule=_RULE)
+            return explain_place(step, "the point", point, regions, right=right, rule=_RULE)
 
         def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:
             if absent or parsed.get("negative"):
@@ -381,7 +381,7 @@ class ScreenSpot(Benchmark):
             return place_cause(step, regions, (said,), receipt=receipt) or Diagnosis("rule")
 
         present = "point" if step.action else ""
-        return explained(
+        return explain(
             verdict,
             self.profiles[profile],
             sentence,
