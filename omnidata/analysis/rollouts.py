@@ -17,7 +17,7 @@ from omnidata.analysis.run_tables import title
 from omnidata.analysis.runs import labels, usual
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table, marked_best
 from omnidata.errors import RunError, counted
-from omnidata.metrics.paired import Unit, known_in_both
+from omnidata.metrics.paired import Unit, both_known
 from omnidata.metrics.rollouts import ENDINGS, REPEATS, choices
 from omnidata.run.run_files import Run
 
@@ -218,7 +218,7 @@ def pairs(runs: Sequence[Run]) -> Table:
 def _correlation(compared: Pair, metric: str) -> float | None:
     """Pearson's correlation of two agents' scores (Table 16 of OSWorld); None if all are alike."""
     a, b = (rows.values[metric] for rows in (compared.rows_a, compared.rows_b))
-    both = known_in_both(a, b)
+    both = both_known(a, b)
     try:
         return correlation(a[both].tolist(), b[both].tolist())
     except StatisticsError:  # fewer than two tasks, or no difference between them

@@ -31,7 +31,7 @@ _BY_STEP = ("TM", "EM", "format_ok")
 
 
 def success(exact: Sequence[bool]) -> float:
-    """1.0 if every step of the episode is an exact match, else 0.0 (section 3.4).
+    """Return 1.0 if every step of the episode is an exact match, else 0.0 (section 3.4).
 
     Args:
         exact: exact-match verdicts of one episode, in step order; not empty.
@@ -44,7 +44,7 @@ def success(exact: Sequence[bool]) -> float:
 
 
 def goal_progress_ratio(exact: Sequence[bool]) -> float:
-    """Share of an episode's steps that are exact matches: section 3.4 to the letter.
+    """Return the share of an episode's exact-match steps, as section 3.4 defines it.
 
     Args:
         exact: exact-match verdicts of one episode, in step order; not empty.
@@ -57,7 +57,7 @@ def goal_progress_ratio(exact: Sequence[bool]) -> float:
 
 
 def goal_progress_prefix(exact: Sequence[bool]) -> float:
-    """Share of an episode's steps before the first that is not an exact match.
+    """Return the share of an episode's steps before the first mistake.
 
     The paper describes the ratio of correct steps (`goal_progress_ratio`), but its Table 3 can only
     come from this prefix, which is also what the released evaluator computes.
@@ -101,7 +101,7 @@ class StepVerdicts:
     group: Codes | Ints | None = None
 
     def where(self, rows: npt.NDArray[np.bool_] | Ints) -> StepVerdicts:
-        """The rows that a mask (bool, N) or an index (int64) selects."""
+        """Return the rows of a mask, bool (N,), or an index, int64."""
         if rows.dtype == np.bool_ and rows.all():
             return self
         held = {name: getattr(self, name) for name in self.__slots__}
@@ -110,19 +110,18 @@ class StepVerdicts:
 
 
 def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
-    """TM and EM over steps, SR and GP over whole episodes, with 95 % bootstrap intervals.
+    """Return TM and EM over steps, SR and GP over whole episodes, with 95 % bootstrap intervals.
 
-    The bootstrap draws whole episodes, or whole groups of episodes where there are any: twins of an
-    episode say nothing new.
+    The bootstrap resamples episodes, or groups of related episodes.
 
     Args:
         verdicts: the steps to count.
         seed: of the bootstrap.
 
     Returns:
-        The six `METRICS` as fractions, None over nothing; `ci95` with a pair or None for each;
-        `ci95_method` where one of them is no bootstrap's interval (see `intervals.spread`);
-        `steps`, `episodes`, and `whole_episodes`, over which SR and GP go.
+        The six `METRICS` as fractions, None over no steps; `ci95` with a pair or None for each;
+        `ci95_method` if an interval is not a bootstrap's (see `intervals.spread`); `steps`,
+        `episodes`, and `whole_episodes`, the number behind SR and GP.
     """
     per_episode = counts(verdicts)
     added, frequency = _draw_units(verdicts, per_episode)
@@ -150,7 +149,7 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
 def by_group(
     verdicts: StepVerdicts, labels: Codes | Ints, names: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """`table` for each label.
+    """Return the `table` of each label.
 
     Args:
         verdicts: the steps.
@@ -173,7 +172,7 @@ def _draw_units(
 
 
 def by_owner(verdicts: StepVerdicts, per_episode: Ints) -> dict[str, tuple[Floats, Floats]]:
-    """What each group of episodes adds (see `terms`); each episode where there are no groups.
+    """Return the sums of `terms` per group of episodes, or per episode without groups.
 
     Args:
         verdicts: the steps.
@@ -203,7 +202,7 @@ def _in_pairs(names: Iterable[str], columns: Floats) -> dict[str, tuple[Floats, 
 
 
 def terms(per_episode: Ints) -> dict[str, tuple[Floats, Floats]]:
-    """What each episode adds above and below the line of each of the `METRICS`, (E,) each.
+    """Return each episode's numerator and denominator of each of the `METRICS`, (E,) each.
 
     Args:
         per_episode: (E, 6), see `counts`; an episode that is not whole adds nothing to SR and GP.
@@ -225,7 +224,7 @@ def terms(per_episode: Ints) -> dict[str, tuple[Floats, Floats]]:
 
 
 def counts(verdicts: StepVerdicts) -> Ints:
-    """Per episode (E, 6): steps, type matches, exact matches, format_ok, whole, correct prefix.
+    """Return (E, 6): steps, type matches, exact matches, format_ok, whole, correct prefix.
 
     Episodes are in the order of their codes.
     """
@@ -294,7 +293,7 @@ def _ratios(
 def codes(
     labels: Sequence[str | None], order: Sequence[str] = ()
 ) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Labels as codes for `by_group`, and their names; None becomes -1.
+    """Return labels as codes for `by_group`, and their names; None becomes -1.
 
     Args:
         labels: one per step.

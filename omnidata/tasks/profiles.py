@@ -19,7 +19,7 @@ from omnidata.errors import Finding, PluginError, UsageError
 from omnidata.loaders.stored_steps import episodes_of, taken
 from omnidata.metrics import episodes
 from omnidata.metrics.intervals import Ints, method_column
-from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known_in_both
+from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, both_known
 from omnidata.metrics.paired import means as paired_means
 from omnidata.metrics.row_tables import by_group, means
 from omnidata.name_index import NameIndex
@@ -293,7 +293,7 @@ class EpisodeProfile(ABC):
         """
         runs = Runs.of(steps)
         sides = [self.verdicts(steps, rows, runs) for rows in (a, b)]
-        judged = known_in_both(a.values[self.values[0]], b.values[self.values[0]])
+        judged = both_known(a.values[self.values[0]], b.values[self.values[0]])
         rates = Fractions(len(self.columns))
 
         def sums(chosen: Mask) -> Sums:
@@ -322,14 +322,14 @@ class EpisodeProfile(ABC):
         if self.of_nothing is not None and not table["steps"]:
             table |= dict.fromkeys(episodes.METRICS, self.of_nothing)
 
-        def renamed(found: Mapping[str, Any]) -> dict[str, Any]:
+        def rename(found: Mapping[str, Any]) -> dict[str, Any]:
             own = {name: self.metric_of(name) for name in self.metrics}
             return {name: found[metric] for name, metric in own.items() if metric in found}
 
         rest = {name: value for name, value in table.items() if name not in episodes.METRICS}
-        named = {**renamed(table), **rest, "ci95": renamed(table["ci95"])}
+        named = {**rename(table), **rest, "ci95": rename(table["ci95"])}
         if methods := table.get("ci95_method"):
-            named["ci95_method"] = renamed(methods)
+            named["ci95_method"] = rename(methods)
         return named
 
 

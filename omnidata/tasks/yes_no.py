@@ -10,7 +10,7 @@ import numpy as np
 
 from omnidata.metrics.classification import RATES, Confusion, rates
 from omnidata.metrics.intervals import Floats, Mask, sum_by
-from omnidata.metrics.paired import Measures, Sums, Unit, known_in_both
+from omnidata.metrics.paired import Measures, Sums, Unit, both_known
 from omnidata.metrics.row_tables import critic_table
 from omnidata.tasks.profiles import RowProfile, owners, sized
 from omnidata.types import Step, VerdictColumns
@@ -32,7 +32,7 @@ class YesNoProfile(RowProfile):
 
     def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
         """The rates are of the cells of the confusion, which rows add to."""
-        judged = known_in_both(a.values["score"], b.values["score"])
+        judged = both_known(a.values["score"], b.values["score"])
         owner = owners(steps, np.ones(len(steps), dtype=np.bool_))
         truth = np.array([self.truth(step) for step in steps], dtype=np.bool_)
         sides = [_cells(truth, rows.values["said"]) for rows in (a, b)]

@@ -1,9 +1,9 @@
-"""Model text -> action, as the released OmniGUI evaluator reads it.
+"""Read an action from a model's text, as the released OmniGUI evaluator does.
 
-The order of attempts follows the behaviour of the published evaluator (the benchmark authors'
-release of April 2026): a `<tool_call>`, the whole text as JSON, code fences, the first balanced
-braces that hold an action, a function call. Where the released code raises and so ends the whole
-evaluation, `parse` returns `ParseFailure`. Every attempt is linear in the length of the text.
+The order of attempts follows the benchmark authors' release of April 2026: a `<tool_call>`, the
+whole text as JSON, code fences, the first balanced braces that hold an action, a function call. If
+the released code raises an error and ends the evaluation, `parse` returns `ParseFailure`. Every
+attempt takes time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -41,10 +41,9 @@ _PROMPTED_KEYS: Mapping[int, frozenset[str]] = {
 
 
 def read_prompted(body: dict[str, Any]) -> Answer | None:
-    """The action of an object that has exactly the keys and types of the prompt's table.
+    """Return the action of an object with exactly the keys and types of the prompt's table.
 
-    Coordinates are two numbers in [0, 1000]. Most answers of a good model come this way, so it is
-    also the fast path.
+    Coordinates are two numbers in [0, 1000]. This is the fast path for most answers of good models.
     """
     kind = body.get("action_type")
     if type(kind) is not int or body.keys() != _PROMPTED_KEYS.get(kind):
@@ -78,7 +77,7 @@ def parse(text: str) -> Answer | ParseFailure:
     """Read one model output.
 
     Args:
-        text: the output as it came; None of it is trusted.
+        text: the untrusted output.
 
     Returns:
         The action, or the reason why there is none. Never raises.

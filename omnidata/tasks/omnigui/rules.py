@@ -1,9 +1,8 @@
 """The exact-match rules of the OmniGUI paper (section 3.4), with its open points decided.
 
-Two readings are ours: a swipe's "associated parameters" are a start in the touch target and, where
-the data has a lift target, an end in that; and a target given as a point instead of a box counts
-within 140 units of the 0-1000 scale, the released evaluator's radius (an *extension*, counted
-apart).
+Two readings are ours: a swipe's "associated parameters" are a start in the touch target and, if the
+data have a lift target, an end in it; and a target that is a point instead of a box counts within
+140 units of the 0-1000 scale, the released evaluator's radius (an *extension*, counted separately).
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ def on_screen(
     *,
     where: str,
 ) -> Answer:
-    """An answer with its pixels, if it has any, in pixels of the screen.
+    """Return an answer with its pixels, if it has any, in pixels of the screen.
 
     Args:
         answer: as the model wrote it.
-        space: unit of its coordinates; "auto": pixels where one exceeds 1000.
+        space: unit of its coordinates; "auto": pixels if one exceeds 1000.
         receipt: of the prediction.
-        screen: width and height in pixels; (0, 0) where unknown.
+        screen: width and height in pixels; (0, 0) if unknown.
         where: the step, for messages.
 
     Raises:
@@ -71,9 +70,9 @@ class Match(NamedTuple):
     """The verdict on one step.
 
     Attributes:
-        type: the primitive is right.
-        exact: and so are its parameters.
-        extension: the step was judged by a rule that the paper does not have.
+        type: whether the primitive is right.
+        exact: whether its parameters are right too.
+        extension: whether a rule that is not the paper's judged the step.
     """
 
     type: bool
@@ -91,13 +90,13 @@ _NEITHER, _TYPE_ONLY, _BOTH = (
 def judge_paper(
     target: Action, screen: Screen, answer: Answer | None, space: PredictedSpace
 ) -> Match:
-    """Hold one answer against the expert's action.
+    """Compare an answer with the expert's action.
 
     Args:
         target: the expert's action, with the regions that its primitive needs.
         screen: width and height of the screenshot in pixels.
-        answer: the action read from the output; None = nothing could be read.
-        space: unit of the predicted coordinates; "auto": pixels where one exceeds 1000.
+        answer: the action read from the output; None if unreadable.
+        space: unit of the predicted coordinates; "auto": pixels if one exceeds 1000.
 
     Examples:
         >>> box = Box(210, 786, 351, 850, "px")
@@ -192,22 +191,22 @@ Corners = list[Any]
 
 
 class RaisesError(Exception):
-    """The released evaluator would raise on this step and so end the evaluation."""
+    """The released evaluator would raise an error on this step and end the evaluation."""
 
 
 def judge_release(
     row: Mapping[str, Any], answer: Answer | None, space: PredictedSpace
 ) -> tuple[bool, bool]:
-    """Type match and exact match of one step.
+    """Return type match and exact match of one step.
 
     Args:
         row: the untouched row; targets in pixels.
-        answer: the action read from the output; None = nothing could be read.
-        space: unit of the predicted coordinates; "auto": pixels where one exceeds 1000. The
-            released code has no "rel"; it would be read as "norm1000".
+        answer: the action read from the output; None if unreadable.
+        space: unit of the predicted coordinates; "auto": pixels if one exceeds 1000. The released
+            code has no "rel" and would read it as "norm1000".
 
     Raises:
-        RaisesError: where the released code raises.
+        RaisesError: the released code raises an error.
 
     Examples:
         >>> row = {"result_action_type": 0, "result_touch_xy": "[[210,786],[351,850]]",
