@@ -411,7 +411,7 @@ class Outcomes(Benchmark):
             )  # fmt: skip
 
     def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
-        """Whether the score is 1; None where there is none."""
+        """Return whether the score is 1; None without one."""
         outcome = steps[-1].tags.get("outcome")
         return None if outcome is None else outcome == "success"
 

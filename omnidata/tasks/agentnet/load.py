@@ -342,7 +342,6 @@ class StepReader:
     _folders: dict[Path, Path] = field(default_factory=dict)
 
     def steps(self, found: Line) -> Iterator[Step]:
-        """The steps of a trajectory, in order; none where it cannot be used."""
         place = RowContext(found.where, self.note)
         form: Form = "agentnet" if STEPS["agentnet"] in found.row else "agentnetbench"
         rows = found.row.get(STEPS[form])

@@ -89,7 +89,6 @@ class BenchProfile(RowProfile):
         self._space = space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and hold it against the ground truth and its alternatives."""
         try:
             truths = truths_of(step.source)
         except ValueError as error:
@@ -206,15 +205,13 @@ class AgentNet(Benchmark):
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step]:
-        """Read the trajectories."""
         return loader.read(data, note)
 
     def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
-        """What the trajectory's column `task_completed` says."""
+        """Return the trajectory's column `task_completed`."""
         return {"true": True, "false": False}.get(steps[0].tags.get("completed", ""))
 
     def action_log(self, events: Path) -> Log | None:
-        """The log of a recording that its recorder made."""
         return recordings.read_log(events) if recordings.recognises(events) else None
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
@@ -229,7 +226,6 @@ class AgentNet(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The ground truth as code; None where it cannot be used, or its pixels cannot be told."""
         try:
             actions = truths_of(step.source)[0]
         except ValueError:
@@ -298,7 +294,6 @@ class AgentNet(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it, as the profile reads it."""
         rule: Rule = "fixed" if profile == "agentnetbench-fixed" else "released"
         truths = _truths(step)
         code = ((verdict and verdict.parsed) or {}).get("code", "")

@@ -229,7 +229,6 @@ class Files:
     missing: int = 0
 
     def fingerprint(self) -> str:
-        """SHA-256 over the annotations: the same wherever the data lies, images left out."""
         digest = hashlib.sha256()
         for path in self.paths:
             content = fingerprint(path) if is_parquet(path) else read_file(path)

@@ -420,7 +420,6 @@ class AgentStudio(Benchmark):
         return kinds[self._task](reading)
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the dataset's annotations."""
         wanted = self.options.get("instructions")
         instructions: Instructions = "raw" if wanted == "raw" else "recaptioned"
         return loader.load(
@@ -428,19 +427,15 @@ class AgentStudio(Benchmark):
         )
 
     def detect(self, data: Path) -> bool:
-        """Whether the first row of a file has the benchmark's columns."""
         return recognises(data, self._task)
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the annotations."""
         return find(data, self._task).fingerprint()
 
     def named(self, step: Step) -> Step:
-        """The step with its group: its page or its recording."""
         return loader.assign_group(step)
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The user messages for one step."""
         if self._task == "groundui":
             return groundui(step)
         if self._task == "idm-single":
@@ -456,7 +451,6 @@ class AgentStudio(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The row's point, letters or truth value; None where it has no usable one."""
         row = step.source
         if self._task == "groundui":
             box = target_box(row)
@@ -476,7 +470,6 @@ class AgentStudio(Benchmark):
         return Target(text, text)
 
     def right_actions(self, step: Step) -> Sequence[Action]:
-        """A tap in the row's box; nothing where it has none."""
         box = target_box(step.source)
         return (Action("tap", (box,)),) if box else ()
 
@@ -486,7 +479,6 @@ class AgentStudio(Benchmark):
 
     @property
     def published(self) -> Published:
-        """What the paper and its release print."""
         return published_results(self.name)
 
     def application(self, step: Step) -> str:
@@ -517,7 +509,6 @@ class AgentStudio(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         judge = self.profiles[profile]
         if self.name == "groundui":
             release = profile == "agentstudio-release"

@@ -95,7 +95,6 @@ class StepReader:
     _shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = field(default_factory=dict)
 
     def add(self, line: Line) -> None:
-        """Take a row; its record is not kept."""
         place = RowContext(line.where, self.note)
         own, number = _identity(line.row), one(line.row, "step_id")
         if own is None or type(number) is not int or not 0 <= number < MAX_STEPS:
@@ -143,7 +142,6 @@ class StepReader:
         return with_direction(action)
 
     def steps(self) -> Iterator[Step]:
-        """All steps, episode by episode in the order of their first rows."""
         for episode, name in enumerate(self.rows.groups):
             yield from self._steps(name, episode)
 

@@ -138,23 +138,18 @@ class Aitw(PhoneTask):
     )
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
 
     def detect(self, data: Path) -> bool:
-        """Whether one of the first files there is Android in the Wild's."""
         return recognises(data)
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the files, pictures of JSON files left out."""
         return fingerprint(data)
 
     def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
-        """What a row says was done, and what was there."""
         return truth_of(row, screen)
 
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
-        """An answer by the names of the table, or their aliases."""
         return answers.read_prompted(body, self._space)
 
     def places(self, action: Action) -> Sequence[Pair]:
@@ -165,7 +160,6 @@ class Aitw(PhoneTask):
         return (touch,) if touch and action.kind in ("tap", "long_press") else ()
 
     def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
-        """The answer for an action."""
         if direction := direction_of(action):
             ends = zip(("start_coordinate", "end_coordinate"), places, strict=False)
             return {"action_type": f"SWIPE_{direction.upper()}", **dict(ends)}

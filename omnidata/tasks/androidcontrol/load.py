@@ -246,7 +246,7 @@ class EpisodeReader:
         return steps
 
     def refuse(self, code: str, where: str, what: str, expected: str) -> None:
-        """Pass over a record."""
+        """Skip a record with a finding."""
         self.skipped += 1
         self.note(Finding(code, "error", where, what, expected, SKIPPED))
 

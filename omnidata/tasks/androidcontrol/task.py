@@ -138,37 +138,30 @@ class AndroidControl(PhoneTask):
     )
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the dataset's annotations."""
         low = self.options["level"] == "low"
         return loader.load(
             data, check_media=check_media, strict=strict, low=low, scroll=self.said_sense
         )
 
     def detect(self, data: Path) -> bool:
-        """Whether one of the first files there is AndroidControl's."""
         return loader.recognises(data)
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the TFRecords and the splits."""
         return loader.fingerprint(data)
 
     @property
     def published(self) -> Published:
-        """What OmniBench's paper prints of agents on it."""
         return read_published("omnidata.tasks.androidcontrol", self.name)
 
     def elements(self, step: Step) -> Sequence[Element]:
-        """The elements of the forest of the step's screen."""
         return loader.elements(step)
 
     def goal(self, step: Step) -> str:
-        """The goal of the episode, or the step's own instruction."""
         if self.options["level"] == "high":
             return step.instruction
         return str(item(step.source, "step_instructions", step.source[STEP]) or "")
 
     def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
-        """What a row says was done, and what was there."""
         return truth_of(row, screen)
 
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
@@ -193,7 +186,6 @@ class AndroidControl(PhoneTask):
         return (touch,) if touch and action.kind in ("tap", "long_press", "type") else ()
 
     def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
-        """The answer for an action."""
         place = {"coordinate": places[0]} if places else {}
         if action.kind == "type":
             name = "type" if places else "input_text"
@@ -207,7 +199,6 @@ class AndroidControl(PhoneTask):
         return {"action_type": _NAMES[action.label], **place}
 
     def past(self, action: Action) -> Action | None:
-        """An action as histories show it, in the dataset's own words where those differ."""
         return with_direction(with_words(action))
 
 

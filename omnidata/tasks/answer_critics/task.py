@@ -125,7 +125,6 @@ class CriticProfile(YesNoProfile):
     by: Mapping[str, Sequence[str]] = {"source": (), "model": (), "cause": tuple(CAUSES)}
 
     def truth(self, step: Step) -> bool:
-        """Whether the answers are right."""
         return bool(step.source["right"])
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
@@ -284,7 +283,7 @@ class Critic(Benchmark):
         super().__init__(name, options)
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterator[Step | None]:
-        """The rows; a medium lies beside the file."""
+        """Read the rows; media lie beside the file."""
         for line in self.files.rows(self.files.find(data), note):
             yield self._step(line, note)
 
@@ -354,7 +353,6 @@ class Critic(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target:
-        """Yes or no, with all confidence."""
         return _answer(right=step.source["right"])
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
@@ -372,7 +370,6 @@ class Critic(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """What was said of the answers beside what the profile of their task said."""
 
         def sentence(parsed: Mapping[str, Any], right: bool) -> str:
             return f"the critic says {_word(parsed['right'])}, the profile {_word(truth)}"

@@ -97,7 +97,6 @@ class Reader:
     _folders: dict[Path, Path] = field(default_factory=dict)
 
     def steps(self, data: Path) -> Iterator[Step | None]:
-        """The steps of all rows; None for a row that becomes none."""
         for line in FILES.rows(FILES.find(data), self.note):
             task = line.row.get("task")
             forms = FORMS.get(task, ()) if isinstance(task, str) else ()

@@ -132,7 +132,6 @@ class GroundingProfile(RowProfile):
         self._reading, self._space = reading, space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Hold the text, or the point, against the row's."""
         if step.source["form"] == "bbox2text":
             right = self._same(text, step.source["text"])
             return Verdict("ok", (right,), {"text": text[:_SHOWN]})
@@ -210,15 +209,12 @@ class CaguiGrounding(Benchmark):
 
     @property
     def published(self) -> Published:
-        """What AgentCPM-GUI's release prints."""
         return read_published("omnidata.tasks.cagui_grounding", self.name)
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
-        """Read the rows."""
         return loader.Reader(data if data.is_dir() else data.parent, note).steps(data)
 
     def prompt(self, step: Step, predicted: Sequence[Any] | None = None) -> Conversation:
-        """The screenshot and the question of the step's form."""
         form, shot = step.source["form"], step.media.get("screenshot")
         if form == "bbox2text":
             asked = _QUESTIONS[form] % compact(_corners(box_of(step.source), step.screen))
@@ -228,11 +224,10 @@ class CaguiGrounding(Benchmark):
         return (Message("user", (*shown, Part("text", asked))),)
 
     def asked_of(self, step: Step) -> Asked | None:
-        """A place; nothing that dialects have words for where the text in a box is asked for."""
+        """Return "point"; None for text in a box, which dialects do not support."""
         return None if step.source["form"] == "bbox2text" else self.asked
 
     def goal(self, step: Step) -> str:
-        """What the element does, or the text that is looked for."""
         wanted = "the element with this function"
         if step.source["form"] == "text2point":
             wanted = "this text"
@@ -246,7 +241,6 @@ class CaguiGrounding(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The text, or a point of the box; None where pixels are of a screen of unknown size."""
         if step.source["form"] == "bbox2text":
             text = step.source["text"]
             return Target(text, text.replace(PLACE, "bbox"))
@@ -264,7 +258,6 @@ class CaguiGrounding(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         told = step.source["form"] == "bbox2text"
         given = (verdict and verdict.parsed) or {}
         point = pair_on_screen(step, given.get("point"), self._space, receipt)

@@ -235,7 +235,6 @@ class Reader:
     _shots: dict[Path, dict[str, str]] = field(default_factory=dict)
 
     def steps(self, data: Path) -> Iterator[Step]:
-        """The steps of all episodes, or of rows of single steps where there are no annotations."""
         paths = find(data)
         if not _is_annotation(head_of(paths[0])):
             rows = step_rows.Reader(

@@ -157,32 +157,26 @@ class GuiOdyssey(PhoneTask):
     )
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step]:
-        """Read the episodes."""
         splits = loader.read_splits(loader.split_files(data), note)
         low = self.options["level"] == "low"
         return loader.Reader(note, splits, low, self.said_sense).steps(data)
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the episodes, or those of a Parquet repository."""
         source = super().load(data, check_media=check_media, strict=strict)
         return step_rows.check_sense(source, self.said_sense)
 
     def detect(self, data: Path) -> bool:
-        """Whether one of the first files there is GUI-Odyssey's."""
         return loader.recognises(data)
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the annotations, or the rows, and the splits."""
         root = data if data.is_dir() else data.parent
         return files.fingerprint([*loader.find(data), *loader.split_files(data)], root)
 
     @property
     def published(self) -> Published:
-        """What AgentCPM-GUI's release prints of agents on it."""
         return read_published("omnidata.tasks.gui_odyssey", self.name)
 
     def goal(self, step: Step) -> str:
-        """The goal of the episode, or the step's own instruction."""
         if self.options["level"] == "high":
             return step.instruction
         if step_rows.ROW in step.source:
@@ -190,15 +184,12 @@ class GuiOdyssey(PhoneTask):
         return str(step.source["low_level_instruction"])
 
     def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
-        """What a row says was done, and the element that was touched."""
         return truth_of(row, screen)
 
     def command(self, text: str) -> Action | None:
-        """A command of the release's own agent."""
         return rules.read_command(text)
 
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
-        """An answer by the names of the table, or their aliases."""
         name = answers.name_of(body).upper()
         if name == "SCROLL":
             said = str(body.get("direction")).lower()
@@ -219,7 +210,6 @@ class GuiOdyssey(PhoneTask):
         return (touch,) if touch else ()
 
     def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
-        """The answer for an action."""
         if direction := direction_of(action):
             return {"action_type": "SCROLL", "direction": direction}
         if action.kind == "type":

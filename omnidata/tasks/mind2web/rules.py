@@ -177,7 +177,6 @@ class Mind2WebProfile(RowProfile):
         self._space = space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the action and hold it against the annotated one."""
         boxes, row = boxes_of(step), step.source["row"]
         operation, value = target_of(row)
         if not boxes or operation is None or min(step.screen) < 1:

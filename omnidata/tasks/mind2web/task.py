@@ -115,7 +115,6 @@ class Mind2Web(Benchmark):
         self.profiles = {profile.name: profile for profile in profiles}
 
     def steps(self, data: Path, note: Note) -> Iterator[Step | None]:
-        """Read the rows, each task's together."""
         tasks: Grouped[Line] = Grouped()
         for found in _FILES.rows(_FILES.find(data), note):
             line = replace(found, row=_normalize(found.row))
@@ -137,7 +136,6 @@ class Mind2Web(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The annotated action at a point of its element; None where that is not in the page."""
         aim, size = aim_of(step), size or step.screen
         operation, value = target_of(step.source["row"])
         if aim is None or operation is None or min(size) < 1:

@@ -324,7 +324,6 @@ class Answer(msgspec.Struct, frozen=True):
     fault: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The answer as a JSON object."""
         body: dict[str, Any] = {"function": self.function, "status": self.status}
         if self.action is not None:
             body["args"] = self._score_args()

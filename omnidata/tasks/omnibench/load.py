@@ -138,7 +138,6 @@ class StepReader:
     _sizes: dict[str, Screen] = field(default_factory=dict)
 
     def steps(self) -> Iterator[Step]:
-        """All steps, in the order of the trajectories."""
         for trajectory in self.library.trajectories:
             if not trajectory.actions:
                 RowContext(trajectory.id, self.note).warn(

@@ -243,7 +243,6 @@ class StepProfile(EpisodeProfile):
         return Verdict("ok", self._values(step, answer, point), answer.as_dict(), answer.fault)
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
         return Verdict(outcome, self._values(step, None, None))
 
     def _values(
@@ -288,20 +287,16 @@ class View(overview.View):
 
     @classmethod
     def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
-        """The dataset; tasks and subtasks without a single step are shown too."""
         return loader.load(data, strict=strict, needs_steps=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts as JSON values."""
         return {"counts": self.counts, "metadata": self.metadata}
 
     def tables(self) -> list[Table]:
-        """The metadata, then the steps if there are any."""
         found = [*_tables(self.metadata)] if self.metadata else []
         return [*found, *(super().tables() if self.source.steps else ())]
 
     def remarks(self) -> list[str]:
-        """How many subtasks, tasks and trajectories there are."""
         if self.library is None:
             return []
         kinds = Counter("task" if t.task_id else "subtask" for t in self.library.trajectories)
@@ -439,11 +434,10 @@ class OmniBench(Benchmark):
         self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
 
     def named(self, step: Step) -> Step:
-        """The step with its episode, and its group: its task or subtask."""
+        """Group a task or subtask."""
         return loader.assign_group(step)
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
@@ -484,7 +478,6 @@ class OmniBench(Benchmark):
         return Target(_format_answer(action, list(found), step), template, (found,))
 
     def right_actions(self, step: Step) -> Sequence[Action]:
-        """The expert's action; what is typed as text and keys. Nothing where it cannot be used."""
         action = action_of(step.source)
         if action is None or (action.kind == "tap" and not action.start):
             return ()
@@ -526,11 +519,9 @@ class OmniBench(Benchmark):
 
     @property
     def published(self) -> Published:
-        """What the paper and its release print."""
         return read_published("omnidata.tasks.omnibench", self.name)
 
     def spelling(self, tag: str, value: str) -> str:
-        """An app is known by any of its spellings."""
         return canonical(value) if tag == "app" else value
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
@@ -580,7 +571,6 @@ class OmniBench(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         wanted = action_of(step.source)
         regions = wanted.start if wanted and wanted.kind == "tap" else ()
         given = ((verdict and verdict.parsed) or {}).get("coordinates")

@@ -76,11 +76,9 @@ class OmniGuiCritic(Benchmark):
         self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read an OmniGUI dataset; a step is one of its episodes."""
         return self.ask_about(loader.load(data, check_media=check_media, strict=strict)).source
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over OmniGUI's annotations."""
         return find(data).fingerprint()
 
     def ask_about(self, source: LoadedDataset) -> Questions:
@@ -121,17 +119,15 @@ class OmniGuiCritic(Benchmark):
         return ""
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation for one episode; `predicted` is not used."""
         return self._critic.prompt(step)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """Whether the episode succeeded, as an answer; None where nobody knows."""
+        """Return whether the episode succeeded, as an answer; None if unknown."""
         return self._critic.target(step) if success_of_step(step) is not None else None
 
     def spelling(self, tag: str, value: str) -> str:
-        """An app is known by any of its spellings."""
         return app_key(value) if tag == "app" else value
 
     def baseline(

@@ -57,12 +57,10 @@ class Listed:
         self._first = self._end = len(rows)
 
     def add(self, identity: str, row: Row, dimension: str) -> None:
-        """Take the row of an episode that has none."""
         self._rows.put(self._app + identity, (row, dimension))
         self._end = len(self._rows)
 
     def get(self, identity: str) -> tuple[Row, str] | None:
-        """The row of an episode and its dimension; None where none is listed."""
         return self._rows.get(self._app + identity)
 
     def __contains__(self, identity: str) -> bool:
@@ -109,7 +107,6 @@ class Files:
     side: list[Path]
 
     def all(self) -> Iterator[Path]:
-        """Every annotation file, in a fixed order."""
         for app in self.apps:
             yield from (_dimension(app, name) for name in DIMENSIONS)
             yield from _indexes(app)
@@ -119,7 +116,6 @@ class Files:
         yield from self.side
 
     def fingerprint(self) -> str:
-        """SHA-256 over contents and names below the root: the same wherever the data lies."""
         digest = hashlib.sha256()
         with staying_in(self.root, *self.side):
             for path in filter(Path.exists, self.all()):

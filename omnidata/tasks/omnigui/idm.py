@@ -91,12 +91,10 @@ class OmniGuiIdm(Benchmark):
         }
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read an OmniGUI dataset, with or without targets, as steps of this task."""
         source = self._omnigui.load(data, check_media=check_media, strict=strict)
         return self.ask_about(source).source
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over OmniGUI's annotations."""
         return self._omnigui.fingerprint(data)
 
     def ask_about(self, source: LoadedDataset) -> Questions:
@@ -122,7 +120,6 @@ class OmniGuiIdm(Benchmark):
         return replace(step, media=media)
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation for one step; `predicted` is not used."""
         labels = {**_SHOTS, "video": _CLIPS[self._clip]}
         parts: list[Part] = []
         for role in ("screenshot", "video", "after"):
@@ -139,7 +136,6 @@ class OmniGuiIdm(Benchmark):
         )
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """A model's text as an action; None if it is none."""
         return self._omnigui.read(text, receipt)
 
     def explain(
@@ -150,17 +146,14 @@ class OmniGuiIdm(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         return self._omnigui.explain(step, verdict, profile=profile, receipt=receipt)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The expert's action as compact JSON; None where the source has no usable one."""
         return self._omnigui.target(step, space=space, size=size)
 
     def spelling(self, tag: str, value: str) -> str:
-        """An app is known by any of its spellings."""
         return app_key(value) if tag == "app" else value
 
     def baseline(

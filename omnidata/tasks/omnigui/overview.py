@@ -133,11 +133,9 @@ class View(overview.View):
         return count(self.source.steps)
 
     def as_dict(self) -> dict[str, Any]:
-        """Table 7 and Figure 2 as JSON values."""
         return {"counts": self.counts, "distribution": self.spread}
 
     def tables(self) -> list[Table]:
-        """Table 7 and Figure 2 as tables."""
         return [self._apps(), self._distribution()]
 
     def _apps(self) -> Table:
@@ -167,12 +165,10 @@ class View(overview.View):
         return Table("Distribution, as in Figure 2 of the paper", header, rows)
 
     def remarks(self) -> list[str]:
-        """How many steps cannot be judged."""
         unusable = sum(step.action is None for step in self.source.steps)
         return [f"{counted(unusable, 'step')} without a usable target"]
 
     def differences(self, table: str) -> list[str]:
-        """Where the counts differ from Table 7."""
         return compare(self.counts)
 
     def draw(self, path: Path) -> Mapping[str, str]:

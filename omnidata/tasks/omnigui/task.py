@@ -300,7 +300,6 @@ class OmniGuiProfile(EpisodeProfile):
             return Verdict("unparsed", _WRONG, None, str(error))
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
         return Verdict(outcome, self._values(step, None))
 
     def _values(self, step: Step, answer: Answer | None) -> Values:
@@ -672,23 +671,19 @@ class OmniGui(Benchmark):
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
 
     def detect(self, data: Path) -> bool:
-        """Whether the layout or the first rows are OmniGUI's."""
         return loader.recognises(data)
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the annotations."""
         return find(data).fingerprint()
 
     def named(self, step: Step) -> Step:
-        """The step with its group: its twins or else the episode."""
+        """Group twins, or else the episode."""
         return loader.assign_group(step)
 
     def together(self, steps: Sequence[Step], note: Callable[[Finding], None]) -> Sequence[Step]:
-        """The steps, those of one episode with the first twins that one names."""
         return loader.together(steps, note)
 
     def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
@@ -700,7 +695,6 @@ class OmniGui(Benchmark):
         return success_of(rows) is True if success_values(rows) else None
 
     def right_actions(self, step: Step) -> Sequence[Action]:
-        """The expert's action; nothing where it lacks its place or its text."""
         return (step.action,) if step.action and _is_whole(step.action) else ()
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
@@ -708,7 +702,6 @@ class OmniGui(Benchmark):
         return compact(body_of(actions[0]))
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation for one step; `predicted` is used with `history=predicted` only."""
         return self._prompt.conversation(step, predicted, forgotten=self.forgotten)
 
     @property
@@ -725,7 +718,6 @@ class OmniGui(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The expert's action as compact JSON; None where the source has no usable one."""
         return target(step, space=space or self._written, size=size or step.screen)
 
     @property
@@ -756,7 +748,6 @@ class OmniGui(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         is_release = profile == ReleaseProfile.name
 
         def sentence(wanted: Action, said: Action, overlays: Overlays, right: bool) -> str:
@@ -774,23 +765,19 @@ class OmniGui(Benchmark):
 
     @property
     def published(self) -> Published:
-        """What the paper and its release print."""
         return read_published("omnidata.tasks.omnigui", self.name)
 
     def spelling(self, tag: str, value: str) -> str:
-        """An app is known by any of its spellings."""
         return app_key(value) if tag == "app" else value
 
     def language_of(self, app: str) -> Language | None:
-        """The language in which Table 7 lists the app."""
         return language_of(app)
 
     def spoken(self, step: Step) -> Sequence[str]:
-        """The instruction, and the release's where that differs."""
+        """Return the instruction, and the release's if it differs."""
         return instructions_of(step)
 
     def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
-        """The instruction, and what its rows have in either language."""
         columns = ("instruction", "instruction_en", "instruction_zh")
         told = (row.get(column) for row in (episode_row, step.source) for column in columns)
         return (step.instruction, *(text for text in told if isinstance(text, str)))

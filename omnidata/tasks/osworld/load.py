@@ -133,7 +133,6 @@ class StepReader:
     _sizes: dict[tuple[Path, str], Screen] = field(default_factory=dict)
 
     def steps(self, told: Told) -> Iterator[Step]:
-        """The steps of a run, in order."""
         turns = told.run.turns
         if not turns:
             return

@@ -130,7 +130,6 @@ class StepProfile(EpisodeProfile):
         return Verdict("ok", self._values(step, read, found), {"code": read.code})
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
         return Verdict(outcome, self._values(step, None, None))
 
     def _values(
@@ -157,11 +156,9 @@ class View(overview.View):
 
     @classmethod
     def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
-        """The data; results without a single turn are shown too."""
         return loader.load(data, strict=strict, needs_steps=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts as JSON values."""
         return {
             "counts": self.counts,
             "tasks": sum(self.tasks.values()),
@@ -170,7 +167,7 @@ class View(overview.View):
         }
 
     def tables(self) -> list[Table]:
-        """The tasks and rollouts, then the steps if there are any."""
+        """Return the tasks and rollouts, then the steps if there are any."""
         rows = [
             [domain, str(self.tasks[domain]), *(str(found[name]) for name in OUTCOMES)]
             for domain, found in self.rollouts.items()
@@ -180,7 +177,6 @@ class View(overview.View):
         return [*found, *(super().tables() if self.source.steps else ())]
 
     def remarks(self) -> list[str]:
-        """How many tasks and rollouts there are, and how many of these finished."""
         tasks = [counted(sum(self.tasks.values()), "task")]
         total = sum(sum(found.values()) for found in self.rollouts.values())
         done = total - sum(found["unfinished"] for found in self.rollouts.values())
@@ -343,7 +339,6 @@ class OsWorld(Benchmark):
         self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the rollouts."""
         return loader.load(
             data,
             examples=self._examples,
@@ -353,23 +348,20 @@ class OsWorld(Benchmark):
         )
 
     def detect(self, data: Path) -> bool:
-        """Whether a trajectory is there, or a result of a known domain."""
         return recognises(data)
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over trajectories, results and instructions."""
         return loader.fingerprint(data)
 
     def named(self, step: Step) -> Step:
-        """The step with its group: all rollouts of one example, whichever agent made them."""
+        """Group all rollouts of one example, of any agent."""
         return replace(step, group=step.source["example_id"])
 
     def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool:
-        """Whether the rollout's score is 1; one without a score has not been seen to succeed."""
+        """Return whether the rollout's score is 1; an unscored one has not succeeded."""
         return steps[-1].tags.get("outcome") == "success"
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The system and user message for one step."""
         shot = step.media.get("screenshot")
         shown = [Part("image", media=shot, role="screenshot")] if shot else []
         asked = Part("text", _NEXT + self._history(step, predicted))
@@ -384,7 +376,6 @@ class OsWorld(Benchmark):
         )
 
     def elements(self, step: Step) -> Sequence[Element]:
-        """The elements of the tree beside the step's screenshot."""
         return loader.elements(step)
 
     def _places(self, step: Step, receipt: Mapping[str, Any] | None) -> Names:
@@ -411,7 +402,6 @@ class OsWorld(Benchmark):
         return _BEFORE + "".join(lines) if lines else ""
 
     def right_actions(self, step: Step) -> Sequence[Action]:
-        """The recorded turn, one action after the other; nothing where it is not understood."""
         calls = calls_of(step.source).calls
         found = as_action(calls, space="px")
         return (replace(found, then=()), *found.then) if found and is_whole([found]) else ()
@@ -475,7 +465,6 @@ class OsWorld(Benchmark):
 
     @property
     def published(self) -> Published:
-        """What the paper prints of agents and of humans."""
         return read_published("omnidata.tasks.osworld", self.name)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
@@ -500,7 +489,6 @@ class OsWorld(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         done = actions_of(calls_of(step.source).calls)
         parsed = verdict.parsed if verdict else None
         try:

@@ -163,7 +163,6 @@ class RegionProfile(PartsProfile):
         self._reading, self._space = reading, space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the point and hold it against the row's region."""
         row, point = step.source["row"], self._read(text)
         known = point is None or point.x < 0 or point.space == "px" or min(step.screen) > 0
         at = on_screen(step, point, receipt) if point and min(step.screen) > 0 else point

@@ -108,7 +108,6 @@ class OsWorldG(Benchmark):
         self.profiles = {profile.name: profile for profile in profiles}
 
     def steps(self, data: Path, note: Note) -> Iterator[Step | None]:
-        """Read the rows, of the instructions that are asked for."""
         classes = _classes(data)
         for where, name, row, shot in self._chosen_rows(data, note):
             own = as_name(row.get("id")) or name
@@ -137,7 +136,6 @@ class OsWorldG(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """A point of the region; None where the row has no usable one."""
         row, unit, size = step.source["row"], space or self._space, size or step.screen
         if step.action == _DONE:
             return Target(_ABSENT, _ABSENT)
@@ -157,7 +155,6 @@ class OsWorldG(Benchmark):
         return _ABSENT if actions[0].status == "failure" else format_place(actions[0])
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """The point, or the end where the answer says that nothing is meant."""
         with suppress(RecursionError):
             for found in objects(text):  # what a line of scores has of an answer
                 if point := point_of(found.get("point"), found.get("space", self._space)):

@@ -102,7 +102,6 @@ class GuiR1Reader:
         verdict: Verdict,
         receipt: Mapping[str, Any] | None,
     ) -> Verdict:
-        """See `omnidata.tasks.dialect_option.AnswerReader.judge`."""
         truth = self._truth(step)
         if truth is None or verdict.values[0] is None:
             return verdict
@@ -168,7 +167,6 @@ class GuiR1Profile(PartsProfile):
         return "EM", "exact_match"
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and hold it against the step's truth."""
         found = self._own.judge(step, text, receipt)
         truth = self._truth(step)
         if found.outcome == "unparsed" and truth is not None and found.values[0] is not None:
@@ -176,7 +174,6 @@ class GuiR1Profile(PartsProfile):
         return self._in_parts(found, truth)
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step for which no answer came: wrong in all of its parts."""
         return self._in_parts(self._own.failed(step, outcome), self._truth(step))
 
     def _in_parts(self, found: Verdict, truth: Truth | None) -> Verdict:

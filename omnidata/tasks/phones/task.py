@@ -341,7 +341,6 @@ class PhoneProfile(EpisodeProfile):
         return {"form": answer.form, **as_dict(action)}
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
         return Verdict(outcome, self._values(step, None, as_prompted=False))
 
     def _values(
@@ -408,7 +407,6 @@ class PhoneView(View):
     """The counts, and what the directions of rows are said of."""
 
     def remarks(self) -> list[str]:
-        """How many scrolls were read in which sense."""
         senses = Counter(
             str(step.source[SCROLL]) for step in self.source.steps if SCROLL in step.source
         )
@@ -489,21 +487,21 @@ class PhoneTask(Benchmark):
 
     @property
     def label_sense(self) -> WordSense:
-        """The same of dialects that keep the words of the benchmark's labels."""
+        """The sense of directions in labels, for dialects that keep their words."""
         return self.said_sense or self.labels
 
     def fed_size(self, step: Step) -> Screen | None:
-        """The size in which the row says that its picture was fed to a model."""
+        """Return the fed size that the row states."""
         row = step.source.get(ROW)
         return fed_size(row) if isinstance(row, Mapping) else None
 
     @abstractmethod
     def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
-        """What a step's row says was done, and what was there; None where that cannot be read."""
+        """Return the expert's action and the elements; None if unreadable."""
 
     @abstractmethod
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
-        """An answer in the prompt's form: the action, and whether it obeys it to the letter."""
+        """Read an answer in the prompt's form; the flag is whether it obeys the form exactly."""
 
     def command(self, text: str) -> Action | None:
         """A whole output as a command of the dataset's own, its places from 0 to 1000.
@@ -514,18 +512,16 @@ class PhoneTask(Benchmark):
 
     @abstractmethod
     def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
-        """An action in the prompt's form; a `ValueError` for what has none."""
+        """Return an action in the prompt's form; raise a `ValueError` if it has none."""
 
     @abstractmethod
     def places(self, action: Action) -> Sequence[Pair]:
         """The places that the answer of an action has, from 0 to 1."""
 
     def goal(self, step: Step) -> str:
-        """What the model is told to do."""
         return step.instruction
 
     def right_actions(self, step: Step) -> Sequence[Action]:
-        """The expert's action, its places from 0 to 1; nothing where it cannot be read."""
         truth = self.truth(step.source, step.screen)
         if truth is None:
             return ()
@@ -547,7 +543,6 @@ class PhoneTask(Benchmark):
             raise CannotSayError(str(error)) from None
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation for one step; `predicted` is used with `history=predicted` only."""
         past = zip(self.earlier(step, predicted), step.history_screens, strict=False)
         lines = [
             f"Step {number}: {_history_text(action, screen)}"
@@ -568,7 +563,6 @@ class PhoneTask(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The expert's action as compact JSON; None where the source has no usable one."""
         truth = self.truth(step.source, step.screen)
         if truth is None:
             return None
@@ -617,7 +611,7 @@ class PhoneTask(Benchmark):
         return self.past(action)
 
     def past(self, action: Action) -> Action | None:
-        """An action as histories show it; None for a swipe of which nobody says where it goes."""
+        """Return an action for histories; None for a swipe without a known direction."""
         return with_direction(action)
 
     def explain(
@@ -628,7 +622,6 @@ class PhoneTask(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         evaluator = self.evaluators[profile]
         reach, misses = evaluator.reach, evaluator.misses
 

@@ -130,7 +130,6 @@ class PointProfile(PartsProfile):
         self._space = space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the point and hold it against the row's box."""
         said = read(text, self._reading)
         try:
             hit = self._hit(step, said, receipt)
@@ -281,7 +280,6 @@ class ScreenSpot(Benchmark):
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
-        """Read the rows."""
         return loader.read(
             data,
             note,
@@ -290,7 +288,6 @@ class ScreenSpot(Benchmark):
         )
 
     def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
-        """The instruction, and what its row has in either language."""
         told = (step.source.get(column) for column in ("instruction", "instruction_cn"))
         return (step.instruction, *(text for text in told if isinstance(text, str)))
 
@@ -308,7 +305,6 @@ class ScreenSpot(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """A point of the row's box; None where it has no usable one."""
         row, unit = step.source["row"], space or self._space
         if is_negative(row):
             return Target(NEGATIVE, NEGATIVE)
@@ -325,7 +321,6 @@ class ScreenSpot(Benchmark):
         return Target(f"({x!r}, {y!r})", PLACE, ((x, y),))
 
     def right_actions(self, step: Step) -> Sequence[Action]:
-        """A tap in the row's box; nothing where it has none."""
         try:
             boxes = targets_of(step.source["row"], step.source["boxes"])
         except ValueError:
@@ -333,7 +328,7 @@ class ScreenSpot(Benchmark):
         return (Action("tap", boxes),)
 
     def fed_size(self, step: Step) -> Screen | None:
-        """The size in which GUI-R1's rows say that the picture was fed."""
+        """Return the fed size of GUI-R1's rows."""
         return fed_size(step.source["row"])
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
@@ -357,7 +352,6 @@ class ScreenSpot(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         absent = is_negative(step.source["row"])
         given = (verdict and verdict.parsed) or {}
         point = pair_on_screen(step, given.get("point"), given.get("space", self._space), receipt)
