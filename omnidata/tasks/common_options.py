@@ -208,7 +208,7 @@ class WithCommonOptions:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """The options in force."""
+        """All options with their values."""
         return {**self.task.options, **self.given}
 
     @property
@@ -431,7 +431,7 @@ def earlier_screenshots(source: LoadedDataset, most: int) -> LoadedDataset:
 
 
 def earlier_roles(most: int) -> list[str]:
-    """Roles of earlier screenshots, the latest first: "history_screenshot_1" is one step back."""
+    """Return the roles of earlier screenshots, the latest first ("history_screenshot_1")."""
     return [f"{HISTORY}_{back}" for back in range(1, most + 1)]
 
 

@@ -359,7 +359,7 @@ def scale_of(space: Space, screen: Screen, receipt: Mapping[str, Any] | None) ->
 
 
 def scale_pair(x: float, y: float, scale: Scale | None) -> Pair | None:
-    """Two numbers of an answer in pixels; None for those beyond any screen, and without a scale."""
+    """Return two numbers of an answer in pixels; None without a scale, or if out of range."""
     if scale is None:
         return None
     (a, b), (c, d) = scale
@@ -373,7 +373,7 @@ def scale_pair(x: float, y: float, scale: Scale | None) -> Pair | None:
 def pair_on_screen(
     step: Step, pair: object, space: Space, receipt: Mapping[str, Any] | None
 ) -> Point | None:
-    """Two numbers of an answer as such a point; None for anything else."""
+    """Return two numbers of an answer as a point on the screen; None for other values."""
     point = point_of(pair, space)
     return on_screen(step, point, receipt) if point else None
 

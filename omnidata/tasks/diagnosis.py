@@ -150,7 +150,7 @@ def _places(wanted: Action, said: Action) -> list[tuple[tuple[Region, ...], tupl
 
 
 def way(action: Action) -> Direction | None:
-    """Which way a finger goes or a wheel turns, as far as anything says it."""
+    """Return the direction of a finger or wheel; None if unknown."""
     if action.direction or action.kind != "swipe" or not (action.start and action.end):
         return action.direction
     start, end = centre(action.start[0]), centre(action.end[0])
@@ -257,7 +257,7 @@ def _text_cause(wanted: str, said: str | None) -> Diagnosis | None:
 
 
 def off_by(x: float, y: float, region: Region) -> tuple[float, float]:
-    """How far right of and below the region a place is; negative: left of and above."""
+    """Return how far a place is right of and below a region; negative: left of and above."""
     if isinstance(region, Point):
         return x - region.x, y - region.y
     return _beyond(region.left, x, region.right), _beyond(region.top, y, region.bottom)

@@ -166,13 +166,13 @@ class InDialect:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """The options in force; the unit of coordinates is the dialect's."""
+        """All options; the unit of coordinates is the dialect's."""
         own = {name: value for name, value in self.task.options.items() if name != "coordinates"}
         return {**own, "dialect": self.dialect.name, **self._file}
 
     @property
     def prompted_space(self) -> None:
-        """The prompt asks for the dialect's own unit."""
+        """The dialect's own unit."""
 
     @property
     def stop(self) -> Sequence[str]:
@@ -181,12 +181,12 @@ class InDialect:
 
     @property
     def special_tokens(self) -> bool:
-        """Whether answers are made of special tokens."""
+        """Whether answers consist of special tokens."""
         return self.dialect.special_tokens
 
     @property
     def own_controls(self) -> Collection[str]:
-        """The control tokens of which the dialect tells models to make their answers."""
+        """The control tokens that the dialect's answers contain."""
         words = " ".join(
             self.dialect.vocabulary(self._asked or "action", platform, _UNIT)
             for platform in self.dialect.says
@@ -218,12 +218,12 @@ class InDialect:
 
     @property
     def default_profile(self) -> str:
-        """The task's own, which reads answers as what the model plainly said."""
+        """The task's default profile, which reads answers leniently."""
         return self.task.default_profile
 
     @property
     def prompt_hash(self) -> str:
-        """SHA-256 of all that prompts depend on: the task's own hash, and the dialect's words."""
+        """SHA-256 of the task's own hash and the dialect's words."""
         dialect = self.dialect
         past = (Past((Action("wait"),)),)
         examples = [
@@ -242,13 +242,13 @@ class InDialect:
         return hash_of([self.task.prompt_hash, dialect.name, told, texts])
 
     def platform_of(self, step: Step) -> Platform:
-        """Where a step's actions are done: what the task says, or the step's tag `platform`."""
+        """Return the task's platform, or the step's tag `platform`."""
         said = self.task.platform or step.tags.get("platform", "")
         found = PLATFORMS.get(said.lower())
         return found if found and found in self.dialect.says else next(iter(self.dialect.says))
 
     def load(self, data: Path, **options: Any) -> LoadedDataset:
-        """Read the dataset's annotations; steps have the earlier screenshots that prompts show."""
+        """Read the dataset's annotations; steps include the earlier screenshots of prompts."""
         source = self.task.load(data, **options)
         own = PLATFORMS.get(self.task.platform)
         platforms = [own] if own else [*self.dialect.says]
@@ -260,7 +260,7 @@ class InDialect:
     # What is asked.
 
     def in_own_words(self, step: Step) -> bool:
-        """Whether a step is asked for what no dialect has words for: a text, say."""
+        """Return whether the dialect does not support the step's question."""
         return cast("Benchmark", self.task).asked_of(step) is None
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
@@ -393,7 +393,7 @@ class InDialect:
 
     @property
     def baselines(self) -> Sequence[str]:
-        """`oracle`, as far as the dialect can say what is right."""
+        """`oracle`, for answers that the dialect can express."""
         return ("oracle",)
 
     def baseline(
@@ -417,7 +417,7 @@ class InDialect:
 
     @read_beginning
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """A model's text as an action, for histories of predictions; None if it is none."""
+        """Return a model's text as an action, for predicted histories; None if unreadable."""
         sent = sent_size(receipt, where="the step before")
         fed = sent.size if sent else (0, 0)
         try:
@@ -476,7 +476,7 @@ class InDialect:
     def interpret(
         self, step: Step, text: str, receipt: Mapping[str, Any] | None, rules: Rules
     ) -> tuple[_Read, Mapping[str, Any] | None]:
-        """An answer in the task's own form, and the receipt by which that is judged."""
+        """Return an answer in the task's own form, and the receipt for judging it."""
         receipt = self._receipt(step, receipt)
         sent = sent_size(receipt, where=step.sample_id)
         fed = sent.size if sent else self._fed_size(step.screen)
@@ -527,7 +527,7 @@ class InDialect:
     def is_read(
         self, step: Step, text: str, receipt: Mapping[str, Any] | None, rules: Rules
     ) -> bool:
-        """Whether a text is an answer by these rules."""
+        """Return whether a text is an answer by these rules."""
         sent = sent_size(self._receipt(step, receipt), where=step.sample_id)
         try:
             self._read_answer(text, sent.size if sent else self._fed_size(step.screen), rules)
@@ -559,7 +559,7 @@ class InDialect:
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """As the task explains it; of an action that it cannot express, that it is that."""
+        """Explain as the task does, or state that it cannot express the action."""
         receipt = self._receipt(step, receipt)
         own = profile.removesuffix(STRICT)
         said = (verdict.parsed or {}).get(_UNEXPRESSED) if verdict else None

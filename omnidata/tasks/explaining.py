@@ -99,7 +99,7 @@ _RIGHT: Final = 1 - 1e-9
 
 
 def standing(profile: Profile, verdict: Verdict) -> Standing:
-    """What a verdict comes to; "partly" for a score between the ends."""
+    """Return the mark of a verdict; "partly" for a score between 0 and 1."""
     value = deciding(dict(zip(profile.values, verdict.values, strict=True)))
     if value is None:
         return "unjudged"
@@ -107,7 +107,7 @@ def standing(profile: Profile, verdict: Verdict) -> Standing:
 
 
 def is_judged(profile: Profile, verdict: Verdict) -> bool:
-    """Whether a verdict says anything of an answer, were it of its type alone."""
+    """Return whether a verdict has a value, if only that of its type."""
     values = dict(zip(profile.values, verdict.values, strict=True))
     return deciding(values) is not None or values.get("type_match") is not None
 
@@ -147,7 +147,7 @@ class _Lazy(Explanation):
 
 
 def compute_members(told: Explanation) -> Explanation:
-    """The explanation with all of its members made, by a caller that handles what that raises."""
+    """Return the explanation with all members computed, so that errors arise here."""
     return Explanation(**{field.name: getattr(told, field.name) for field in fields(Explanation)})
 
 
@@ -262,7 +262,7 @@ def _label(verdict: Verdict, answer_label: Callable[[Mapping[str, Any]], str]) -
 
 
 def plain(verdict: Verdict, profile: Profile, *, right: bool) -> str:
-    """The sentence where nothing is known but the profile's values."""
+    """Return the sentence for a verdict of which only the values are known."""
     if right:
         return "the answer is right"
     values = zip(profile.values, verdict.values, strict=True)
@@ -274,10 +274,10 @@ def plain(verdict: Verdict, profile: Profile, *, right: bool) -> str:
 
 
 class Reader(Protocol):
-    """What reads a model's text as an action, as a task does for histories of predictions."""
+    """Reads a model's text as an action, as a task does for predicted histories."""
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """The action; None if it is none."""
+        """Return the action; None if unreadable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +318,7 @@ def read_again(reader: Reader, verdict: Verdict | None) -> Action | None:
 
 
 def code_block(code: str) -> str:
-    """Code as an answer has it."""
+    """Return code in a fence, as answers have it."""
     return f"```python\n{code}\n```"
 
 
@@ -413,7 +413,7 @@ def _of_actions(step: Step, said: Action | None, receipt: Mapping[str, Any] | No
 def explain_action(
     step: Step, wanted: Action, said: Action, overlays: Overlays, *, right: bool, rule: Rule
 ) -> str:
-    """Why an action is right or wrong: by its primitive, its text, its places, its details."""
+    """Explain an action by its primitive, text, places and details."""
     kind = said.kind
     if said.label != wanted.label:
         return f"the answer is {said.label}, the expert's action is {wanted.label}"
@@ -460,7 +460,7 @@ def _keys(action: Action) -> str:
 
 
 def explain_text(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
-    """Why a text to type is right or wrong."""
+    """Explain a text to type."""
     if said.text is None:
         return "the answer has no text to type"
     if right:
@@ -535,13 +535,13 @@ class Turn:
 
     @property
     def label(self) -> str:
-        """The first thing that is more than moving the pointer; empty where nothing is done."""
+        """The first action other than moving the pointer; empty without any."""
         more = (kind for kind in self.kinds if kind not in ("move", "moveTo"))
         return next(more, self.kinds[0] if self.kinds else "")
 
 
 def of_turns(target: Turn | None, said: Turn | None) -> Overlays:
-    """What can be drawn of a turn and of an answer; None where one is not understood."""
+    """Return the overlays of a turn and an answer; None is an unreadable one."""
     start, end = (
         next((region for region in regions if isinstance(region, Point)), None)
         for regions in ((said.starts, said.ends) if said else ((), ()))
@@ -567,7 +567,7 @@ def _number(value: float) -> str:
 
 
 def quote(text: object) -> str:
-    """A text between quotation marks, a long one cut off."""
+    """Return a text in quotation marks, shortened to 80 characters."""
     said = str(text)
     return f"“{said if len(said) <= 80 else said[:80] + '…'}”"
 

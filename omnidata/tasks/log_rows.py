@@ -39,7 +39,7 @@ Leaves = Mapping[str, Sequence[Any]]
 
 
 def leaves(row: Mapping[str, Any]) -> Leaves:
-    """The columns of a row, and of the objects in it."""
+    """Return the columns of a row and of its objects."""
     found: dict[str, list[Any]] = {}
     for key, value in _flat(row, 0):
         found.setdefault(key, []).append(value)

@@ -104,7 +104,7 @@ class Element:
 
     @property
     def centre(self) -> tuple[int, int]:
-        """Where a click on it goes: x and y in whole pixels, as OSWorld's release computes them."""
+        """The place of a click, x and y in whole pixels, as OSWorld's release computes it."""
         left, top, right, bottom = self.box
         return left + (right - left) // 2, top + (bottom - top) // 2
 
@@ -260,7 +260,7 @@ def unpack(text: str) -> bytes:
 
 
 def broken_tree(step: Step, what: str) -> MediaError:
-    """The error of a step whose tree cannot be shown."""
+    """Return the error for a step without a readable tree."""
     return MediaError(
         what,
         where=step.sample_id,
@@ -310,7 +310,7 @@ def reword(text: str, kind: Kind) -> str:
 
 
 def texts(kind: Kind) -> Sequence[str]:
-    """The words around trees, on which the hash of a prompt depends; none for screenshots."""
+    """Return the texts around trees for the hash of a prompt; empty for screenshots."""
     return () if kind == "screenshot" else (_PLACED, _MARKED, _TREE, _TABLE, *_UNITS.values())
 
 
@@ -331,7 +331,7 @@ def parts_of(seen: Observation, media: Sequence[Part], space: Space) -> tuple[Pa
 
 
 def screenshot_part(seen: Observation, part: Part) -> Part | None:
-    """The part of a screenshot as it is shown: with its marks, as it is, or not at all."""
+    """Return the screenshot with its marks, unchanged, or None."""
     if seen.kind == "a11y":
         return None
     if seen.kind != "som" or part.media is None:

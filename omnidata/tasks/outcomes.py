@@ -74,7 +74,7 @@ class Rollout:
 
     @property
     def score(self) -> float | None:
-        """That of the first profile that has one."""
+        """The score of the first profile that has one."""
         return next((score for score in self.scores.values() if score is not None), None)
 
 
@@ -116,7 +116,7 @@ class OutcomeScorer(OfflineScorer):
         """
 
     def paired(self, profile: str) -> Mapping[str, Any]:
-        """That over what finished: what an agent never tried is no line that could be paired."""
+        """Return the total over finished rollouts: only those can be paired."""
         return {"SR_finished": "share"}
 
     def score(
@@ -258,7 +258,7 @@ def _tags(tasks: Mapping[str, Mapping[str, Rollout]]) -> Mapping[str, Mapping[st
 
 
 def unique(rollouts: Iterable[Rollout], note: Note) -> Iterator[Rollout]:
-    """The rollouts, each attempt of an agent at a task once; of others a finding tells."""
+    """Yield each attempt of an agent at a task once; repetitions become findings."""
     seen: set[tuple[str, str, str]] = set()
     for one in rollouts:
         key = one.agent, one.task, one.attempt
@@ -280,7 +280,7 @@ def unique(rollouts: Iterable[Rollout], note: Note) -> Iterator[Rollout]:
 
 
 def sample_name(one: Rollout) -> str:
-    """What the step is called that asks about a rollout."""
+    """Return the sample id of the step about a rollout."""
     return "/".join(filter(None, (one.agent, one.task, one.attempt)))
 
 
@@ -344,7 +344,7 @@ class OutcomeProfile(RowProfile):
         self.by = dict.fromkeys(("outcome", *by), ())
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the outcome and hold it against the published one."""
+        """Read the outcome and compare it with the published one."""
         truth, said = step.tags.get("outcome"), read_success(text)
         known = truth in ("success", "failure")
         right = (said == (truth == "success") if said is not None else False) if known else None
@@ -354,18 +354,18 @@ class OutcomeProfile(RowProfile):
 
 
 class View(overview.View):
-    """The tasks too, of which several agents may have rollouts."""
+    """Counts that include tasks with rollouts of several agents."""
 
     def __init__(self, source: LoadedDataset) -> None:
         super().__init__(source)
         self.tasks = len({step.group for step in source.steps})
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts as JSON values."""
+        """Return the counts as JSON values."""
         return {"counts": self.counts, "tasks": self.tasks}
 
     def remarks(self) -> list[str]:
-        """How many tasks there are."""
+        """Return the number of tasks in a sentence."""
         return [counted(self.tasks, "task")]
 
 
@@ -394,11 +394,11 @@ class Outcomes(Benchmark):
         self.prompt_hash = hash_of([_ASKED, self.options["actions"]])
 
     def detect(self, data: Path) -> bool:
-        """Whether a rollout is there."""
+        """Return whether a rollout is there."""
         return any(map(self.score_files.knows, islice(walk(data), _PEEKED)))
 
     def steps(self, data: Path, note: Note) -> Iterator[Step]:
-        """A step for each rollout, with the last screenshot."""
+        """Yield a step for each rollout, with the last screenshot."""
         for one in unique(self.score_files.rollouts(data, note), note):
             name, score = sample_name(one), one.score
             shot = one.shots[-1] if one.shots else None
@@ -416,7 +416,7 @@ class Outcomes(Benchmark):
         return None if outcome is None else outcome == "success"
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation about one rollout."""
+        """Return the conversation about one rollout."""
         told = step.source["actions"] if self.options["actions"] == "told" else []
         did = "".join(f"{number}. {words}\n" for number, words in enumerate(told, 1))
         text = _ASKED.format(step.instruction, f"\nWhat it did:\n{did}" if did else "")
@@ -425,7 +425,7 @@ class Outcomes(Benchmark):
         return (Message("user", (*seen, Part("text", text))),)
 
     def answer(self, step: Step) -> str | None:
-        """The published outcome; None where there is none."""
+        """Return the published outcome; None without one."""
         outcome = step.tags.get("outcome")
         return f"Status: {outcome}" if outcome else None
 

@@ -91,7 +91,7 @@ def read_point(text: str | None) -> Pair | None:
 
 
 def last_pair(pattern: re.Pattern[str], text: str) -> Pair | None:
-    """The last pair of numbers that a pattern finds; None = there is none."""
+    """Return the last pair of numbers that a pattern matches; None = none."""
     found = None
     for found in pattern.finditer(text):  # noqa: B007 the last one is wanted
         pass

@@ -101,7 +101,7 @@ class Statistics:
     measures: Mapping[str, Measure]
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """Return the statistics as JSON values."""
         return {
             "targets": dict(self.targets),
             "unlabelled": self.unlabelled,
@@ -113,7 +113,7 @@ class Statistics:
         }
 
     def tables(self) -> list[Table]:
-        """Targets, media and measures as tables, as far as there are any."""
+        """Return targets, media and measures as tables, without empty ones."""
         found = []
         if self.targets:
             total = sum(self.targets.values())

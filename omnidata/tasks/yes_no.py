@@ -28,10 +28,10 @@ class YesNoProfile(RowProfile):
 
     @abstractmethod
     def truth(self, step: Step) -> bool:
-        """Whether yes is right; of a row that cannot be judged it means nothing."""
+        """Return whether yes is right; meaningless for a row that cannot be judged."""
 
     def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
-        """The rates are of the cells of the confusion, which rows add to."""
+        """Return the rates of the cells of the confusion."""
         judged = both_known(a.values["score"], b.values["score"])
         owner = owners(steps, np.ones(len(steps), dtype=np.bool_))
         truth = np.array([self.truth(step) for step in steps], dtype=np.bool_)

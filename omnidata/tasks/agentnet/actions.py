@@ -85,7 +85,7 @@ def scroll_action(name: str, amount: float | None, sign: int) -> Action:
 
 
 def terminate_action(status: str) -> Action:
-    """The action of "terminate", with the status that it reports, whatever it is."""
+    """Return the action of "terminate" with any reported status."""
     known = next((one for one in get_args(Status) if one == status), None)
     return Action("done", status=known, words=status)
 
@@ -103,12 +103,12 @@ def type_of(action: Action) -> str:
 
 
 def place_of(action: Action) -> Point | None:
-    """Where an action is done, or where its drag ends; None where nobody says."""
+    """Return the place of an action, or the end of its drag; None if unknown."""
     return next((one for one in (*action.start, *action.end) if isinstance(one, Point)), None)
 
 
 def boxes_of(action: Action) -> tuple[Box, ...]:
-    """Where it might be done as well."""
+    """Return the boxes in which the action is right as well."""
     return tuple(one for one in (*action.start, *action.end) if isinstance(one, Box))
 
 

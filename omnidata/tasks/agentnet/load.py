@@ -137,7 +137,7 @@ def truths_of(source: Mapping[str, Any]) -> list[tuple[Action, ...]]:
 
 
 def alternatives_fault(source: Mapping[str, Any]) -> str:
-    """Why some of a step's alternatives cannot be used; empty where all can, or none is there."""
+    """Return why some of a step's alternatives are unusable; empty if none is."""
     options = source["step"].get("alternative_options")
     if options is None:
         return ""
@@ -342,6 +342,7 @@ class StepReader:
     _folders: dict[Path, Path] = field(default_factory=dict)
 
     def steps(self, found: Line) -> Iterator[Step]:
+        """Return the steps of a trajectory, in order; none if it is unusable."""
         place = RowContext(found.where, self.note)
         form: Form = "agentnet" if STEPS["agentnet"] in found.row else "agentnetbench"
         rows = found.row.get(STEPS[form])

@@ -44,7 +44,7 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Details(msgspec.Struct, frozen=True):
-    """What mouse and keyboard did; every kind of action has some of these."""
+    """Input of mouse and keyboard; each kind of action has some of these."""
 
     id: int
     action: str
@@ -57,7 +57,7 @@ class Details(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The element that the recorder found under the pointer."""
+    """The element under the pointer."""
 
     title: str | None = None
     control_type: str | None = None
@@ -73,7 +73,7 @@ class Rectangle(msgspec.Struct, frozen=True):
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """What the annotator kept of an action."""
+    """The annotator's record of an action."""
 
     id: int
     action: str
@@ -85,7 +85,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """The clock and the screen; times are seconds by one clock."""
+    """Clock and screen; times are seconds of one clock."""
 
     screen_width: Number
     screen_height: Number
@@ -94,7 +94,7 @@ class Metadata(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What the annotator was asked to do."""
+    """The annotator's task."""
 
     task_name: str | None = None
 
@@ -147,7 +147,7 @@ def _check_inside(path: Path) -> None:
 
 
 def recording_error(where: Path | str, what: str, expected: str) -> DataError:
-    """The error for a file that the recorder did not write so."""
+    """Return the error for a malformed file of the recorder."""
     return DataError(
         what,
         where=str(where),
@@ -171,7 +171,7 @@ _KEYS: Mapping[str, str] = {"space": " ", "enter": "\n", "return": "\n", "tab": 
 
 
 def recognises(path: Path) -> bool:
-    """Whether a folder, or a file of events, looks like this recorder's."""
+    """Return whether a folder or a file of events is a recording of this recorder."""
     if path.is_dir():
         places = (path, path / "recording")
         return any((place / name).is_file() for place in places for name in _FILES)

@@ -102,7 +102,7 @@ class BenchProfile(RowProfile):
         return Verdict("ok", (judge(truths, done, self._rule),), {"code": found.code})
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """The table of `RowProfile`, and by what the steps' first actions need."""
+        """Return the table of `RowProfile`, also by the need of the steps' first actions."""
         found = super().total(steps, rows)
         judged = ~np.isnan(rows.values[self.values[0]])
         found["by"]["kind"] = by_group(
@@ -114,7 +114,7 @@ class BenchProfile(RowProfile):
 
 
 def kind_of(step: Step) -> str | None:
-    """What the first action of the ground truth needs; None where it cannot be used."""
+    """Return the need of the first true action; None if it is unusable."""
     try:
         first = type_of(truths_of(step.source)[0][0])
     except ValueError:
@@ -261,11 +261,9 @@ class AgentNet(Benchmark):
         return found
 
     def takes(self, actions: Sequence[Action]) -> int:
-        """All of them."""
         return len(actions)
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The actions as code, their numbers as they are."""
         return _code_block([line for action in actions for line in _code_lines(action)])
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:

@@ -55,7 +55,7 @@ def form(row: Row) -> Form | None:
 
 
 def is_columnwise(row: Row) -> bool:
-    """Whether a row has the Hub's form."""
+    """Return whether a row has the Hub's form."""
     return isinstance(row.get("actions"), Mapping) or any(
         f"{key}_path" in held or isinstance(held.get(key), Mapping)
         for held in (row, *_actions(row))
@@ -141,7 +141,7 @@ class Held:
     columns: Mapping[str, str]
 
     def image(self, column: str, name: str, item: int | None) -> MediaRef:
-        """A reference to an image by the name that it had; `item` is the action's number."""
+        """Return a reference to an image by its old name; `item` is the action's number."""
         # The Hub's cache links its files to others elsewhere, and the rows are from there too.
         path = self.path.resolve()
         cell = ParquetLocation(path.name, self.columns[column], self.row, item)

@@ -92,7 +92,7 @@ _PLACEHOLDER = re.compile(r"\{(instruction|choices|action_space)\}")
 
 
 def groundui(step: Step) -> Conversation:
-    """The screenshot, then the instruction (Appendix C.3)."""
+    """Return the screenshot, then the instruction (Appendix C.3)."""
     return (
         *_image_messages(step, "screenshot"),
         _text_message(_text("groundui", instruction=step.instruction)),
@@ -100,7 +100,7 @@ def groundui(step: Step) -> Conversation:
 
 
 def idm_single(step: Step) -> Conversation:
-    """The observations before and after an action, then its choices (Appendix D.2)."""
+    """Return the observations before and after an action, then its choices (Appendix D.2)."""
     choices = _choices(step.source["action_space"])
     return (
         *_image_messages(step, "before", "after"),
@@ -160,7 +160,7 @@ _TEMPLATES: Mapping[TaskName, Sequence[str]] = {
 
 
 def templates(task: TaskName) -> list[str]:
-    """The texts that a prompt may have."""
+    """Return the texts of a task's prompts."""
     return [_template(name) for name in _TEMPLATES[task]]
 
 
@@ -474,7 +474,6 @@ class AgentStudio(Benchmark):
         return (Action("tap", (box,)),) if box else ()
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The place of the first action, its numbers as they are."""
         return format_place(actions[0])
 
     @property
@@ -482,12 +481,11 @@ class AgentStudio(Benchmark):
         return published_results(self.name)
 
     def application(self, step: Step) -> str:
-        """Of screens that were recorded with AgentStudio, as their names tell it (Table 11)."""
+        """Return the app in the names of AgentStudio's own screens (Table 11)."""
         said = _RECORDED.match(str(step.source.get("image", "")))
         return f"{said[1]} {said[2]}" if said else ""
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """The rule of a baseline: a step's answer, in the form that the prompt asks for."""
         task, space = self._task, self._space
         if name in _CONSTANT:
             return lambda step: _CONSTANT[name]

@@ -48,7 +48,7 @@ _TYPES: Final[Mapping[Kind, Type]] = {
 
 
 def type_of(action: Action) -> Type | None:
-    """The evaluator's type of an action; None for what it does not know."""
+    """Return the evaluator's type of an action; None for others."""
     if action.kind == "tap":
         return "click" if action.count == 1 else None
     return _TYPES.get(action.kind)
@@ -99,7 +99,7 @@ def match_released(truth: Truth, said: Action, screen: Screen) -> Verdict | None
 
 
 def match_fixed(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
-    """The rules with their faults corrected; arguments and result as in `match_released`."""
+    """Match by the corrected rules; arguments and result as in `match_released`."""
     wanted, action = type_of(truth.action), truth.action
     if wanted == "click" and min(screen) < 1:
         return None

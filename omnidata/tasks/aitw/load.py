@@ -142,6 +142,7 @@ class StepReader:
         return with_direction(action)
 
     def steps(self) -> Iterator[Step]:
+        """Yield all steps, episode by episode in the order of their first rows."""
         for episode, name in enumerate(self.rows.groups):
             yield from self._steps(name, episode)
 

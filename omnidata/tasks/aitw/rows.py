@@ -99,7 +99,7 @@ def find(data: Path) -> list[Path]:
 
 
 def find_splits(data: Path) -> list[Path]:
-    """The release's split files, sorted: those in `splits` in the folder, or beside the file."""
+    """Return the release's split files, sorted: in the folder's `splits`, or beside the file."""
     place = (data if data.is_dir() else data.parent) / SPLITS
     return sorted(place.glob("*.json")) if place.is_dir() else []
 
@@ -275,7 +275,7 @@ def truth_of(row: Row, screen: Screen) -> Truth | None:
 
 
 def rects_of(row: Row, screen: Screen) -> tuple[Rect, ...]:
-    """The elements of the screen; none where they cannot be read, or not be scaled."""
+    """Return the elements of the screen; none if they cannot be read or scaled."""
     form = form_of(row)
     value = _value(row.get("image/ui_annotations_positions" if form == "aitw" else "ui_positions"))
     if not isinstance(value, list) or len(value) > 4 * _MOST_RECTS:

@@ -71,7 +71,7 @@ _WAYS: dict[Direction, Pair] = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), 
 
 
 def code_of(action: Action) -> Code | None:
-    """The number that Android in the Wild has for an action; None if it has none."""
+    """Return the number of an action in Android in the Wild; None if it has none."""
     return _CODES.get(action.label)
 
 

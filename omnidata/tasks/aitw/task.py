@@ -153,7 +153,7 @@ class Aitw(PhoneTask):
         return answers.read_prompted(body, self._space)
 
     def places(self, action: Action) -> Sequence[Pair]:
-        """Where a finger touches, and for a swipe where it is lifted."""
+        """Return the touched place, and for a swipe the lifted one."""
         if direction_of(action):
             return rules.dual_point(action) or ()
         touch = middle(action.start)

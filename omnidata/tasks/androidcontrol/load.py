@@ -38,7 +38,7 @@ screen; that of the screen after the last action is with the last step. Both are
 
 
 def item(row: Row, name: str, number: int) -> Any:
-    """One value of a feature; None if it is not there."""
+    """Return one value of a feature; None if it is absent."""
     values = row.get(name)
     return values[number] if isinstance(values, list) and number < len(values) else None
 
@@ -179,7 +179,7 @@ class EpisodeReader:
     _splits: Mapping[str, str] | None = None
 
     def of_records(self, paths: Iterable[Path]) -> Iterator[Step]:
-        """The steps of TFRecords, of which a record is held at a time."""
+        """Yield the steps of TFRecords, one record in memory at a time."""
         for path in paths:
             try:
                 for record in records(path):

@@ -181,7 +181,7 @@ class AndroidControl(PhoneTask):
         return action, self.body(action, places) == dict(body)
 
     def places(self, action: Action) -> Sequence[Pair]:
-        """Where a finger touches."""
+        """Return the touched place."""
         touch = middle(action.start)
         return (touch,) if touch and action.kind in ("tap", "long_press", "type") else ()
 

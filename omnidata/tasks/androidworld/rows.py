@@ -107,12 +107,12 @@ def _is_header(words: Sequence[str]) -> bool:
 
 
 def is_pickle(path: Path) -> bool:
-    """Whether a file is called as pickles are."""
+    """Return whether a file has the ending of a pickle."""
     return path.name.endswith(_PICKLED)
 
 
 def entries(path: Path, kind: Kind, note: Note) -> Iterator[Entry]:
-    """The rows of a file, with findings about those that cannot be used."""
+    """Yield the rows of a file; unusable ones become findings."""
     readers: Mapping[Kind, Callable[[Path, Note], Iterator[Entry]]] = {
         "checkpoint": _checkpoint,
         "episodes": _episodes,

@@ -145,7 +145,7 @@ class CriticProfile(YesNoProfile):
         return Verdict("ok", values, {"right": said})
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """The table, with `calibration`: the reliability diagram and selective accuracy."""
+        """Return the table with `calibration`: reliability diagram and selective accuracy."""
         everywhere = np.ones(len(steps), dtype=np.bool_)
         return {**super().total(steps, rows), "calibration": _calibration(rows, everywhere)}
 
@@ -356,7 +356,7 @@ class Critic(Benchmark):
         return _answer(right=step.source["right"])
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """A constant, or as `Benchmark.policy`."""
+        """Return a constant, or as `Benchmark.policy`."""
         if name in ("always-yes", "always-no"):
             text = _answer(right=name == "always-yes").text
             return lambda step: text

@@ -97,6 +97,7 @@ class Reader:
     _folders: dict[Path, Path] = field(default_factory=dict)
 
     def steps(self, data: Path) -> Iterator[Step | None]:
+        """Yield the steps of all rows; None for a skipped row."""
         for line in FILES.rows(FILES.find(data), self.note):
             task = line.row.get("task")
             forms = FORMS.get(task, ()) if isinstance(task, str) else ()

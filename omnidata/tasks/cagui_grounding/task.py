@@ -234,7 +234,6 @@ class CaguiGrounding(Benchmark):
         return f"Point at {wanted}: {step.instruction}"
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The place of the first action, its numbers as they are."""
         x, y = point_said(actions[0])
         return compact({"POINT": [x, y]})
 

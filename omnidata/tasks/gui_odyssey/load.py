@@ -193,12 +193,12 @@ def rects_of(row: Row) -> tuple[Rect, ...]:
 
 
 def split_files(data: Path) -> list[Path]:
-    """The files of the data that say which episodes are for training, sorted."""
+    """Return the files that list the training episodes, sorted."""
     return [path for path in walk(data) if path.suffix == ".json" and path.stem in SPLITS]
 
 
 def read_splits(paths: Iterable[Path], note: Note) -> dict[str, dict[str, str]]:
-    """Episode -> split -> its part, as "random_test"."""
+    """Return episode -> split -> its part, as "random_test"."""
     found: dict[str, dict[str, str]] = {}
     for path in paths:
         parts = json_file(path, _MAX_SPLITS)
@@ -235,6 +235,7 @@ class Reader:
     _shots: dict[Path, dict[str, str]] = field(default_factory=dict)
 
     def steps(self, data: Path) -> Iterator[Step]:
+        """Yield the steps of all episodes, or of rows of single steps without annotations."""
         paths = find(data)
         if not _is_annotation(head_of(paths[0])):
             rows = step_rows.Reader(

@@ -44,7 +44,7 @@ _NAMES: Mapping[str, str] = {
 
 
 def truth_of(row: Mapping[str, Any], screen: Screen) -> Truth | None:
-    """What a row says was done, and the element that was touched; None where it is no action."""
+    """Return the expert's action and the touched element; None if unreadable."""
     if step_rows.ROW in row:
         return step_rows.truth_of(row, screen)
     try:
@@ -58,7 +58,7 @@ def truth_of(row: Mapping[str, Any], screen: Screen) -> Truth | None:
 
 
 def agentcpm_truth(row: Mapping[str, Any], screen: Screen) -> Truth | None:
-    """The same as AgentCPM-GUI prepares it: no element, and recent apps are the home screen."""
+    """Return AgentCPM-GUI's form: no element, and recent apps as the home screen."""
     found = truth_of(row, screen)
     if found is None:
         return None
@@ -205,7 +205,7 @@ class GuiOdyssey(PhoneTask):
         return action, self.body(action, [list(touch)] if touch else []) == dict(body)
 
     def places(self, action: Action) -> Sequence[Pair]:
-        """Where a finger touches."""
+        """Return the touched place."""
         touch = middle(action.start) if action.kind in ("tap", "long_press") else None
         return (touch,) if touch else ()
 

@@ -37,7 +37,7 @@ _LONGEST: Final = 100_000
 
 
 class Parsed(TypedDict, total=False):
-    """What a line of scores has of an answer."""
+    """The parsed answer in a line of scores."""
 
     operation: str
     point: tuple[float, float]
@@ -96,7 +96,7 @@ def _literal(text: str) -> Any:
 
 
 def operation_of(said: Mapping[str, Any]) -> Operation | None:
-    """What an answer does, by its number or by its name."""
+    """Return the operation of an answer, by its number or name."""
     code = said.get("action_type")
     if isinstance(code, str):
         return OPERATIONS.get(code.strip().upper())
@@ -120,7 +120,7 @@ def f1_released(said: Mapping[str, Any], wanted: Operation, value: str) -> float
 
 
 def f1_fixed(op: Operation | None, given: object, wanted: Operation, value: str) -> float:
-    """Operation F1 of an operation and its value; 0 of one that lacks it, or is none."""
+    """Return the F1 of operation and value; 0 without a valid operation or needed value."""
     if op is None or (op != "CLICK" and not isinstance(given, str)):
         return 0.0
     said = f"{op} {str(given).lower()}" if op != "CLICK" else op
@@ -128,7 +128,7 @@ def f1_fixed(op: Operation | None, given: object, wanted: Operation, value: str)
 
 
 def boxes_of(step: Step) -> Sequence[Box]:
-    """The boxes of the elements that are right, the one that was used first, in pixels."""
+    """Return the boxes of the right elements in pixels, the recorded one first."""
     return (
         [region for region in step.action.start if isinstance(region, Box)] if step.action else ()
     )
@@ -238,7 +238,7 @@ class Mind2WebProfile(RowProfile):
 
 
 def target_of(row: Mapping[str, Any]) -> tuple[Operation | None, str]:
-    """What was done, and the value that was typed or selected."""
+    """Return the operation and its typed or selected value."""
     done = row.get("operation")
     if not isinstance(done, Mapping):
         return None, ""

@@ -130,7 +130,6 @@ class Mind2Web(Benchmark):
             yield from _task(own, [tasks[number] for number in numbers], note)
 
     def application(self, step: Step) -> str:
-        """The website."""
         return step.tags.get("website", "")
 
     def target(
@@ -148,7 +147,7 @@ class Mind2Web(Benchmark):
         return Target(text.replace(hole, f"[{x!r}, {y!r}]", 1), template, ((x, y),))
 
     def takes(self, actions: Sequence[Action]) -> int:
-        """One, or all up to the text that is typed where the answer has just clicked."""
+        """Return 1, or the actions up to the text that is typed after a click."""
         if actions[0].kind != "tap" or actions[0].button != "left":
             return 1
         for count, action in enumerate(actions[1:3], 2):
@@ -159,7 +158,6 @@ class Mind2Web(Benchmark):
         return 1
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The action as an object, if it is a click, or a text or a choice at a place."""
         action = actions[-1]
         if len(actions) > 1:
             action = replace(action, start=actions[0].start)

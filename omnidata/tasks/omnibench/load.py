@@ -138,6 +138,7 @@ class StepReader:
     _sizes: dict[str, Screen] = field(default_factory=dict)
 
     def steps(self) -> Iterator[Step]:
+        """Yield all steps, in the order of the trajectories."""
         for trajectory in self.library.trajectories:
             if not trajectory.actions:
                 RowContext(trajectory.id, self.note).warn(
@@ -232,7 +233,7 @@ class StepReader:
 
 
 def assign_group(step: Step) -> Step:
-    """The step with its episode, and its group: all trajectories of one task or subtask."""
+    """Return the step grouped with all trajectories of its task or subtask."""
     kind = tag_of(step, "kind")
     episode, owner = f"{kind}/{step.episode_id}", step.source.get(f"{kind}_id")
     return replace(step, episode=episode, group=f"{kind}/{owner}" if owner else episode)
@@ -258,7 +259,7 @@ def _one(values: Iterable[str]) -> str:
 
 
 def picture_root(data: Path) -> Path:
-    """The folder that the pictures of a dataset lie below."""
+    """Return the folder above the dataset's pictures."""
     return data if data.is_dir() else data.parent
 
 

@@ -38,13 +38,13 @@ _UNUSABLE = "correct the action; the step has no target until then"
 
 
 def identity(row: Row, *keys: str) -> str | None:
-    """The first of these keys that names the row: a text that is not empty, or a whole number."""
+    """Return the value of the first key with a text or whole number."""
     named = (id_of(row.get(key)) for key in keys)
     return next((own for own in named if own and own.strip()), None)
 
 
 def ids_of(value: object) -> tuple[str, ...] | None:
-    """A list of ids, texts or whole numbers; None for anything else."""
+    """Return a list of ids, texts or whole numbers; None for other values."""
     if not isinstance(value, list):
         return None
     found = [own for own in map(id_of, value) if own is not None]
@@ -52,12 +52,12 @@ def ids_of(value: object) -> tuple[str, ...] | None:
 
 
 def text_of(row: Row, *keys: str) -> str:
-    """The first of these keys that holds a text; empty if none does."""
+    """Return the text of the first key that has one, or an empty text."""
     return next((row[key] for key in keys if isinstance(row.get(key), str)), "")
 
 
 def read_subtask(line: Line, place: RowContext) -> Subtask | None:
-    """The subtask of a row; None for one without id or template. Its evaluation is not here."""
+    """Return the subtask of a row without its evaluation; None without id or template."""
     row = line.row
     own, template = identity(row, "id", "subtask_id"), row["instruction_template"]
     if own is None:
@@ -117,7 +117,7 @@ def _names(row: Row, key: str, place: RowContext) -> tuple[str, ...]:
 
 
 def read_trajectory(line: Line, place: RowContext) -> Trajectory | None:
-    """The trajectory of a row; None for one without id or actions."""
+    """Return the trajectory of a row; None for a row without id or actions."""
     row = line.row
     own, actions = identity(row, "trajectory_id", "id"), row["actions"]
     if own is None:
@@ -184,7 +184,7 @@ def _order(row: Row, place: RowContext) -> tuple[str, ...]:
 
 
 def action_of(row: Mapping[str, Any]) -> Action | None:
-    """What an action of a trajectory does, in its own words; None for one that cannot be read."""
+    """Return an action of a trajectory, in its own words; None if unreadable."""
     try:
         action = _read(row)
     except ValueError:
@@ -202,7 +202,7 @@ def _read(row: Mapping[str, Any]) -> Action:
 
 
 def rect_of(action: Mapping[str, Any]) -> Box | None:
-    """Where an action's control is, in pixels of the screenshot; None if that is not said."""
+    """Return the control of an action, in pixels of the screenshot; None if unknown."""
     edges = action.get("rect")
     if not isinstance(edges, list | tuple) or len(edges) != 4:
         return None
@@ -215,7 +215,7 @@ def rect_of(action: Mapping[str, Any]) -> Box | None:
 
 
 def control_of(action: Mapping[str, Any]) -> str:
-    """The text of an action's control; empty if that is not said."""
+    """Return the text of an action's control; empty if unknown."""
     return text_of(action, "control_text").strip()
 
 
@@ -417,14 +417,14 @@ def subtask_of(node: str, subtasks: Mapping[str, Subtask]) -> Subtask | None:
 def subtasks_of(
     nodes: Iterable[str], row: Row, subtasks: Mapping[str, Subtask]
 ) -> dict[str, Subtask | None]:
-    """Node -> its subtask: the one that the task's row names, else as `subtask_of`."""
+    """Return node -> subtask: the one in the task's row, or else by `subtask_of`."""
     said = row.get("subtasks")
     named = said if isinstance(said, Mapping) else {}
     return {node: subtask_of(id_of(named.get(node)) or node, subtasks) for node in nodes}
 
 
 def row_categories(subtasks: Iterable[Subtask]) -> dict[str, str]:
-    """Application -> category, as far as the subtasks' rows say it; the paper's say nothing."""
+    """Return application -> category from the subtasks' rows; the paper's have none."""
     found = ((subtask, text_of(subtask.source, "category")) for subtask in subtasks)
     return {subtask.application: category for subtask, category in found if category}
 
@@ -446,7 +446,7 @@ class TaskReader:
     _apps: set[str] = field(default_factory=set)
 
     def task(self, line: Line) -> TaskGraph | None:
-        """The task of a row; None for one whose graph cannot be used."""
+        """Return the task of a row; None if its graph is unusable."""
         row, place = line.row, RowContext(line.where, self.note)
         own = identity(row, "task_id", "id")
         own = own or (line.path.stem if line.alone else str(line.number))
@@ -519,7 +519,7 @@ class TaskReader:
             )
 
     def finish(self) -> None:
-        """Say what is said once for all tasks."""
+        """Note the findings about all tasks together."""
         if self.check_orders and self._unlisted:
             self.note(
                 Finding(

@@ -123,14 +123,14 @@ class Executed:
 
 
 class GraphScorer(OfflineScorer):
-    """Scores the subtasks that an agent completed of task graphs."""
+    """Scores the subtasks of task graphs that an agent completed."""
 
     profiles: ClassVar[Mapping[str, Columns]] = {
         name: dict.fromkeys(_COLUMNS[rules], "share") for name, rules in _PROFILES.items()
     }
 
     def takes(self, answers: Path) -> bool:
-        """Whether the file is none of predictions: its first line has no sample id."""
+        """Return whether the first line of a file has no sample id, unlike predictions."""
         if answers.is_dir():
             return False
         try:

@@ -484,11 +484,10 @@ class OmniBench(Benchmark):
         return read_keys(action.text or "") if action.kind == "type" else (action,)
 
     def takes(self, actions: Sequence[Action]) -> int:
-        """All of them."""
         return len(actions)
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The actions as one call; several as far as one call can type them."""
+        """Return the actions as one call, if one call can type them."""
         first = actions[0]
         if first.kind == "tap" and len(actions) == 1:
             if first.count > 2 or first.button not in BUTTONS or first.held:
@@ -508,7 +507,7 @@ class OmniBench(Benchmark):
         return _format_answer(Action("type", text="".join(map(write_keys, actions))), [])
 
     def diagram(self, source: LoadedDataset, step: Step) -> TaskDiagram | None:
-        """The task's graph, coloured by application (paper, Figure 11); none of a repository."""
+        """Return the task's graph, coloured by application (Figure 11); None for a repository."""
         library = source.library if isinstance(source, Metadata) else None
         task = library.tasks.get(step.source.get("task_id", "")) if library else None
         if not (library and task):
@@ -559,7 +558,7 @@ class OmniBench(Benchmark):
         return replace(answer.action, words=words(answer.action, where))
 
     def application(self, step: Step) -> str:
-        """Whose screen it is; nothing tells it of a task of several."""
+        """Return the step's app; empty for a task of several apps."""
         found = super().application(step)
         return "" if found == loader.SEVERAL else found
 

@@ -133,7 +133,7 @@ class OmniGuiCritic(Benchmark):
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
-        """The rule of that name; `oracle` says nothing about an episode that nobody knows."""
+        """Return that rule; `oracle` is silent about unknown outcomes."""
         rule = self._critic.baseline(name, steps, options)
         return lambda step: (
             rule(step) if name != "oracle" or success_of_step(step) is not None else ""
@@ -150,13 +150,13 @@ class _CriticProfile(CriticProfile):
 
 
 def success_of_step(step: Step) -> bool | None:
-    """Whether the episode, or the trajectory of CriticBench, succeeded; None = nobody knows."""
+    """Return whether the episode, or CriticBench's trajectory, succeeded; None if unknown."""
     success = step.source.get("is_success")
     return success if isinstance(success, bool) else None
 
 
 def by_episode(steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
-    """The steps of every episode, as loaders give them one after the other."""
+    """Yield the steps of every episode; each episode's steps follow one another."""
     for _, same in groupby(steps, key=lambda step: step.episode):
         yield tuple(same)
 

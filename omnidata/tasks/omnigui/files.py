@@ -345,7 +345,7 @@ def _copies_differ(
 
 
 def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
-    """(`app_key` of the app, episode) -> dependency level, from the side files."""
+    """Return (`app_key` of the app, episode) -> dependency level, from the side files."""
     levels: dict[tuple[str, str], str] = {}
     for path in files.side:
         with staying_in(files.root, *files.side):
@@ -417,7 +417,7 @@ COLUMNS: Mapping[str, str] = {
 
 @cache
 def table7() -> Mapping[str, Any]:
-    """The published table: `apps` (rows with counts and aliases) and `totals`."""
+    """Return the published table: `apps` (rows with counts and aliases) and `totals`."""
     text = resources.files("omnidata.tasks.omnigui").joinpath("apps.json").read_text("utf-8")
     table: Mapping[str, Any] = json.loads(text)
     return table
@@ -452,6 +452,6 @@ def app_key(app: str) -> str:
 
 
 def language_of(app: str) -> Language | None:
-    """The language in which Table 7 lists the app; None for an app not in it."""
+    """Return the language of the app in Table 7; None for other apps."""
     row = table7_row(app)
     return None if row is None else row["language"]

@@ -159,7 +159,7 @@ class OmniGuiIdm(Benchmark):
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
-        """The rule of that name; `oracle` says nothing about a step without a target."""
+        """Return that rule; `oracle` is silent about a step without a target."""
         rule = self._omnigui.baseline(name, steps, options)
         return lambda step: rule(step) if step.action or name != "oracle" else ""
 

@@ -88,7 +88,7 @@ def _episodes(steps: Sequence[Step]) -> dict[tuple[str, str], tuple[Step, int]]:
 
 
 def compare(counts: dict[str, Any]) -> list[str]:
-    """Where the counts differ from Table 7, one sentence each; empty if nowhere."""
+    """Return the differences to Table 7, one sentence each."""
     found: dict[str, dict[str, Any]] = {}
     differences = []
     for name, row in counts["apps"].items():
@@ -120,7 +120,7 @@ def _differences(
 
 
 class View(overview.View):
-    """Episodes and steps per app, and how they spread over languages, dimensions and levels."""
+    """Episodes and steps per app, language, dimension and level."""
 
     table7_row: ClassVar[Mapping[str, str]] = {"table7": "Table 7"}
     draws: ClassVar[bool] = True
@@ -172,7 +172,7 @@ class View(overview.View):
         return compare(self.counts)
 
     def draw(self, path: Path) -> Mapping[str, str]:
-        """Draw Figure 2; gives the apps that no font can draw, and how they are written."""
+        """Draw Figure 2; return the apps that no font can draw, and their replacements."""
         save(lambda: figure(self.counts, self.spread), path)
         _, written = spellings(self.counts["apps"])
         return {name: drawn for name, drawn in written.items() if drawn != name}

@@ -28,7 +28,7 @@ from omnidata.types import MediaRef, Modality
 
 
 class TargetError(Exception):
-    """The text of a target cannot be read; the message says why."""
+    """The text of a target is unreadable; the message has the reason."""
 
 
 def read_target(row: Mapping[str, Any], name: str) -> tuple[Region, ...]:
@@ -152,7 +152,7 @@ def _is_relative(value: object) -> bool:
 
 
 def read_screen(row: Row, screenshot: MediaRef | None, where: str, note: Note) -> Screen:
-    """Width and height in pixels; where the row has none, the file's or the release's default."""
+    """Return width and height in pixels: the row's, the file's, or the release's default."""
     width, height = whole_number(row.get("image_width")), whole_number(row.get("image_height"))
     if width and height and 0 < width <= FARTHEST and 0 < height <= FARTHEST:
         return width, height
@@ -175,7 +175,7 @@ def read_screen(row: Row, screenshot: MediaRef | None, where: str, note: Note) -
 
 
 def read_media(row: Row, root: Path, where: str, note: Note) -> dict[str, MediaRef | None]:
-    """References by role; None where the row names no file."""
+    """Return references by role; None if the row names no file."""
     media: dict[str, MediaRef | None] = {}
     for role, kind in ROLES.items():
         value: Any = next((row[key] for key in MEDIA_COLUMNS[role] if row.get(key)), None)
@@ -210,7 +210,7 @@ def _short(value: object) -> str:
 
 
 def states_target(row: Row) -> bool:
-    """Whether a row says anything of a target; a recorder's does not, nor what was seen last."""
+    """Return whether a row has a target; a recorder's and an episode's last row have none."""
     return any(row.get(column) not in (None, "") for column in TARGET_COLUMNS)
 
 
@@ -397,7 +397,7 @@ _TYPED = re.compile(r'INPUT text: "(.*)"\s*', re.DOTALL)
 
 
 def is_history(value: object) -> TypeGuard[list[Mapping[str, Any]]]:
-    """Whether a row brings its history, rendered; an empty list counts, null does not."""
+    """Return whether a row has a rendered history; an empty list counts, null does not."""
     return isinstance(value, list) and all(
         isinstance(entry, dict) and {"step_index", "action_text"} <= entry.keys() for entry in value
     )

@@ -272,7 +272,7 @@ SPACES: tuple[matching.PredictedSpace, ...] = ("norm1000", "px", "rel", "auto")
 
 
 class OmniGuiProfile(EpisodeProfile):
-    """What the two profiles share: the parser, the axes, and what is counted."""
+    """Base class of the two profiles: the parser, the axes and the counts."""
 
     values = (*EpisodeProfile.values, "extension")
     by: Mapping[str, Sequence[str]] = {
@@ -698,7 +698,6 @@ class OmniGui(Benchmark):
         return (step.action,) if step.action and _is_whole(step.action) else ()
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """An action as the object that the unified prompt asks for, its numbers as they are."""
         return compact(body_of(actions[0]))
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
@@ -706,13 +705,13 @@ class OmniGui(Benchmark):
 
     @property
     def space(self) -> PredictedSpace:
-        """The unit in which models are taken to write coordinates (`-T coordinates`)."""
+        """The unit of coordinates in answers (`-T coordinates`)."""
         return next(space for space in SPACES if space == self.options["coordinates"])
 
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
-        """The rule of that name; coordinates are in the unit that models are taken to use."""
+        """Return that rule; coordinates are in the unit of answers."""
         return policy(name, steps, space=self._written, options=options)
 
     def target(

@@ -385,7 +385,7 @@ def details_of(action: Action) -> tuple[str | int | None, ...]:
 
 
 def move(found: Sequence[Action], place: Callable[[Pair], Pair]) -> list[Action]:
-    """The same with every place as a function says."""
+    """Return the actions with every place mapped by a function."""
 
     def there(regions: tuple[Region, ...]) -> tuple[Region, ...]:
         points = map(centre, regions)
@@ -395,12 +395,12 @@ def move(found: Sequence[Action], place: Callable[[Pair], Pair]) -> list[Action]
 
 
 def needs_places(found: Sequence[Action]) -> bool:
-    """Whether something is done at a place."""
+    """Return whether an action needs a place."""
     return any(type_of(one) in _AIMED or one.kind == "drag" for one in found)
 
 
 def is_whole(found: Sequence[Action]) -> bool:
-    """Whether every place is said that something is done at."""
+    """Return whether every action that needs a place has one."""
     return all(
         (type_of(one) not in _AIMED or one.start)
         and (one.kind != "drag" or (one.start and one.end))
@@ -480,7 +480,7 @@ class ParsedResponse:
 
     @property
     def as_prompted(self) -> bool:
-        """Whether all of it is code that the prompt asks for."""
+        """Whether the whole response is code in the prompt's form."""
         return not any(isinstance(one, Code) for one in self.statements)
 
 

@@ -98,21 +98,21 @@ class Told:
 
     @property
     def is_last(self) -> bool:
-        """Whether recording and result are about this one."""
+        """Whether recording and result belong to this run."""
         return self.number == self.runs - 1
 
     @property
     def sample_ids(self) -> list[str]:
-        """Of the steps, one for each turn."""
+        """The ids of the steps, one for each turn."""
         return [self.sample_id(turn.number) for turn in self.run.turns]
 
     def sample_id(self, number: int) -> str:
-        """Of the step of the turn that has this number."""
+        """Return the id of a turn's step."""
         return f"{self.episode_id}/{number - self.run.first_number}"
 
     @property
     def episode_id(self) -> str:
-        """The folder; of runs that were followed by others, with their number."""
+        """The folder; with the run's number if other runs follow it."""
         place = self.rollout.example_id if self.rollout.path == "." else self.rollout.path
         return place + ("" if self.is_last else f"@{self.number + 1}")
 
@@ -133,6 +133,7 @@ class StepReader:
     _sizes: dict[tuple[Path, str], Screen] = field(default_factory=dict)
 
     def steps(self, told: Told) -> Iterator[Step]:
+        """Return the steps of a run, in order."""
         turns = told.run.turns
         if not turns:
             return
@@ -335,7 +336,7 @@ class StepReader:
 
 
 def actions_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A turn's actions as the agent wrote them, one below the other."""
+    """Return a turn's actions in the agent's words, one per line."""
     found = [row.get("action", row.get("actions", "")) for row in rows]
     return "\n".join(
         one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in found
@@ -556,7 +557,7 @@ def _steps(
 
 
 def runs_of(rollout: Rollout, file: str, note: Note) -> list[Run]:
-    """The runs of a rollout; none where there is no trajectory, or none that can be read."""
+    """Return the runs of a rollout; none without a readable trajectory."""
     ref = MediaRef("image", rollout.root, rollout.name(file))
     try:
         lines = read_rows(resolve(ref, budget=_BUDGET))

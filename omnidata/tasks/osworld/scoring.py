@@ -95,7 +95,7 @@ class RolloutScorer(OfflineScorer):
         self._files = files
 
     def paired(self, profile: str) -> Columns:
-        """That over what finished: what an agent never tried is no line that could be paired."""
+        """Return the total over finished rollouts: only those can be paired."""
         return {"SR_finished": "share"}
 
     def score(

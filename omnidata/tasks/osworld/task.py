@@ -407,11 +407,10 @@ class OsWorld(Benchmark):
         return (replace(found, then=()), *found.then) if found and is_whole([found]) else ()
 
     def takes(self, actions: Sequence[Action]) -> int:
-        """All of them."""
         return len(actions)
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The actions as code, in pixels of the screenshot as it was sent."""
+        """Return the actions as code, in pixels of the sent screenshot."""
         calls = [call for action in actions for call in calls_for(action)]
         places = (f"{call.x!r}, {call.y!r}" if call.x is not None else "" for call in calls)
         return _code_blocks([spelled(call, at) for call, at in zip(calls, places, strict=True)])
@@ -468,7 +467,7 @@ class OsWorld(Benchmark):
         return read_published("omnidata.tasks.osworld", self.name)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """`oracle` answers with what the recorded agent did; `center` clicks the middle."""
+        """`oracle` repeats the recorded agent; `center` clicks the middle."""
         return super().policy(name, steps) if name == "oracle" else _center
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:

@@ -137,7 +137,7 @@ class Rollout:
         return "/".join((*told, *self.folders)) or "."
 
     def name(self, file: str) -> str:
-        """A file of the folder, relative to `root`."""
+        """Return a file of the folder, relative to `root`."""
         return file if self.path == "." else f"{self.path}/{file}"
 
     def text(self, file: str, *, budget: Budget = _SMALL) -> bytes:

@@ -55,7 +55,7 @@ class Turn:
 
     @property
     def time(self) -> datetime | None:
-        """When the first action began; None where the line does not say."""
+        """The start of the first action; None if the line has none."""
         return read_stamp(self.rows[0].get("action_timestamp"))
 
     @property
@@ -91,12 +91,12 @@ class Run:
 
     @property
     def first_number(self) -> int:
-        """What the first turn is called: 0 where one has that number, else 1."""
+        """The number of the first turn: 0 if a turn has that number, else 1."""
         return min((turn.number for turn in self.turns), default=1) and 1
 
     @property
     def reset(self) -> str | None:
-        """The screenshot of a fork's reset, which is what the agent saw first."""
+        """The screenshot of a fork's reset: the agent's first observation."""
         names = (_file(row.get("screenshot_file")) for row in reversed(self.before))
         return next(filter(None, names), None)
 
@@ -126,7 +126,7 @@ def read_stamp(value: object) -> datetime | None:
 
 
 def is_reset(row: Row) -> bool:
-    """Whether a line is the screenshot that a fork takes before the agent's first turn."""
+    """Return whether a line is a fork's screenshot before the first turn."""
     return row.get("action") == "reset" and row.get("step_num") in (0, None)
 
 
@@ -284,7 +284,7 @@ class Recording:
         return cls(ref, recorded_seconds(ref))
 
     def first_frame(self, name: str) -> MediaRef:
-        """The first picture, which is what the agent saw first."""
+        """Return the first picture: the agent's first observation."""
         return MediaRef("image", self.ref.root, name, cell=VideoSegment(self.ref.path, 0.0, 0.0))
 
 

@@ -66,7 +66,7 @@ def _within(corners: Sequence[Pair]) -> Iterator[Pair]:
 
 
 def region_of(row: Mapping[str, Any]) -> Region | None:
-    """The box, or a point in the polygon; None where the row has neither."""
+    """Return the box, or a point in the polygon; None if the row has neither."""
     try:
         found = numbers_of(row)
     except ValueError:
@@ -138,7 +138,7 @@ def _middle(words: Sequence[str]) -> Pair:
 
 
 class Parsed(TypedDict):
-    """What a line of scores has of an answer."""
+    """The parsed answer in a line of scores."""
 
     point: tuple[Side, Side] | None
     space: Space
@@ -190,7 +190,7 @@ class RegionProfile(PartsProfile):
         return Point(*pair, unit) if pair else None
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """The table of `PartsProfile`, and by capability, of which a row may ask for several."""
+        """Return the table of `PartsProfile`, also by capability; a row may have several."""
         found, judged = super().total(steps, rows), ~np.isnan(rows.values["score"])
         asked = [step.tags.get("capability", "").split("+") for step in steps]
         masks = {name: judged & np.array([name in one for one in asked]) for name in CAPABILITIES}

@@ -151,7 +151,6 @@ class OsWorldG(Benchmark):
         return Target(f"[{x!r}, {y!r}]", PLACE, ((x, y),))
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The place of the first action, its numbers as they are, or that nothing is meant."""
         return _ABSENT if actions[0].status == "failure" else format_place(actions[0])
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:

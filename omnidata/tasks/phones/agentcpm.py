@@ -78,12 +78,12 @@ def type_of(action: Action) -> Type | None:
 
 
 def match_released(truth: Truth, said: Action) -> Verdict:
-    """What the evaluator gives for Android in the Zoo, CAGUI and GUI-Odyssey."""
+    """Match as released for Android in the Zoo, CAGUI and GUI-Odyssey."""
     return _match_released(truth, said, _holding(truth), REACH)
 
 
 def match_released_ac(truth: Truth, said: Action) -> Verdict | None:
-    """What it gives with `--eval_android_control`; None for a step that its data leave out."""
+    """Match as with `--eval_android_control`; None for a step that its data leave out."""
     action = truth.action
     if action.kind == "open_app" or (action.kind == "type" and action.start):
         return None
@@ -161,14 +161,14 @@ def _direction(action: Action) -> Direction | None:
 
 
 def match_fixed(truth: Truth, said: Action) -> Verdict:
-    """The rules with their faults corrected."""
+    """Match by the corrected rules."""
     touch = touch_of(truth.action)
     around = [rect for rect in truth.rects if touch and holds(rect, touch, more=_MORE)]
     return _match_fixed(truth, said, around, REACH)
 
 
 def match_fixed_ac(truth: Truth, said: Action) -> Verdict:
-    """The rules for AndroidControl with their faults corrected."""
+    """Match by the corrected rules for AndroidControl."""
     return _match_fixed(truth, said, smallest(truth), REACH_AC)
 
 
@@ -198,7 +198,7 @@ def _app(action: Action) -> str:
 
 
 def smallest(truth: Truth) -> list[Rect]:
-    """The smallest element that holds the expert's point as it is."""
+    """Return the smallest element that holds the expert's point."""
     touch = touch_of(truth.action)
     holding = [rect for rect in truth.rects if touch and holds(rect, touch, more=0)]
     return [min(holding, key=lambda rect: rect[2] * rect[3])] if holding else []

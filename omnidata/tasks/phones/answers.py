@@ -69,7 +69,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def no_command(text: str) -> None:
-    """A dataset without commands of its own."""
+    """Return None: the dataset has no commands of its own."""
 
 
 def parse(

@@ -210,7 +210,7 @@ def _is_side(value: object) -> bool:
 
 
 def boxes_of(value: object) -> list[Box]:
-    """Those of a list that are boxes, or the list itself; of others nobody knows what they mean."""
+    """Return the boxes in a list, or the list itself if it is one box."""
     if isinstance(value, list) and len(value) == 4 and all(map(_is_side, value)):
         return [value]
     found = (box for box in value if isinstance(box, list)) if isinstance(value, list) else ()
@@ -254,7 +254,7 @@ def truth_of(source: Row, screen: Screen) -> Truth | None:
 
 
 def rects_of(source: Row, screen: Screen) -> tuple[Rect, ...]:
-    """The boxes of a row, (y, x, height, width) from 0 to 1."""
+    """Return the boxes of a row, (y, x, height, width) from 0 to 1."""
     width, height = screen
     return tuple(
         (top / height, left / width, (bottom - top) / height, (right - left) / width)

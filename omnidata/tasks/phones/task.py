@@ -203,7 +203,7 @@ def _without_places(action: Action) -> Action:
 
 
 def write_answer(action: Action, step: Step, body: Body, places: PlacesOf, space: Space) -> str:
-    """An action as an answer; where the screen's size is unknown, its pixels are those of 1 x 1."""
+    """Write an action as an answer; pixels of an unknown screen are those of 1 x 1."""
     screen = step.screen if min(step.screen) > 0 else (1, 1)
     found = [convert(Point(x, y, "rel"), space, screen) for x, y in places(action)]
     return compact(body(action, [[point.x, point.y] for point in found]))
@@ -222,7 +222,7 @@ _UNSIZED: Screen = (0, 0)
 def without_size(
     rule: Callable[[Truth, Action], tuple[bool, bool] | None],
 ) -> Matching:
-    """A rule that needs no size of the screen."""
+    """Return a rule that needs no size of the screen."""
     return lambda truth, said, screen: rule(truth, said)
 
 
@@ -404,7 +404,7 @@ class _Parsed(TypedDict, total=False):
 
 
 class PhoneView(View):
-    """The counts, and what the directions of rows are said of."""
+    """The counts, and the senses of directions in rows."""
 
     def remarks(self) -> list[str]:
         senses = Counter(
@@ -481,7 +481,7 @@ class PhoneTask(Benchmark):
 
     @property
     def said_sense(self) -> WordSense | None:
-        """What the user says that directions in words are said of; None for what rows mean."""
+        """The user's sense of directions in words; None for that of the rows."""
         said = self.options.get("scroll")
         return next((sense for sense in get_args(WordSense) if sense == said), None)
 
@@ -516,7 +516,7 @@ class PhoneTask(Benchmark):
 
     @abstractmethod
     def places(self, action: Action) -> Sequence[Pair]:
-        """The places that the answer of an action has, from 0 to 1."""
+        """Return the places of an action's answer, from 0 to 1."""
 
     def goal(self, step: Step) -> str:
         return step.instruction
@@ -590,7 +590,7 @@ class PhoneTask(Benchmark):
         return Target(text, text)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """The rule of a baseline; see `BASELINES`."""
+        """Return the rule of a baseline; see `BASELINES`."""
         if name == "oracle":
             return super().policy(name, steps)
         truths = (self.truth(step.source, step.screen) for step in steps)

@@ -88,7 +88,7 @@ def is_of_atlas(row: Row) -> bool:
 
 
 def is_described(row: Row) -> bool:
-    """Whether a row is UGround's: it has a planner's words for the element that is meant."""
+    """Return whether a row is UGround's, with a planner's description of the element."""
     return "description" in row and "scale" in row
 
 
@@ -128,12 +128,12 @@ def _box(value: Any, meant: Boxes) -> Box:
 
 
 def is_negative(row: Row) -> bool:
-    """Whether the element is not on the screen, and "negative" the right answer."""
+    """Return whether the element is absent, so "negative" is right."""
     return row.get("gt_type") == "negative"
 
 
 def size_of_row(row: Row) -> Screen | None:
-    """The picture's size in pixels, where the row states it."""
+    """Return the picture's size in pixels, if the row states it."""
     value = row.get("img_size", [*size_columns(row)])
     if not isinstance(value, list) or len(value) != 2:
         return None
@@ -415,7 +415,7 @@ class _Reader:
 
 
 def file_of(row: Mapping[str, Any]) -> Any:
-    """The picture's name, as the row has it."""
+    """Return the picture's name in the row."""
     return next((row[name] for name in FILES if name in row), None)
 
 

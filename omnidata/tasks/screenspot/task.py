@@ -163,7 +163,7 @@ class PointProfile(PartsProfile):
         return None if None in verdicts else any(verdicts)
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """The table of `PartsProfile`, and `macro`; None over nothing."""
+        """Return the table of `PartsProfile`, and `macro`; None without rows."""
         platforms = np.array([step.tags.get("platform", "") for step in steps])
         cells = [
             means({kind: rows.values[kind][platforms == platform]})[kind]
@@ -332,11 +332,10 @@ class ScreenSpot(Benchmark):
         return fed_size(step.source["row"])
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The place of the first action, its numbers as they are."""
         return format_place(actions[0])
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """`oracle` names the target, `center` the middle of the screen."""
+        """`oracle` answers with the target, `center` with the middle of the screen."""
         return super().policy(name, steps) if name == "oracle" else self._center
 
     def _center(self, step: Step) -> str:
