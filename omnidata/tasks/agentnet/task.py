@@ -167,7 +167,7 @@ class AgentNet(Benchmark):
         "(AgentNet, AgentNetBench)"
     )
     question = "Task: {instruction}\n\nActions so far:\n{history}"
-    format_point = ("screenshot",)
+    shown = ("screenshot",)
     files = loader.FILES
     sources = (
         Publication(

@@ -122,7 +122,7 @@ def _differences(
 class View(overview.View):
     """Episodes and steps per app, language, dimension and level."""
 
-    table7_row: ClassVar[Mapping[str, str]] = {"table7": "Table 7"}
+    published: ClassVar[Mapping[str, str]] = {"table7": "Table 7"}
     draws: ClassVar[bool] = True
 
     def __init__(self, source: LoadedDataset) -> None:
