@@ -26,7 +26,7 @@ from omnidata.predictions import read
 from omnidata.run.scoring import score
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.answers import read_letters, read_released, released_letters
-from omnidata.tasks.agentstudio.rows import shown
+from omnidata.tasks.agentstudio.rows import actions_in_window
 from omnidata.tasks.agentstudio.rules import letters_of
 from omnidata.tasks.points import read_point
 from omnidata.types import LoadedDataset, Step, Task
@@ -123,7 +123,7 @@ def respond(name: str, step: Step, rng: random.Random) -> str:
     if name == "criticbench":
         said = str(row["is_success"] == right)
         return frame.format(rng.choice(["Answer: {}", "**Answer:** {}"]).format(said))
-    actions = [row] if name == "idm-single" else shown("idm-multiple", row)
+    actions = [row] if name == "idm-single" else actions_in_window("idm-multiple", row)
     operations = [action["operation"] for action in actions]
     letters = list(letters_of(operations, row["action_space"]) or ())
     if not right:

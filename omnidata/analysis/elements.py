@@ -25,7 +25,7 @@ from omnidata.errors import RunError, UsageError, plural
 from omnidata.metrics.row_tables import means
 from omnidata.mirror import local
 from omnidata.run.run_files import Run, recorded_data
-from omnidata.tasks.profiles import numbered
+from omnidata.tasks.profiles import number_keys
 from omnidata.tasks.statistics import element
 from omnidata.types import Step
 
@@ -115,7 +115,7 @@ def clicks(run: Run, data: Path | None = None) -> Clicks:
         [step for step, _ in known],
         np.array([size for _, size in known], np.float64),
         np.array([float(run.scores[step.sample_id][value]) for step, _ in known], np.float64),
-        numbered(step.group for step, _ in known),
+        number_keys(step.group for step, _ in known),
         len(judged) - len(known),
     )
 

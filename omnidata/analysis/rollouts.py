@@ -16,7 +16,7 @@ from omnidata.analysis.inference import TIE, corrected
 from omnidata.analysis.run_tables import title
 from omnidata.analysis.runs import labels, usual
 from omnidata.errors import RunError, plural
-from omnidata.metrics.paired import Unit, known
+from omnidata.metrics.paired import Unit, both_known
 from omnidata.metrics.rollouts import ENDINGS, REPEATS, choices
 from omnidata.run.run_files import Run
 from omnidata.table import Cell, Column, Head, Row, Table, marked_best
@@ -220,7 +220,7 @@ def pairs(runs: Sequence[Run]) -> Table:
 def _correlation(compared: Pair, metric: str) -> float | None:
     """Pearson's correlation of two agents' scores (Table 16 of OSWorld); None if all are alike."""
     a, b = (rows.values[metric] for rows in (compared.rows_a, compared.rows_b))
-    both = known(a, b)
+    both = both_known(a, b)
     try:
         return correlation(a[both].tolist(), b[both].tolist())
     except StatisticsError:  # fewer than two tasks, or no difference between them

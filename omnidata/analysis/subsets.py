@@ -25,7 +25,7 @@ from omnidata.errors import RunError, UsageError, plural
 from omnidata.metrics.intervals import Floats, Mask
 from omnidata.metrics.paired import Unit
 from omnidata.table import TextTable, number
-from omnidata.tasks.profiles import numbered
+from omnidata.tasks.profiles import number_keys
 from omnidata.types import LoadedDataset
 
 CANDIDATES = 2000
@@ -183,7 +183,7 @@ def _owners(found: Aligned, sums: GroupSums) -> np.ndarray[Any, np.dtype[np.int6
     Raises:
         RunError: the profile's sums are of other groups.
     """
-    owner = numbered(step.group for step in found.steps)
+    owner = number_keys(step.group for step in found.steps)
     if len(np.unique(owner[sums.judged])) != sums.added.shape[1]:
         raise RunError(
             f"the profile {found.runs[0].profile} adds up other things than groups of episodes",

@@ -1,8 +1,7 @@
-"""How well a confidence tells whether an answer is right: reliability, ECE, Brier's score, AURC.
+"""Calibration of confidences: reliability, ECE, Brier score, AURC.
 
-All of them are pure functions of confidences in [0, 1] and of which answers are right. Where the
-answers are those of a critic, right is a right judgement, and the confidence is that in what it
-says.
+All are pure functions of confidences in [0, 1] and of the correctness of answers. A critic's answer
+is right if its judgement is, and its confidence is that in its judgement.
 """
 
 from __future__ import annotations
@@ -18,12 +17,7 @@ BINS: Final = 15
 """As in Guo et al. (2017), table 1."""
 
 
-def _checked(confidence: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Both as float64 (N,).
-
-    Raises:
-        ValueError: they are not of one length, or a confidence is not in [0, 1].
-    """
+def _check(confidence: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Floats, Floats]:
     sure = np.asarray(confidence, dtype=np.float64)
     true = np.asarray(right, dtype=np.bool_).astype(np.float64)
     if sure.ndim != 1 or sure.shape != true.shape:
@@ -36,7 +30,7 @@ def _checked(confidence: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Floats, F
 def reliability(
     confidence: npt.ArrayLike, right: npt.ArrayLike, *, bins: int = BINS
 ) -> list[dict[str, Any]]:
-    """The reliability diagram: in bins of equal width, how sure answers are and how often right.
+    """Return the reliability diagram: mean confidence and accuracy in bins of equal width.
 
     C. Guo et al., On Calibration of Modern Neural Networks (2017), section 2: bin m of M holds
     confidences in ((m - 1) / M, m / M]; 0 is in the first.
@@ -47,15 +41,15 @@ def reliability(
         bins: M.
 
     Returns:
-        A row for each bin that is not empty: `low` and `high`, its ends; `rows`; `confidence` and
-        `accuracy`, the means.
+        A row for each bin with answers: its ends `low` and `high`; `rows`; the means `confidence`
+        and `accuracy`.
 
     Examples:
         >>> rows = reliability([0.9, 0.8, 0.3], [True, False, False], bins=2)
         >>> [(row["rows"], round(row["confidence"], 2), row["accuracy"]) for row in rows]
         [(1, 0.3, 0.0), (2, 0.85, 0.5)]
     """
-    sure, true = _checked(confidence, right)
+    sure, true = _check(confidence, right)
     edges = np.arange(bins + 1) / bins
     number = np.clip(np.searchsorted(edges, sure, side="left") - 1, 0, bins - 1)
     found = []
@@ -76,7 +70,7 @@ def reliability(
 def expected_calibration_error(
     confidence: npt.ArrayLike, right: npt.ArrayLike, *, bins: int = BINS
 ) -> float | None:
-    """ECE: how far confidence is from accuracy, bin by bin, weighed by their answers.
+    """Return ECE, the gap between confidence and accuracy per bin, weighted by answers.
 
     Guo et al. (2017), equation 3, after M. Naeini et al. (2015).
 
@@ -86,7 +80,7 @@ def expected_calibration_error(
         bins: of equal width.
 
     Returns:
-        In [0, 1]; None over nothing.
+        A number in [0, 1]; None without answers.
 
     Examples:
         >>> expected_calibration_error([0.5, 0.5], [True, False])
@@ -103,34 +97,34 @@ def expected_calibration_error(
 
 
 def brier(confidence: npt.ArrayLike, right: npt.ArrayLike) -> float | None:
-    """The mean squared difference between the confidence and what is true (G. Brier, 1950).
+    """Return the mean squared difference between confidence and truth (G. Brier, 1950).
 
-    Of a yes-or-no question, as scikit-learn's `brier_score_loss` has it.
+    As scikit-learn's `brier_score_loss` of a yes-or-no question.
 
     Returns:
-        In [0, 1]; None over nothing.
+        A number in [0, 1]; None without answers.
 
     Examples:
         >>> round(brier([0.9, 0.4], [True, False]), 3)
         0.085
     """
-    sure, true = _checked(confidence, right)
+    sure, true = _check(confidence, right)
     return float(np.mean((sure - true) ** 2)) if len(sure) else None
 
 
 def selective(confidence: npt.ArrayLike, right: npt.ArrayLike) -> list[dict[str, float]]:
-    """Selective accuracy: how often those answers are right that are kept by a threshold.
+    """Return selective accuracy: the accuracy of the answers above each threshold.
 
     R. El-Yaniv and Y. Wiener, On the Foundations of Noise-free Selective Classification (2010). A
-    threshold takes all answers of one confidence or none.
+    threshold keeps all answers of one confidence or none.
 
     Args:
         confidence: (N,), in [0, 1].
         right: bool (N,).
 
     Returns:
-        A point for each threshold, the highest first: `threshold`, `coverage`, the share of the
-        answers that are kept, and `accuracy` among these.
+        A point for each threshold, the highest first: `threshold`, `coverage`, the share of
+        answers above it, and their `accuracy`.
 
     Examples:
         >>> points = selective([0.9, 0.4, 0.4], [True, True, False])
@@ -138,7 +132,7 @@ def selective(confidence: npt.ArrayLike, right: npt.ArrayLike) -> list[dict[str,
         ...  for point in points]
         [(0.9, 0.33, 1.0), (0.4, 1.0, 0.67)]
     """
-    sure, true = _checked(confidence, right)
+    sure, true = _check(confidence, right)
     levels, number = np.unique(sure, return_inverse=True)
     kept = np.bincount(number, minlength=len(levels))[::-1].cumsum()
     hits = np.bincount(number, weights=true, minlength=len(levels))[::-1].cumsum()
@@ -151,13 +145,13 @@ def selective(confidence: npt.ArrayLike, right: npt.ArrayLike) -> list[dict[str,
 
 
 def area_under_risk_coverage(confidence: npt.ArrayLike, right: npt.ArrayLike) -> float | None:
-    """AURC: the mean, over all numbers of answers kept, of the share of wrong ones among them.
+    """Return AURC: the share of wrong answers among the n surest, averaged over all n.
 
     Y. Geifman et al., Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers (2019),
-    section 3. Answers of one confidence stand in any order: what counts is the mean over all.
+    section 3. Answers of equal confidence count as the mean over all their orders.
 
     Returns:
-        In [0, 1], lower is better; None over nothing.
+        A number in [0, 1], lower is better; None without answers.
 
     Examples:
         >>> area_under_risk_coverage([0.9, 0.4], [True, False])
@@ -165,7 +159,7 @@ def area_under_risk_coverage(confidence: npt.ArrayLike, right: npt.ArrayLike) ->
         >>> area_under_risk_coverage([0.5, 0.5], [True, False])
         0.5
     """
-    sure, true = _checked(confidence, right)
+    sure, true = _check(confidence, right)
     if not len(sure):
         return None
     levels, number = np.unique(-sure, return_inverse=True)
@@ -180,7 +174,7 @@ def area_under_risk_coverage(confidence: npt.ArrayLike, right: npt.ArrayLike) ->
 
 
 def calibration(confidence: npt.ArrayLike, right: npt.ArrayLike) -> dict[str, Any]:
-    """All of it as one table, as JSON values.
+    """Return all of these metrics as JSON values.
 
     Returns:
         `rows`, `ece`, `brier`, `aurc`, `reliability` and `selective`.

@@ -1,7 +1,7 @@
-"""Counts of a yes-or-no question, and what they make: accuracy, precision, recall and F1.
+"""Accuracy, precision, recall and F1 of answers to a yes-or-no question.
 
 AgentStudio's CriticBench (section 5.3) asks whether a trajectory succeeded; success is the positive
-class. A response that says neither is a third class, which is counted apart.
+class. Unreadable responses are a third class and counted separately.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Confusion(NamedTuple):
 
     Attributes:
         tp, fp, fn, tn: right and wrong predictions of success and failure.
-        unread_positive, unread_negative: responses that predict nothing, by truth.
+        unread_positive, unread_negative: responses without a prediction, by truth.
     """
 
     tp: int
@@ -47,7 +47,7 @@ class Confusion(NamedTuple):
 
     @classmethod
     def of_scores(cls, success: Sequence[bool], scores: Sequence[bool]) -> Confusion:
-        """Count as released, from truth and verdict: what is wrong is the opposite prediction.
+        """Count as the release does: a wrong response counts as the opposite prediction.
 
         Examples:
             >>> Confusion.of_scores([True, True, False], [True, False, False])
@@ -68,16 +68,16 @@ _CELL: dict[tuple[bool, bool | None], int] = {
 
 
 def rates(cells: npt.NDArray[Any]) -> Floats:
-    """Accuracy, precision, recall and F1 of success, as scikit-learn defines them.
+    """Return accuracy, precision, recall and F1 of success, as scikit-learn defines them.
 
-    An unread response is a third class: it is wrong, it lowers recall where the truth is success,
-    and it leaves precision alone.
+    An unread response is a third class: it is wrong, lowers recall if the truth is success, and
+    does not change precision.
 
     Args:
         cells: (..., 6) counts in the order of `Confusion`.
 
     Returns:
-        float64 (..., 4) fractions in the order of `RATES`; NaN where nothing is divided by nothing.
+        float64 (..., 4) fractions in the order of `RATES`; NaN if zero is divided by zero.
 
     Examples:
         >>> rates(np.array(Confusion(tp=1, fp=1, fn=0, tn=1, unread_positive=1))).round(3)

@@ -1,4 +1,4 @@
-"""How many edits one sequence is from another (AgentStudio, Table 9)."""
+"""Edit distance of sequences (AgentStudio, Table 9)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def edit_distance(letters: Sequence[str], reference: Sequence[str]) -> int:
-    """Levenshtein distance: insertions, deletions and replacements, one each (Table 9).
+    """Return the Levenshtein distance: insertions, deletions and replacements cost 1 each.
 
     Examples:
         >>> edit_distance("CGHCIG", "CCCCG")  # appendix D.3

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from omnidata.metrics.intervals import (
     Floats,
     Ints,
-    named_methods,
+    method_column,
     percentiles,
-    resampled,
+    resample,
     spread,
 )
 
@@ -31,7 +31,7 @@ _BY_STEP = ("TM", "EM", "format_ok")
 
 
 def success(exact: Sequence[bool]) -> float:
-    """1.0 if every step of the episode is an exact match, else 0.0 (section 3.4).
+    """Return 1.0 if every step of the episode is an exact match, else 0.0 (section 3.4).
 
     Args:
         exact: exact-match verdicts of one episode, in step order; not empty.
@@ -44,7 +44,7 @@ def success(exact: Sequence[bool]) -> float:
 
 
 def goal_progress_ratio(exact: Sequence[bool]) -> float:
-    """Share of an episode's steps that are exact matches: section 3.4 to the letter.
+    """Return the share of an episode's exact-match steps, as section 3.4 defines it.
 
     Args:
         exact: exact-match verdicts of one episode, in step order; not empty.
@@ -57,7 +57,7 @@ def goal_progress_ratio(exact: Sequence[bool]) -> float:
 
 
 def goal_progress_prefix(exact: Sequence[bool]) -> float:
-    """Share of an episode's steps before the first that is not an exact match.
+    """Return the share of an episode's steps before the first mistake.
 
     The paper describes the ratio of correct steps (`goal_progress_ratio`), but its Table 3 can only
     come from this prefix, which is also what the released evaluator computes.
@@ -101,7 +101,7 @@ class StepVerdicts:
     group: Codes | Ints | None = None
 
     def where(self, rows: npt.NDArray[np.bool_] | Ints) -> StepVerdicts:
-        """The rows that a mask (bool, N) or an index (int64) selects."""
+        """Return the rows of a mask, bool (N,), or an index, int64."""
         if rows.dtype == np.bool_ and rows.all():
             return self
         held = {name: getattr(self, name) for name in self.__slots__}
@@ -110,22 +110,21 @@ class StepVerdicts:
 
 
 def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
-    """TM and EM over steps, SR and GP over whole episodes, with 95 % bootstrap intervals.
+    """Return TM and EM over steps, SR and GP over whole episodes, with 95 % bootstrap intervals.
 
-    The bootstrap draws whole episodes, or whole groups of episodes where there are any: twins of an
-    episode say nothing new.
+    The bootstrap resamples episodes, or groups of related episodes.
 
     Args:
         verdicts: the steps to count.
         seed: of the bootstrap.
 
     Returns:
-        The six `METRICS` as fractions, None over nothing; `ci95` with a pair or None for each;
-        `ci95_method` where one of them is no bootstrap's interval (see `intervals.spread`);
-        `steps`, `episodes`, and `whole_episodes`, over which SR and GP go.
+        The six `METRICS` as fractions, None over no steps; `ci95` with a pair or None for each;
+        `ci95_method` if an interval is not a bootstrap's (see `intervals.spread`); `steps`,
+        `episodes`, and `whole_episodes`, the number behind SR and GP.
     """
     per_episode = counts(verdicts)
-    added, frequency = _drawn(verdicts, per_episode)
+    added, frequency = _draw_units(verdicts, per_episode)
     whole = added["SR"][1] > 0
     if whole.all():
         found = _ratios(added, frequency, seed)
@@ -140,7 +139,7 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
     return {
         **{name: found[name][0] for name in METRICS},
         "ci95": {name: found[name][1] for name in METRICS},
-        **named_methods({name: found[name][2] for name in METRICS}),
+        **method_column({name: found[name][2] for name in METRICS}),
         "steps": int(per_episode[:, 0].sum()),
         "episodes": len(per_episode),
         "whole_episodes": int(per_episode[:, 4].sum()),
@@ -150,7 +149,7 @@ def table(verdicts: StepVerdicts, *, seed: int = 0) -> dict[str, Any]:
 def by_group(
     verdicts: StepVerdicts, labels: Codes | Ints, names: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """`table` for each label.
+    """Return the `table` of each label.
 
     Args:
         verdicts: the steps.
@@ -161,10 +160,9 @@ def by_group(
     return {names[code]: table(verdicts.where(labels == code)) for code in present if code >= 0}
 
 
-def _drawn(
+def _draw_units(
     verdicts: StepVerdicts, per_episode: Ints
 ) -> tuple[dict[str, tuple[Floats, Floats]], Ints]:
-    """What each kind of episode, or of group of episodes, adds (see `terms`), and how many are."""
     if verdicts.group is None or not len(per_episode):
         kinds, frequency = _kinds(per_episode)
         return terms(kinds), frequency
@@ -174,7 +172,7 @@ def _drawn(
 
 
 def by_owner(verdicts: StepVerdicts, per_episode: Ints) -> dict[str, tuple[Floats, Floats]]:
-    """What each group of episodes adds (see `terms`); each episode where there are no groups.
+    """Return the sums of `terms` per group of episodes, or per episode without groups.
 
     Args:
         verdicts: the steps.
@@ -193,18 +191,18 @@ def by_owner(verdicts: StepVerdicts, per_episode: Ints) -> dict[str, tuple[Float
 
 
 def _side_by_side(added: Mapping[str, tuple[Floats, Floats]]) -> Floats:
-    """(E, 2 M): above and below the line of one metric after the other."""
+    """(E, 2 M): numerator and denominator of each metric."""
     return np.column_stack([part for pair in added.values() for part in pair])
 
 
 def _in_pairs(names: Iterable[str], columns: Floats) -> dict[str, tuple[Floats, Floats]]:
-    """The columns of `_side_by_side` by their metrics."""
+    """Inverse of `_side_by_side`."""
     pairs = zip(columns.T[::2], columns.T[1::2], strict=True)
     return dict(zip(names, pairs, strict=True))
 
 
 def terms(per_episode: Ints) -> dict[str, tuple[Floats, Floats]]:
-    """What each episode adds above and below the line of each of the `METRICS`, (E,) each.
+    """Return each episode's numerator and denominator of each of the `METRICS`, (E,) each.
 
     Args:
         per_episode: (E, 6), see `counts`; an episode that is not whole adds nothing to SR and GP.
@@ -226,7 +224,7 @@ def terms(per_episode: Ints) -> dict[str, tuple[Floats, Floats]]:
 
 
 def counts(verdicts: StepVerdicts) -> Ints:
-    """Per episode (E, 6): steps, type matches, exact matches, format_ok, whole, correct prefix.
+    """Return (E, 6): steps, type matches, exact matches, format_ok, whole, correct prefix.
 
     Episodes are in the order of their codes.
     """
@@ -250,7 +248,7 @@ def counts(verdicts: StepVerdicts) -> Ints:
 
 
 def _in_order(verdicts: StepVerdicts) -> StepVerdicts:
-    """Sorted by episode and place, as data usually is already; a sort costs more than all else."""
+    """Data are usually sorted; the sort would cost more than all else."""
     episode, order = verdicts.episode, verdicts.order
     step = np.diff(episode)
     if np.all((step > 0) | ((step == 0) & (np.diff(order) >= 0))):
@@ -259,9 +257,9 @@ def _in_order(verdicts: StepVerdicts) -> StepVerdicts:
 
 
 def _kinds(counts: Ints) -> tuple[Ints, Ints]:
-    """The distinct rows of (E, 6) counts, (K, 6), and how often each occurs, (K,).
+    """The distinct rows (K, 6) and their frequencies (K,).
 
-    Episodes with equal counts are interchangeable: metrics and resampling cost kinds, not episodes.
+    Equal counts are interchangeable, so metrics and resampling cost kinds, not episodes.
     """
     if not len(counts):
         return counts, np.zeros(0, dtype=np.int64)
@@ -278,20 +276,13 @@ def _kinds(counts: Ints) -> tuple[Ints, Ints]:
 def _ratios(
     terms: Mapping[str, tuple[Floats, Floats]], frequency: Ints, seed: int
 ) -> dict[str, tuple[float | None, list[float] | None, str]]:
-    """Ratios of sums over kinds of episodes, with percentile bootstrap intervals over episodes.
-
-    Args:
-        terms: name -> what one episode of a kind adds above and below the line, (K,) each.
-        frequency: (K,) how many episodes are of the kind.
-        seed: of the draws.
-    """
     episodes = int(frequency.sum())
     if not episodes:
         return dict.fromkeys(terms, (None, None, ""))
     above = np.column_stack([part for part, _ in terms.values()])
     below = np.column_stack([part for _, part in terms.values()])
     values = (frequency @ above) / (frequency @ below)
-    drawn_above, drawn_below = resampled(frequency, seed, above, below)
+    drawn_above, drawn_below = resample(frequency, seed, above, below)
     intervals = percentiles(drawn_above / drawn_below)
     return {
         name: (value, *spread(value, interval, episodes))
@@ -302,7 +293,7 @@ def _ratios(
 def codes(
     labels: Sequence[str | None], order: Sequence[str] = ()
 ) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Labels as codes for `by_group`, and their names; None becomes -1.
+    """Return labels as codes for `by_group`, and their names; None becomes -1.
 
     Args:
         labels: one per step.

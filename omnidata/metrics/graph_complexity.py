@@ -1,7 +1,7 @@
-"""The five dimensions of a task graph's complexity and what they make it fit to test (OmniBench).
+"""The five dimensions of a task graph's complexity, and the capabilities that it can test.
 
-Section 3.1 and Table 2 define the dimensions and their levels; Table 11, kept as data, says which
-levels the test tasks of the ten capabilities have.
+OmniBench's section 3.1 and Table 2 define the dimensions and their levels; Table 11, included as
+data, has the levels of the test tasks of the ten capabilities.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ LIMITS: Final[Mapping[Dimension, tuple[int, int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Complexity:
-    """What Table 2 counts.
+    """The counts of Table 2.
 
     Attributes:
-        dependency: edges, as given: one that a longer path implies counts as well.
+        dependency: edges as given, including those implied by a longer path.
         instruction: nodes.
         knowledge: distinct categories of the applications.
         hierarchy: nodes on the longest path.
@@ -52,7 +52,7 @@ class Complexity:
     largest_level: int
 
     def levels(self) -> dict[Dimension, Level]:
-        """Each dimension's level.
+        """Return each dimension's level.
 
         Examples:
             >>> Complexity(4, 5, 2, 3, 2, 2).levels()
@@ -70,7 +70,7 @@ def complexity(
     Args:
         graph: the task.
         applications: node -> application, for every node.
-        categories: application -> category; one that lacks here is a category of its own.
+        categories: application -> category; any other application is its own category.
 
     Examples:
         >>> graph = Graph.read({"a": ["c"], "b": ["c"]}, where="task 1")
@@ -90,7 +90,7 @@ def complexity(
 
 
 def level(dimension: Dimension, value: int) -> Level:
-    """The level of a measured value (Table 2).
+    """Return the level of a measured value (Table 2).
 
     Examples:
         >>> level("branch", 2), level("branch", 4), level("branch", 5)
@@ -102,7 +102,7 @@ def level(dimension: Dimension, value: int) -> Level:
 
 @cache
 def capabilities() -> Mapping[str, Mapping[Dimension, Level]]:
-    """Table 11: capability -> the levels that its test tasks have; other dimensions are free."""
+    """Return Table 11: capability -> levels of its test tasks; other dimensions are free."""
     text = (
         resources.files("omnidata.metrics").joinpath("graph_capabilities.json").read_text("utf-8")
     )
@@ -113,10 +113,10 @@ def capabilities() -> Mapping[str, Mapping[Dimension, Level]]:
 
 
 def eligible(measured: Complexity) -> tuple[str, ...]:
-    """The capabilities that a task could test, in the order of Table 11.
+    """Return the capabilities that a task could test, in the order of Table 11.
 
-    The paper's annotators chose among eligible tasks, so a task's own capability is a label that no
-    graph determines; three pairs of capabilities ask for the same levels.
+    The paper's annotators chose among eligible tasks, so the graph does not determine a task's own
+    capability; three pairs of capabilities require the same levels.
 
     Examples:
         >>> eligible(Complexity(4, 4, 1, 5, 2, 2))

@@ -1,8 +1,9 @@
 """OmniBench's graph-based evaluator over an action log (section 4.1, Figure 4).
 
-Subtasks without predecessors are being evaluated, the others wait. After every action each subtask
-that is being evaluated is tested; one that passes is completed, and those are evaluated next that
-wait for completed ones alone. A task is a failure where nothing is completed within N actions.
+At first the subtasks without predecessors are evaluated and the others wait. Every action is
+followed by a test of each evaluated subtask. A subtask that passes is completed; a waiting subtask
+is evaluated once all its predecessors are completed. A task fails if no subtask is completed within
+N actions.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ MOST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class LoggedAction:
-    """What is known after an action of an agent.
+    """The state after an action of an agent.
 
     Attributes:
-        passed: the subtasks whose evaluation functions say that they are done.
-        finished: whether the agent says that the task is done.
+        passed: the subtasks whose evaluation functions pass.
+        finished: whether the agent ended the task.
     """
 
     passed: Collection[str]
@@ -36,15 +37,15 @@ class LoggedAction:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What an evaluator makes of a log.
+    """An evaluated log.
 
     Attributes:
         executed: the completed subtasks, in the order of their completion.
-        at: the action, from 1, that completed each.
-        steps: actions that were evaluated.
+        at: the number of the action, from 1, that completed each.
+        steps: the number of evaluated actions.
         ending: "completed", "finished" by the agent alone, "no_progress", "step_limit", or
-            "unknown" where the log ends before.
-        early: how often a subtask passed while it waited, which does not count.
+            "unknown" if the log ends before.
+        early: how often a waiting subtask passed, which does not count.
     """
 
     executed: tuple[str, ...]
@@ -61,11 +62,11 @@ def walk(
 
     Args:
         graph: the task.
-        log: what was known after each action; what comes after the end is not looked at.
-        rules: "paper", where what an action makes ready is tested after the next one; or
-            "release", which goes through the nodes in their order and tests at once what has
-            become ready later in it, and stops after `MOST` actions.
-        idle: N, the actions within which something must be completed.
+        log: the state after each action; actions after the end are ignored.
+        rules: "paper" tests newly ready subtasks after the next action; "release" tests the nodes
+            in order, including those that became ready earlier in the same pass, and stops after
+            `MOST` actions.
+        idle: N, the actions within which a subtask must be completed.
 
     Examples:
         >>> graph = Graph.read({"a": ["b"], "c": []}, where="task 1")

@@ -1,7 +1,7 @@
 """OmniBench's graph-based evaluation: node states, Coverage Rate (CR) and Logical Consistency (LC).
 
-LC divides CS, the coherence of what was done, by CS_max, the most that the graph allows. The
-released code has neither metric; what it scores instead stands below them.
+LC divides CS, the coherence of the completed subtasks, by CS_max, the most that the graph allows.
+The released code has neither metric; `completion` and `run_coherence` are its own.
 
 Section 4.1 of the paper. CS counts adjacent subtasks of one application, so for n subtasks CS_max
 is n less the fewest *blocks*, maximal stretches within one application, of any topological order.
@@ -29,7 +29,7 @@ from omnidata.metrics.graph_complexity import (
     complexity,
     eligible,
 )
-from omnidata.metrics.intervals import Floats, Ints, named_methods
+from omnidata.metrics.intervals import Floats, Ints, method_column
 from omnidata.metrics.row_tables import means
 
 # Coherence, and the most of it that a graph allows.
@@ -41,19 +41,19 @@ Number = TypeVar("Number")
 
 
 class Bounds(NamedTuple, Generic[Number]):
-    """Between what a value lies, ends included; equal ends are the value."""
+    """Inclusive bounds of a value; equal bounds are the value."""
 
     lower: Number
     upper: Number
 
     @property
     def exact(self) -> Number | None:
-        """The value, where it is known."""
+        """The value; None if the bounds differ."""
         return self.lower if self.lower == self.upper else None
 
 
 def coherence(sequence: Sequence[str], applications: Mapping[str, str]) -> int:
-    """CS: the number of adjacent subtasks that belong to one application.
+    """Return CS, the number of adjacent subtasks of the same application.
 
     Args:
         sequence: nodes in the order of their completion.
@@ -68,7 +68,7 @@ def coherence(sequence: Sequence[str], applications: Mapping[str, str]) -> int:
 
 
 def most_coherent(graph: Graph, applications: Mapping[str, str], *, cap: int = CAP) -> Bounds[int]:
-    """CS_max: the most coherence that a topological order of the whole graph has.
+    """Return CS_max, the greatest coherence of a topological order of the whole graph.
 
     A* over the sets of done subtasks that full blocks reach. Three facts make it exact and short:
 
@@ -99,10 +99,10 @@ def most_coherent(graph: Graph, applications: Mapping[str, str], *, cap: int = C
     return Bounds(nodes - blocks.upper, nodes - blocks.lower)
 
 
-def separated(graph: Graph, applications: Mapping[str, str]) -> tuple[int, ...]:
-    """What comes after each node beyond a change of application, on some path.
+def nodes_beyond(graph: Graph, applications: Mapping[str, str]) -> tuple[int, ...]:
+    """Return each node's successors beyond a change of application, on some path.
 
-    Among the nodes of one application this is a strict order, and what it relates never is in one
+    Among the nodes of one application this is a strict order; related nodes are never in the same
     block.
 
     Args:
@@ -130,9 +130,9 @@ class _Group:
 
     Attributes:
         members: bit set.
-        ordered: each node's bit and the bit set of its predecessors, in a topological order.
-        chains: for h = 1, 2, ..., the nodes that begin a chain of h nodes of which no two are in
-            one block. As many of these sets as meet the nodes to come, so many blocks remain.
+        ordered: each node's bit and the bit set of its predecessors, in topological order.
+        chains: for h = 1, 2, ..., the nodes that begin a chain of h nodes, each in its own block.
+            As many blocks remain as sets contain a node that is still to come.
     """
 
     members: int
@@ -140,11 +140,10 @@ class _Group:
     chains: tuple[int, ...]
 
     def blocks(self, done: int) -> int:
-        """A lower bound of this application's blocks after a set of nodes is done."""
+        """Lower bound of the application's remaining blocks."""
         return sum(1 for chain in self.chains if chain & ~done)
 
     def close(self, done: int) -> int:
-        """What is done after all of the application that is or becomes available."""
         for bit, before in self.ordered:
             if not before & ~done:
                 done |= bit
@@ -155,7 +154,7 @@ def _groups(graph: Graph, applications: Mapping[str, str]) -> list[_Group]:
     ordered: dict[str, list[int]] = {}
     for place in graph.sequence:
         ordered.setdefault(applications[graph.nodes[place]], []).append(place)
-    beyond = separated(graph, applications)
+    beyond = nodes_beyond(graph, applications)
     return [
         _Group(
             sum(1 << place for place in places),
@@ -178,11 +177,11 @@ def _chains(places: Sequence[int], beyond: Sequence[int]) -> tuple[int, ...]:
 
 
 def _fewest_blocks(groups: Sequence[_Group], whole: int, cap: int) -> Bounds[int]:
-    """The fewest blocks of any order.
+    """Return the fewest blocks of any order.
 
-    A block either shortens a chain, and the bound of its set stays, or raises that by one: two
-    stacks do for A*'s queue. Sets that a reached set holds are not looked for: to drop them halves
-    the sets of hard graphs and costs more time than it saves.
+    A block either shortens a chain and keeps its set's bound, or raises the bound by one, so two
+    stacks replace A*'s queue. Dropping sets that another set contains would halve the sets of hard
+    graphs but costs more time than it saves.
     """
     bound = sum(len(group.chains) for group in groups)
     now, later, seen = [0], list[int](), set[int]()
@@ -205,7 +204,6 @@ def _fewest_blocks(groups: Sequence[_Group], whole: int, cap: int) -> Bounds[int
 
 
 def _moves(groups: Sequence[_Group], done: int) -> list[tuple[int, bool]]:
-    """The sets that one more block reaches, and whether it shortens a chain."""
     moves = []
     for group in groups:
         if not group.members & ~done:
@@ -219,11 +217,11 @@ def _moves(groups: Sequence[_Group], done: int) -> list[tuple[int, bool]]:
 
 
 def _greedy(groups: Sequence[_Group], whole: int) -> int:
-    """The blocks of one good order: shorten a chain where possible, by the largest block.
+    """Return the blocks of one good order: shorten a chain if possible, by the largest block.
 
-    It has a block of two nodes wherever any order has. Were all single, each application would have
-    one chain left after the last block that shortened none. None of these was free beside that
-    block's node, so all wait for it, and it headed a longer chain of its own: it shortened one.
+    It has a block of two nodes if any order has. Otherwise each application would have one chain
+    left after the last block that shortened none. None of these was free beside that block's node,
+    so all wait for it, and it headed a longer chain of its own: it shortened one.
     """
     done = blocks = 0
     while done != whole:
@@ -238,10 +236,11 @@ def _greedy(groups: Sequence[_Group], whole: int) -> int:
 
 
 def completion(graph: Graph, executed: Sequence[str]) -> float:
-    """The share of the graph's levels that the release counts as completed.
+    """Return the share of the graph's levels that the release counts as completed.
 
-    Depths start at 1, but the release looks at levels 0 to depth - 1 and stops at the first that is
-    not completed. It never looks at the deepest: one level, or all but the deepest, is all.
+    Depths start at 1, but the release looks at levels 0 to depth - 1 and stops at the first
+    incomplete one. It never looks at the deepest level: a graph of one level, or with all but the
+    deepest completed, scores 1.
 
     Args:
         graph: the task.
@@ -261,9 +260,9 @@ def completion(graph: Graph, executed: Sequence[str]) -> float:
 
 
 def run_coherence(graph: Graph, applications: Mapping[str, str], executed: Sequence[str]) -> float:
-    """The longest run within one application, held against the longest of all orders.
+    """Return the longest run within one application, divided by the longest of all orders.
 
-    The release takes one from both, and gives 0 where nothing is left below the line.
+    The release subtracts 1 from both, and returns 0 if the denominator is 0.
 
     Args:
         graph: the task.
@@ -283,23 +282,23 @@ def run_coherence(graph: Graph, applications: Mapping[str, str], executed: Seque
 
 
 def longest_run(sequence: Sequence[str], applications: Mapping[str, str]) -> int:
-    """How many subtasks in a row belong to one application, at most."""
+    """Return the largest number of consecutive subtasks of the same application."""
     return max(
         (len(list(run)) for _, run in groupby(sequence, applications.__getitem__)), default=0
     )
 
 
 def longest_possible_run(graph: Graph, applications: Mapping[str, str]) -> int:
-    """The longest run within one application that a topological order has.
+    """Return the longest run within one application in any topological order.
 
     The release finds it by enumerating all orders. Subtasks of one application can be done in a
     row if and only if no path from one to another leaves the application, and leaving it is a
-    strict order: the answer is an application's largest antichain in `separated`.
+    strict order: the answer is an application's largest antichain in `nodes_beyond`.
     """
     members: dict[str, int] = {}
     for place, node in enumerate(graph.nodes):
         members[applications[node]] = members.get(applications[node], 0) | 1 << place
-    beyond = separated(graph, applications)
+    beyond = nodes_beyond(graph, applications)
     return max(largest_antichain(beyond, among) for among in members.values())
 
 
@@ -309,9 +308,9 @@ GraphProfile = Literal["paper", "release"]
 
 
 def states(graph: Graph, executed: Sequence[str]) -> dict[str, State]:
-    """Each node's state once some subtasks are completed.
+    """Return each node's state after some subtasks are completed.
 
-    A node is evaluated as soon as all that it waits for are completed.
+    A node is evaluated as soon as all its predecessors are completed.
 
     Args:
         graph: the task.
@@ -330,7 +329,7 @@ def states(graph: Graph, executed: Sequence[str]) -> dict[str, State]:
 
 
 def coverage(graph: Graph, executed: Sequence[str]) -> Fraction:
-    """CR: the completed share of the subtasks, weighted by depth.
+    """Return CR, the completed share of the subtasks, weighted by depth.
 
     The paper normalises the weights twice, which cancels out. Depths start at 1: from 0, the roots
     would count for nothing.
@@ -349,16 +348,16 @@ def coverage(graph: Graph, executed: Sequence[str]) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class TaskScore:
-    """One task and what was done of it.
+    """The scores of one task.
 
     Attributes:
         cr: Coverage Rate.
-        cs_agent: coherence of what was done.
-        cs_max: the most that an order of the whole task has.
-        completion, run_coherence: what the released code scores.
+        cs_agent: coherence of the completed subtasks.
+        cs_max: the greatest coherence of an order of the whole task.
+        completion, run_coherence: the released code's scores.
         complexity: of the task.
         applications: distinct, in the order of the nodes.
-        categories: of these, distinct.
+        categories: distinct categories of the applications.
     """
 
     cr: Fraction
@@ -372,7 +371,7 @@ class TaskScore:
 
     @property
     def lc(self) -> Bounds[Fraction] | None:
-        """LC, CS_agent / CS_max; None where CS_max is 0, for which the paper defines none."""
+        """LC, CS_agent / CS_max; None if CS_max is 0, for which the paper defines no LC."""
         if not self.cs_max.upper:
             return None
         return Bounds(
@@ -380,10 +379,10 @@ class TaskScore:
         )
 
     def values(self, profile: GraphProfile = "paper") -> dict[str, Any]:
-        """The profile's values as a JSON object.
+        """Return the profile's values as a JSON object.
 
-        Bounds appear beside LC and CS_max only where the search for CS_max reached its cap. What
-        they leave open is None, as LC is where it is undefined.
+        Bounds of LC and CS_max appear only if the search for CS_max reached its cap. Unknown values
+        are None, like an undefined LC.
 
         Examples:
             >>> graph = Graph.read({"a": ["b"], "b": ["c"]}, where="task 1")
@@ -418,14 +417,14 @@ def score_task(
     cap: int = CAP,
     where: str = "",
 ) -> TaskScore:
-    """Score what an agent did of a task.
+    """Score an agent's completed subtasks of a task.
 
     Args:
         graph: the task.
         applications: node -> application, for every node.
-        categories: application -> category; one that lacks here is a category of its own.
+        categories: application -> category; any other application is its own category.
         executed: nodes in the order of their completion; a run may stop early, or do nothing.
-        cap: what the search for CS_max may cost before it settles for bounds (`most_coherent`).
+        cap: cost at which the search for CS_max returns bounds (`most_coherent`).
         where: names the sequence in errors.
 
     Raises:
@@ -472,28 +471,27 @@ def total(
     labels: Sequence[Sequence[str]] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Everything that is reported about scored tasks.
+    """Return the results of scored tasks.
 
     Args:
         scores: one per task.
-        profile: whose values to average.
+        profile: its values are averaged.
         intents: one per task; None = in no group.
-        labels: the capabilities that each task was chosen to test, where the data say so.
+        labels: the capabilities that each task was chosen to test, if the data have them.
         seed: of the bootstrap.
 
     Returns:
         `overall`, a table, and `by`, name -> group -> table, for "app", "category", the five
-        dimensions of complexity, "eligible" (what Table 11 admits), where given "intent" and
-        "capability", and "shape": chains and graphs of as many nodes and edges and of the same
-        categories (section 5.2, Figure 6), where there are both; where no categories have both, of
-        any, and the names say `CONFOUNDED`. A table holds the profile's means, None over nothing;
-        `ci95` with a pair or None for each; `tasks`; and for the paper's profile `undefined_LC`,
-        tasks without LC, and `capped_LC`, tasks of which only bounds are known. Neither counts in
-        the mean of LC; where there are any of the latter, `LC_bounds` is what it would lie between
-        with them.
+        dimensions of complexity, "eligible" (by Table 11), "intent" and "capability" if given, and
+        "shape": chains and graphs with equal numbers of nodes and edges and the same categories
+        (section 5.2, Figure 6), if there are both; if no categories have both, those of any
+        categories, named `CONFOUNDED`. A table has the profile's means, None over no tasks; `ci95`
+        with a pair or None for each; `tasks`; and for the paper's profile `undefined_LC`, the
+        number of tasks without LC, and `capped_LC`, the number of tasks with bounds only. Neither
+        counts in the mean of LC; `LC_bounds` are its bounds with the latter, if there are any.
 
     Raises:
-        ValueError: another number of intents or labels than of scores.
+        ValueError: the numbers of intents or labels and of scores differ.
     """
     if any(len(given) != len(scores) for given in (intents, labels) if given is not None):
         raise ValueError("every task needs an intent and labels, be it None and none")
@@ -533,10 +531,9 @@ Shape = tuple[int, str, str] | tuple[()]
 
 
 def _shapes(scores: Sequence[TaskScore]) -> list[Shape]:
-    """The shape of each task, with whose it is compared (section 5.2, Figure 6).
+    """A chain of n subtasks has n - 1 edges and is compared only with graphs of n - 1 edges.
 
-    A chain of n subtasks has n - 1 edges, and so it is compared with graphs of n - 1 edges alone.
-    The same categories are the same knowledge domain and level.
+    Section 5.2, Figure 6.
     """
     sized: dict[int, list[TaskScore]] = {}
     for score in scores:
@@ -563,7 +560,6 @@ def _domain(score: TaskScore) -> str:
 
 
 def _in_both(keyed: Iterable[Sequence[Any]]) -> set[Any]:
-    """The keys of which there is a chain and a graph that is none."""
     found: dict[bool, set[Any]] = {True: set(), False: set()}
     for key, score in keyed:
         found[_is_path(score.complexity)].add(key)
@@ -575,23 +571,21 @@ def _edges_of_chain(measured: Complexity) -> bool:
 
 
 def _is_path(measured: Complexity) -> bool:
-    """Whether a path leads through all nodes."""
     return measured.hierarchy == measured.instruction
 
 
 def sensitivity(scores: Sequence[Sequence[float]], *, ddof: int = 0) -> float:
-    """How much a score depends on the wording of the instruction (section 5.3, Table 6).
+    """Return the mean over tasks of the standard deviation of scores over instructions.
+
+    It measures how much a score depends on the wording (section 5.3, Table 6).
 
     Args:
         scores: for each task its score under each instruction; the paper has ten tasks with three
             orders of expression each.
-        ddof: 0 for the population's deviation, 1 for the sample's; the paper names neither.
-
-    Returns:
-        The mean over tasks of the standard deviation over instructions.
+        ddof: 0 for the population's deviation, 1 for the sample's; the paper states neither.
 
     Raises:
-        ValueError: no task, or one with too few instructions for `ddof`.
+        ValueError: there is no task, or a task has too few instructions for `ddof`.
 
     Examples:
         >>> sensitivity([[10, 10, 10], [0, 3, 6]]), sensitivity([[0, 3, 6]], ddof=1)
@@ -603,7 +597,7 @@ def sensitivity(scores: Sequence[Sequence[float]], *, ddof: int = 0) -> float:
 
 
 def _columns(scores: Sequence[TaskScore], profile: GraphProfile) -> dict[str, Floats]:
-    """Values per task, (N,) each; NaN = not known."""
+    """(N,) per task; NaN = unknown."""
     if profile == "release":
         return {
             "completion": np.array([score.completion for score in scores]),
@@ -631,7 +625,7 @@ def _table(columns: Mapping[str, Floats], profile: GraphProfile, seed: int) -> d
         "CR": rate["CR"],
         "LC": consistency["LC"],
         "ci95": {**rate["ci95"], **consistency["ci95"]},
-        **named_methods(rate.get("ci95_method", {}) | consistency.get("ci95_method", {})),
+        **method_column(rate.get("ci95_method", {}) | consistency.get("ci95_method", {})),
         "tasks": rate["rows"],
         "undefined_LC": int(undefined.sum()),
         "capped_LC": int(capped.sum()),
@@ -642,7 +636,6 @@ def _table(columns: Mapping[str, Floats], profile: GraphProfile, seed: int) -> d
 
 
 def _members(groups: Sequence[Iterable[str]], order: Sequence[str]) -> dict[str, Ints]:
-    """Name of a group -> rows in it, int64; first as in `order`, the others sorted."""
     found: dict[str, list[int]] = {}
     for row, names in enumerate(groups):
         for name in set(names):

@@ -1,4 +1,4 @@
-"""Resampling, and how far a share that was counted can be from the true one."""
+"""Resampling, and confidence intervals of shares."""
 
 from __future__ import annotations
 
@@ -29,17 +29,16 @@ _Z = NormalDist().inv_cdf(0.975)
 
 
 def wilson(hits: int, total: int) -> tuple[float, float] | None:
-    """Wilson's 95 % interval of a share (E. B. Wilson, 1927), which holds for few trials too.
+    """Return Wilson's 95 % interval of a share (E. B. Wilson, 1927), valid for few trials too.
 
-    It takes the trials for independent: steps of one episode are less than that, and the true
-    interval is wider.
+    It assumes independent trials; the true interval of correlated steps of an episode is wider.
 
     Args:
         hits: successes, 0 to `total`.
         total: trials.
 
     Returns:
-        Both ends, as fractions; None over nothing.
+        Both ends, as fractions; None over no trials.
 
     Examples:
         >>> [round(end, 4) for end in wilson(8, 10)], wilson(0, 0)
@@ -55,23 +54,23 @@ def wilson(hits: int, total: int) -> tuple[float, float] | None:
     return max(0.0, min(low, found)), min(1.0, max(high, found))
 
 
-def summed(added: Floats, owner: Ints) -> Floats:
-    """(G, C): what the rows (N, C) of each owner add up to."""
+def sum_by(added: Floats, owner: Ints) -> Floats:
+    """Return the sums (G, C) of the rows (N, C) of each owner."""
     _, numbers = np.unique(owner, return_inverse=True)
     sums = np.zeros((int(numbers.max(initial=-1)) + 1, added.shape[1]))
     np.add.at(sums, numbers, added)
     return sums
 
 
-def resampled(frequency: Ints, seed: int, *added: Floats | Ints) -> list[Floats]:
-    """What is drawn adds up to, for each of `added`, (RESAMPLES, C).
+def resample(frequency: Ints, seed: int, *added: Floats | Ints) -> list[Floats]:
+    """Return the sums of bootstrap resamples, (RESAMPLES, C) for each of `added`.
 
-    Where kinds are many, some resamples are drawn at a time; all are what one call would draw.
+    Many kinds are drawn in slices; the result is the same as of one draw.
 
     Args:
-        frequency: (K,), how many there are of each kind; as many are drawn as there are of all.
+        frequency: (K,), the number of members of each kind; a resample has as many as all kinds.
         seed: of the draws.
-        added: (K, C) each, what one of a kind adds.
+        added: (K, C) each, the values of one member of each kind.
     """
     random, number = np.random.default_rng(seed), int(frequency.sum())
     size = next((each for each in _SIZES if each * len(frequency) <= _DRAWN), _SIZES[-1])
@@ -83,38 +82,37 @@ def resampled(frequency: Ints, seed: int, *added: Floats | Ints) -> list[Floats]
 
 
 def percentiles(draws: Floats) -> list[list[float]]:
-    """The 95 % interval of each column of draws, (D, M): both ends."""
+    """Return both ends of the 95 % interval of each column of draws, (D, M)."""
     found: list[list[float]] = np.percentile(draws, [2.5, 97.5], axis=0).T.tolist()
     return found
 
 
-def bootstrapped(drawn: Sequence[float], trials: int) -> tuple[list[float] | None, Method]:
-    """The interval of a bootstrap, and where it comes from.
+def bootstrap_interval(drawn: Sequence[float], trials: int) -> tuple[list[float] | None, Method]:
+    """Return the interval of a bootstrap, and its method.
 
-    Every resample of one group is that group: its interval would have no width, whatever the value.
+    A single group has no interval, because every resample would be the same.
 
     Args:
         drawn: both ends.
-        trials: what was resampled: groups of episodes, rows or tasks.
+        trials: the number of resampled groups, episodes, rows or tasks.
 
     Examples:
-        >>> bootstrapped([0.4, 0.6], 44), bootstrapped([0.5, 0.5], 1)
+        >>> bootstrap_interval([0.4, 0.6], 44), bootstrap_interval([0.5, 0.5], 1)
         (([0.4, 0.6], 'bootstrap'), (None, 'none: one group'))
     """
     return (list(drawn), "bootstrap") if trials > 1 else (None, "none: one group")
 
 
 def spread(found: float, drawn: Sequence[float], trials: int) -> tuple[list[float] | None, Method]:
-    """The interval of a share, and where it comes from.
+    """Return the interval of a share, and its method.
 
-    Where nothing or everything is right, every resample of a bootstrap says the same, which tells
-    nothing of the true share: Wilson's interval over what was resampled stands there. Any other
-    share of one group has none (see `bootstrapped`).
+    A share of 0 or 1 has Wilson's interval over the trials, because all its resamples are equal.
+    Any other share of a single group has no interval (see `bootstrap_interval`).
 
     Args:
         found: the share, or a mean of values from 0 to 1.
         drawn: both ends of the bootstrap's interval.
-        trials: what was resampled: episodes, rows or tasks.
+        trials: the number of resampled episodes, rows or tasks.
 
     Examples:
         >>> spread(0.5, [0.4, 0.6], 44)
@@ -125,15 +123,15 @@ def spread(found: float, drawn: Sequence[float], trials: int) -> tuple[list[floa
     """
     interval = wilson(int(found) * trials, trials) if found in (0, 1) else None
     if interval is None or drawn[0] != drawn[1]:
-        return bootstrapped(drawn, trials)
+        return bootstrap_interval(drawn, trials)
     return list(interval), "wilson"
 
 
-def named_methods(methods: Mapping[str, str]) -> dict[str, Any]:
-    """`ci95_method`, for a table: the columns that have no bootstrap's interval, and why.
+def method_column(methods: Mapping[str, str]) -> dict[str, Any]:
+    """Return `ci95_method` for a table: the columns without a bootstrap's interval, and why.
 
     Examples:
-        >>> named_methods({"TM": "bootstrap", "EM": "wilson"}), named_methods({"TM": "bootstrap"})
+        >>> method_column({"TM": "bootstrap", "EM": "wilson"}), method_column({"TM": "bootstrap"})
         ({'ci95_method': {'EM': 'wilson'}}, {})
     """
     named = {name: method for name, method in methods.items() if method in _NAMED}
@@ -141,10 +139,10 @@ def named_methods(methods: Mapping[str, str]) -> dict[str, Any]:
 
 
 def share(hits: int, total: int) -> dict[str, Any]:
-    """A share with its interval, as JSON values.
+    """Return a share with its interval, as JSON values.
 
     Returns:
-        `hits`, `n`, `share` and `ci95` (see `wilson`), both None over nothing.
+        `hits`, `n`, `share` and `ci95` (see `wilson`), the last two None over no trials.
 
     Examples:
         >>> share(0, 0)

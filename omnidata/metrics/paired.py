@@ -1,6 +1,6 @@
-"""What metrics of two runs are sums of, episode by episode, so that chance can work on episodes.
+"""The sums behind the metrics of two runs, per episode, for paired tests over episodes.
 
-Episodes of one group (`Step.group`) add as one: they are drawn and swapped as one.
+Episodes of one group (`Step.group`) form one unit, which is resampled and swapped as a whole.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from omnidata.metrics.intervals import Floats, Ints, Mask, summed
+from omnidata.metrics.intervals import Floats, Ints, Mask, sum_by
 
 Unit = Literal["share", "number"]
 Rates = Callable[[Floats], Floats]
@@ -20,13 +20,12 @@ Rates = Callable[[Floats], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What each episode adds to the sums that metrics are made of, in both runs.
+    """Each episode's part of the sums behind the metrics of both runs.
 
     Attributes:
         a, b: float64 (E, C), one row per episode, the same episodes in the same order.
-        rates: from sums to metrics.
-        uses: for each metric the columns that it is made of; the last of them is what it divides
-            by.
+        rates: returns the metrics of sums.
+        uses: the columns of each metric; the last one is its denominator.
     """
 
     a: Floats
@@ -40,12 +39,12 @@ class Measures:
     """The metrics of a pair of runs.
 
     Attributes:
-        columns: names and units, as tables have them.
-        by: the axes, which are tags, and the order of the groups on each.
-        flips: the metric over steps that are right or wrong, and the value that says so; None
-            where no step is right or wrong.
-        judged: bool (N,), the steps that both runs' rules could judge.
-        sums: what the episodes, or groups of episodes, of chosen steps, bool (N,), add.
+        columns: names and units, as in tables.
+        by: the axes, which are tags, and the order of their groups.
+        flips: the share of right steps, and the value of a verdict behind it; None if steps are
+            neither right nor wrong.
+        judged: bool (N,), the steps that the rules of both runs could judge.
+        sums: returns the `Sums` of chosen steps, bool (N,).
     """
 
     columns: Mapping[str, Unit]
@@ -57,16 +56,16 @@ class Measures:
 
 @dataclass(frozen=True, slots=True)
 class Fractions:
-    """Metrics that are one sum by another; the columns are all sums above, then all below.
+    """Metrics that divide sums; the columns are all numerators, then all denominators.
 
     Attributes:
-        count: of metrics.
+        count: number of metrics.
     """
 
     count: int
 
     def __call__(self, sums: Floats) -> Floats:
-        """The metrics of sums (..., 2 * count)."""
+        """Return the metrics of sums (..., 2 * count)."""
         found: Floats = sums[..., : self.count] / sums[..., self.count :]
         return found
 
@@ -76,26 +75,25 @@ class Fractions:
         return [(metric, self.count + metric) for metric in range(self.count)]
 
 
-def known(a: Floats, b: Floats) -> Mask:
-    """(N,) or (N, C): where both runs have a value.
+def both_known(a: Floats, b: Floats) -> Mask:
+    """Return a mask, (N,) or (N, C), of the values that both runs have.
 
     Examples:
-        >>> known(np.array([1.0, np.nan, 0.0]), np.array([0.0, 1.0, np.nan])).tolist()
+        >>> both_known(np.array([1.0, np.nan, 0.0]), np.array([0.0, 1.0, np.nan])).tolist()
         [True, False, False]
     """
     return np.logical_not(np.isnan(a) | np.isnan(b), dtype=np.bool_)
 
 
 def means(a: Floats, b: Floats, owner: Ints) -> tuple[Mask, Callable[[Mask], Sums]]:
-    """Metrics that are means of values of rows.
+    """Return the mask and sums of metrics that are means of row values.
 
-    Where a value is known in one run alone, that metric has no pair there.
+    A value that only one run has is left out.
 
     Args:
-        a: (N, M), a column per metric; NaN where the row has none. A row whose first value is not
-            known was not judged.
+        a: (N, M), a column per metric; NaN for no value. A row without a first value is unjudged.
         b: those of the other run.
-        owner: (N,), equal numbers for rows that are drawn together.
+        owner: (N,), equal numbers for rows that are resampled together.
 
     Returns:
         `judged` and `sums` of `Measures`.
@@ -106,7 +104,7 @@ def means(a: Floats, b: Floats, owner: Ints) -> tuple[Mask, Callable[[Mask], Sum
         >>> judged.tolist(), sums(np.array([True, True])).a.tolist()
         ([True, False], [[1.0, 1.0]])
     """
-    both = known(a, b)
+    both = both_known(a, b)
     judged: Mask = both[:, 0]
     sides = [
         np.column_stack([np.where(both, side, 0.0), both.astype(np.float64)]) for side in (a, b)
@@ -114,7 +112,7 @@ def means(a: Floats, b: Floats, owner: Ints) -> tuple[Mask, Callable[[Mask], Sum
 
     def sums(chosen: Mask) -> Sums:
         kept = chosen & judged
-        added_a, added_b = (summed(side[kept], owner[kept]) for side in sides)
+        added_a, added_b = (sum_by(side[kept], owner[kept]) for side in sides)
         rates = Fractions(a.shape[1])
         return Sums(added_a, added_b, rates, rates.uses)
 

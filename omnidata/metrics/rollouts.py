@@ -1,9 +1,9 @@
-"""Rollouts: how many succeed, how they end, within how many turns, and over several attempts.
+"""Success rates of rollouts, their endings, turns, and repeated attempts.
 
-A rollout is one attempt of an agent at a task in an environment, which says how well it went.
-Success rates are means over examples, of those that finished and of a fixed set, and micro averages
-over the examples of a group or a domain, as in OSWorld's Tables 5 and 13. How rollouts end is
-AgentStudio's Tables 2 and 3, their lengths are OSWorld's Figure 9.
+A rollout is an agent's attempt at a task in an environment, which scores it. Success rates are
+means over finished examples and over a fixed set, and micro averages over the examples of a group
+or a domain, as in OSWorld's Tables 5 and 13. Endings are as in AgentStudio's Tables 2 and 3,
+lengths as in OSWorld's Figure 9.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
-from omnidata.metrics.intervals import named_methods
+from omnidata.metrics.intervals import method_column
 from omnidata.metrics.row_tables import means
 
 RATES = ("SR_finished", "SR_all")
@@ -24,13 +24,13 @@ RATES = ("SR_finished", "SR_all")
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One example that was tried.
+    """An attempted example.
 
     Attributes:
         domain: one of the set's.
-        score: 0 to 1, of several attempts the mean of those that finished; None where none has.
-        counted: what it adds to `SR_all`: of several attempts the mean of all, where one that has
-            not finished counts 0; None for the score.
+        score: 0 to 1, the mean over finished attempts; None without any.
+        counted: its value in `SR_all`, the mean over all attempts, of which unfinished ones count
+            0; None for the score.
         tags: axis -> group, beside the domain.
     """
 
@@ -48,26 +48,26 @@ def total(
     axes: Mapping[str, Mapping[str, int | None]] = {},
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Everything that is reported about one agent's scored examples.
+    """Return the results of one agent's scored examples.
 
     Args:
-        examples: those that were tried, each once: rates of several agents are never pooled.
-        sizes: how many examples the set has of each domain.
+        examples: the attempted ones, each once: rates of several agents are never pooled.
+        sizes: the set's number of examples per domain.
         groups: names of groups and their domains.
-        axes: of the tags, the groups in their order, and how many examples the set has of each;
-            None where that is not known.
+        axes: of the tags, the groups in order, and the set's number of examples of each; None if
+            unknown.
         seed: of the bootstrap.
 
     Returns:
-        `overall` and `by`, name -> group -> table, for "group", "domain" and the axes of tags that
-        an example has. A table holds `SR_finished`, the mean over examples with a score, None over
-        none, as the release's `show_result.py` has it; `SR_all`, the mean over all that the set
-        has, where what is absent or unfinished counts 0, None where nobody knows how many the set
-        has; `ci95` with a pair or None for each; `tasks`, how many `SR_all` is over, or were
-        tried; `finished`. Of a domain or group with more examples than the set has, all count.
+        `overall` and `by`, name -> group -> table, for "group", "domain" and the axes of the
+        examples' tags. A table has `SR_finished`, the mean over examples with a score, None without
+        any, as in the release's `show_result.py`; `SR_all`, the mean over the whole set, of which
+        absent and unfinished examples count 0, None if the size of the set is unknown; `ci95` with
+        a pair or None for each; `tasks`, the number behind `SR_all`, or of attempted examples;
+        `finished`. If a domain or group has more examples than the set, all count.
 
     Raises:
-        ValueError: an example of a domain that the set does not have.
+        ValueError: the set does not have the domain of an example.
 
     Examples:
         >>> tried = [Example("os", 1.0), Example("os", 0.5), Example("os", None)]
@@ -87,7 +87,7 @@ def total(
     def table(domains: Iterable[str]) -> dict[str, Any]:
         return _table([one for domain in domains for one in by_domain[domain]], seed)
 
-    def tagged(axis: str, group: str, size: int | None) -> dict[str, Any]:
+    def table_of_tag(axis: str, group: str, size: int | None) -> dict[str, Any]:
         found = [one for one in examples if one.tags.get(axis) == group]
         absent = [Example("", None)] * (0 if size is None else size - len(found))
         made = _table([*found, *absent], seed)
@@ -104,7 +104,7 @@ def total(
             "domain": {domain: table([domain]) for domain in sizes},
             **{
                 axis: {
-                    group: tagged(axis, group, size)
+                    group: table_of_tag(axis, group, size)
                     for group, size in known.items()
                     if size or group in told[axis]
                 }
@@ -124,7 +124,7 @@ def _table(examples: Sequence[Example], seed: int) -> dict[str, Any]:
         "SR_finished": finished["SR_finished"],
         "SR_all": fixed["SR_all"],
         "ci95": {**finished["ci95"], **fixed["ci95"]},
-        **named_methods(finished.get("ci95_method", {}) | fixed.get("ci95_method", {})),
+        **method_column(finished.get("ci95_method", {}) | fixed.get("ci95_method", {})),
         "tasks": fixed["rows"],
         "finished": finished["rows"],
     }
@@ -168,17 +168,17 @@ REPEATS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at a task.
+    """An attempt at a task.
 
     Attributes:
-        task: names the task; attempts at one are drawn together.
-        score: 0 to 1; None where the environment gave none.
-        ending: how it ended; None where nothing of it was recorded.
-        turns: how many the agent had; None where nobody says, as for the other two.
-        seconds: how long it took.
-        tokens: that the model read and wrote.
-        gains: the turn, from 1, at which each part of the score was reached, and the part; empty
-            where all of it is known at the end.
+        task: name of the task; its attempts are resampled together.
+        score: 0 to 1; None if the environment returned none.
+        ending: how it ended; None without a recording.
+        turns: number of the agent's turns; None if unknown.
+        seconds: duration; None if unknown.
+        tokens: the model's input and output tokens; None if unknown.
+        gains: the turn, from 1, of each part of the score, and the part; empty if the score is
+            known only at the end.
     """
 
     task: str
@@ -191,19 +191,19 @@ class Attempt:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the score is 1: a part of it is no success."""
+        """Whether the score is 1; a partial score is no success."""
         return self.score == 1
 
 
 def period(turns: Sequence[str], *, times: int = REPEATS) -> int:
-    """The length of the cycle that the last turns go through; 0 where there is none.
+    """Return the length of the shortest cycle of the last turns; 0 if there is none.
 
     Args:
-        turns: what was done in each.
-        times: how often the cycle must have come, one after the other, up to the last turn.
+        turns: the actions of each turn.
+        times: the number of consecutive repetitions, up to the last turn.
 
     Returns:
-        The shortest such cycle's, in turns: 1 where one turn is repeated.
+        The length in turns: 1 if one turn is repeated.
 
     Examples:
         >>> period(["a", "b", "b", "b"]), period(["x", "a", "b", "a", "b", "a", "b"])
@@ -219,17 +219,17 @@ def period(turns: Sequence[str], *, times: int = REPEATS) -> int:
 
 
 def endings(attempts: Sequence[Attempt], *, seed: int = 0) -> dict[str, Any]:
-    """How attempts ended (AgentStudio, Tables 2 and 3).
+    """Return the endings of attempts (AgentStudio, Tables 2 and 3).
 
     Args:
-        attempts: of one agent; those of which nothing was recorded are left out.
+        attempts: of one agent; those without a recorded ending are left out.
         seed: of the bootstrap over tasks.
 
     Returns:
-        `attempts`, how many; `endings`, name -> how many, and `failures`, the same of those that
-        did not succeed, for want of a score too; `active_finish`, the share that said to be done;
-        `false_finish`, of those with a score the share that did not succeed, both None over
-        nothing, with `ci95`.
+        The number of `attempts`; `endings`, name -> count, and `failures`, the same of attempts
+        without success or score; `active_finish`, the share of attempts that the agent ended;
+        `false_finish`, the share of failures among those with a score; both None over no attempts,
+        with `ci95`.
 
     Examples:
         >>> ended = endings([Attempt("a", 1.0, "finished"), Attempt("b", 0.0, "finished"),
@@ -244,16 +244,16 @@ def endings(attempts: Sequence[Attempt], *, seed: int = 0) -> dict[str, Any]:
     false = _share([not one.succeeded for one in judged], judged, "false_finish", seed)
     return {
         "attempts": len(found),
-        "endings": _counted(found),
-        "failures": _counted([one for one in found if not one.succeeded]),
+        "endings": _count_endings(found),
+        "failures": _count_endings([one for one in found if not one.succeeded]),
         "active_finish": active["active_finish"],
         "false_finish": false["false_finish"],
         "ci95": active["ci95"] | false["ci95"],
-        **named_methods(active.get("ci95_method", {}) | false.get("ci95_method", {})),
+        **method_column(active.get("ci95_method", {}) | false.get("ci95_method", {})),
     }
 
 
-def _counted(attempts: Iterable[Attempt]) -> dict[str, int]:
+def _count_endings(attempts: Iterable[Attempt]) -> dict[str, int]:
     counts = Counter(one.ending for one in attempts)
     return {name: counts[name] for name in ENDINGS if counts[name]}
 
@@ -262,25 +262,25 @@ def _share(
     hits: Sequence[bool], attempts: Sequence[Attempt], name: str, seed: int
 ) -> dict[str, Any]:
     values = {name: np.array(hits, np.float64)}
-    return means(values, shares=(name,), owner=_numbered(attempts), seed=seed)
+    return means(values, shares=(name,), owner=_owners(attempts), seed=seed)
 
 
-def _numbered(attempts: Sequence[Attempt]) -> Any:
+def _owners(attempts: Sequence[Attempt]) -> Any:
     return np.unique([one.task for one in attempts], return_inverse=True)[1]
 
 
 def within(attempts: Sequence[Attempt], most: int) -> list[float]:
-    """The success rate within 1, 2, ... turns.
+    """Return the success rate within 1, 2, ... turns.
 
     Args:
         attempts: those with a score and a number of turns count.
-        most: turns of the last point, at least as many as an attempt has.
+        most: turns of the last point, at least those of the longest attempt.
 
     Returns:
-        (most,): the mean of what was reached by then. A score that came in parts counts part by
-        part; any other counts from the attempt's last turn on. The last point is the mean score.
-        The mean of all is the area under the curve, which is 1 for an agent that always succeeds in
-        the first turn. Empty over nothing.
+        (most,): the mean score by that turn. A score with `gains` counts part by part; any other
+        counts from the attempt's last turn on. The last point is the mean score. The mean of all
+        points is the area under the curve, 1 for an agent that always succeeds in the first turn.
+        Empty over no attempts.
 
     Examples:
         >>> within([Attempt("a", 1.0, turns=2), Attempt("b", 0.0, turns=1)], 3)
@@ -304,7 +304,7 @@ def within(attempts: Sequence[Attempt], most: int) -> list[float]:
 
 
 def effort(values: Iterable[float | None]) -> dict[str, Any] | None:
-    """How much attempts took: `n`, `mean`, `median`, `p95`, `most`; None where nobody says.
+    """Return `n`, `mean`, `median`, `p95` and `most` of the known values; None without any.
 
     Examples:
         >>> effort([1, 3, None])
@@ -325,19 +325,19 @@ def behaviour(
     axes: Mapping[str, Mapping[str, str]] = {},
     seed: int = 0,
 ) -> dict[str, Any]:
-    """What is reported of how one agent's attempts went, the key `rollouts` of `results.json`.
+    """Return the behaviour of one agent's attempts, the key `rollouts` of `results.json`.
 
     Args:
         attempts: of one agent.
-        limit: the turns that it was given; None where nobody says.
+        limit: its limit of turns; None if unknown.
         axes: axis -> task -> group, for tables of endings.
         seed: of the bootstrap.
 
     Returns:
-        What `endings` gives; `unrecorded`, of how many attempts nothing but the score is known, if
-        that; `turns`, `seconds` and `tokens` as `effort` has them, and `lengths`, number of turns
-        -> how many attempts (OSWorld, Figure 9); `step_limit`; `within`, the curve, up to the limit
-        or to the longest attempt, and its `area`; `by`, axis -> group -> what `endings` gives.
+        The result of `endings`; `unrecorded`, the number of attempts with at most a score;
+        `turns`, `seconds` and `tokens` as `effort` returns them, and `lengths`, turns -> number of
+        attempts (OSWorld, Figure 9); `step_limit`; the curve `within`, up to the limit or the
+        longest attempt, and its `area`; `by`, axis -> group -> the result of `endings`.
 
     Examples:
         >>> found = behaviour([Attempt("a", 1.0, "finished", 1), Attempt("b", 0.0, "crash", 2)])
@@ -372,14 +372,14 @@ def behaviour(
 
 
 def pass_at(n: int, c: int, k: int) -> float:
-    """pass@k: how likely one of k attempts succeeds, estimated without bias from n of them.
+    """Return pass@k: the unbiased estimate that one of k attempts succeeds, from n attempts.
 
     M. Chen et al., Evaluating Large Language Models Trained on Code (2021), section 2.1:
     1 - C(n - c, k) / C(n, k).
 
     Args:
         n: attempts.
-        c: of them, those that succeeded.
+        c: successful attempts.
         k: 1 to n.
 
     Examples:
@@ -390,7 +390,7 @@ def pass_at(n: int, c: int, k: int) -> float:
 
 
 def pass_all(n: int, c: int, k: int) -> float:
-    """pass^k: how likely k attempts all succeed, estimated without bias: C(c, k) / C(n, k).
+    """Return pass^k: the unbiased estimate that all of k attempts succeed, C(c, k) / C(n, k).
 
     S. Yao et al., tau-bench (2024), section 3.
 
@@ -405,7 +405,7 @@ _CHOSEN: Final = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 
 
 def choices(n: int) -> list[int]:
-    """The numbers k of n attempts for which pass@k and pass^k are told, so that tables stay narrow.
+    """Return the numbers k for which tables show pass@k and pass^k of n attempts.
 
     Examples:
         >>> choices(3), choices(10)
@@ -414,26 +414,27 @@ def choices(n: int) -> list[int]:
     return [*(k for k in _CHOSEN if k < n), n]
 
 
-def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) -> dict[str, Any]:
-    """What several attempts at each task tell.
+def repetition(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) -> dict[str, Any]:
+    """Return pass@k and pass^k of several attempts at each task.
 
-    A success is a score of 1. Over the tasks that all attempts finished, and over all of the set's,
-    where an attempt that has not finished, or is not there, has failed.
+    A success is a score of 1. Absent and unfinished attempts have failed in the metrics over the
+    whole set; the others are over the tasks whose attempts all finished.
 
     Args:
         attempts: of one agent, at most n at a task.
-        n: how many were made of each.
-        tasks: how many the set has, at least as many as were tried.
+        n: attempts per task.
+        tasks: the set's number of tasks, at least that of the attempted ones.
         seed: of the bootstrap over tasks.
 
     Returns:
-        `n`; `finished`, how many tasks all attempts finished; `tasks`; and by k, each of `choices`
-        as a text, `pass@k` and `pass^k` over the first of these, `pass@k_all` and `pass^k_all` over
-        all, each with `ci95`, and `ci95_method` where it says something; None over no task.
+        `n`; `finished`, the number of tasks whose attempts all finished; `tasks`; and by k, each of
+        `choices` as a text, `pass@k` and `pass^k` over the finished tasks, `pass@k_all` and
+        `pass^k_all` over the set, each with `ci95`, and `ci95_method` if an interval is not a
+        bootstrap's; None over no task.
 
     Examples:
         >>> tried = [Attempt("a", 1.0), Attempt("a", 0.0), Attempt("b", 1.0)]
-        >>> found = repeated(tried, 2, 2)
+        >>> found = repetition(tried, 2, 2)
         >>> found["finished"], found["k"]["2"]["pass@k"], found["k"]["2"]["pass^k_all"]
         (1, 1.0, 0.0)
         >>> found["k"]["1"]["pass@k_all"]
@@ -461,5 +462,5 @@ def repeated(attempts: Sequence[Attempt], n: int, tasks: int, *, seed: int = 0) 
             made |= {name: found[name] for name in columns}
             ci95 |= found["ci95"]
             methods |= found.get("ci95_method", {})
-        by_k[str(k)] = {**made, "ci95": ci95, **named_methods(methods)}
+        by_k[str(k)] = {**made, "ci95": ci95, **method_column(methods)}
     return {"n": n, "finished": len(whole), "tasks": len(sides["_all"]), "k": by_k}

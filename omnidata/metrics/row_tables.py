@@ -1,8 +1,8 @@
 """Tables of rows: micro averages, with intervals.
 
-Totals are averages over all rows, and not of the groups' (as in AgentStudio, Tables 4 to 10).
-Values are unrounded fractions; intervals are 95 % percentile bootstraps over rows, or over groups
-of rows that belong together; rows of one group have none.
+Totals are averages over all rows, not over groups (as in AgentStudio, Tables 4 to 10). Values are
+unrounded fractions; intervals are 95 % percentile bootstraps over rows, or over groups of related
+rows; a single group has no interval.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from omnidata.metrics.intervals import (
     Floats,
     Ints,
     Method,
-    bootstrapped,
-    named_methods,
+    bootstrap_interval,
+    method_column,
     percentiles,
-    resampled,
+    resample,
     spread,
-    summed,
+    sum_by,
 )
 
 
@@ -35,19 +35,19 @@ def means(
     owner: Ints | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """The mean of each column.
+    """Return the mean of each column.
 
     Args:
-        columns: name -> float64 (N,), e.g. accuracy as 0 and 1, and edit distance; a row with a NaN
-            in any column was not judged and is left out.
-        shares: the columns whose values are from 0 to 1, and nothing else can be.
-        owner: (N,), equal numbers for rows that are drawn together; each by itself if None.
+        columns: name -> float64 (N,), e.g. accuracy as 0 and 1, and edit distance; rows with a NaN
+            in any column are unjudged and left out.
+        shares: the columns with values from 0 to 1.
+        owner: (N,), equal numbers for rows that are resampled together; None for no groups.
         seed: of the bootstrap.
 
     Returns:
-        The means by name, None over nothing; `ci95` with a pair or None for each; `ci95_method`
-        where one of them is no bootstrap's interval (see `intervals.spread`); `rows`, how many
-        were judged.
+        The means by name, None over no rows; `ci95` with a pair or None for each; `ci95_method` if
+        an interval is not a bootstrap's (see `intervals.spread`); `rows`, the number of judged
+        rows.
 
     Examples:
         >>> table = means({"accuracy": np.array([1.0, 0.0, 1.0, np.nan])})
@@ -63,16 +63,16 @@ def means(
         return {**nothing, "ci95": nothing, "rows": 0}
     added = np.column_stack([values, np.ones(rows)])
     if owner is not None:
-        added = summed(added, owner[known])
+        added = sum_by(added, owner[known])
     # What adds the same is interchangeable: resampling costs kinds, not rows.
     kinds, frequency = np.unique(added, axis=0, return_counts=True)
     sums = frequency @ kinds
     values_by_name = dict(zip(columns, (sums[:-1] / sums[-1]).tolist(), strict=True))
-    (draws,) = resampled(frequency, seed, kinds)
+    (draws,) = resample(frequency, seed, kinds)
     drawn = percentiles(draws[:, :-1] / draws[:, -1:])
     return {
         **values_by_name,
-        **_told(values_by_name, drawn, shares=shares, trials=len(added)),
+        **_interval_columns(values_by_name, drawn, shares=shares, trials=len(added)),
         "rows": rows,
     }
 
@@ -80,19 +80,19 @@ def means(
 def critic_table(
     counts: Confusion, *, per_group: Sequence[Confusion] = (), seed: int = 0
 ) -> dict[str, Any]:
-    """Accuracy, precision, recall and F1 of the positive class, success.
+    """Return accuracy, precision, recall and F1 of the positive class, success.
 
     Args:
         counts: responses by truth and prediction.
-        per_group: the same for each group of responses that are drawn together; each response is
-            drawn by itself where there is none.
+        per_group: the same for each group of responses that are resampled together; empty for no
+            groups.
         seed: of the bootstrap.
 
     Returns:
-        `RATES` by name; `ci95` with a pair or None for each; `ci95_method` as in `means`: of the
-        rates only accuracy can have Wilson's interval, as what the others are over is drawn too;
-        `undefined`, the rates that divide nothing by nothing, which are 0 as in scikit-learn (None
-        where there is no row at all); `confusion`, the counts; `rows`.
+        `RATES` by name; `ci95` with a pair or None for each; `ci95_method` as in `means`: only
+        accuracy can have Wilson's interval, because the denominators of the others vary between
+        resamples; `undefined`, the rates that divide zero by zero, which are 0 as in scikit-learn
+        (None without rows); `confusion`, the counts; `rows`.
 
     Examples:
         >>> table = critic_table(Confusion(tp=0, fp=0, fn=3, tn=1))
@@ -108,12 +108,12 @@ def critic_table(
         table = dict(zip(RATES, np.nan_to_num(found).tolist(), strict=True))
         if per_group:
             kinds, frequency = np.unique(np.array(per_group), axis=0, return_counts=True)
-            (drawn,) = resampled(frequency, seed, kinds)
+            (drawn,) = resample(frequency, seed, kinds)
         else:
-            (drawn,) = resampled(cells, seed, np.eye(len(cells), dtype=np.int64))
+            (drawn,) = resample(cells, seed, np.eye(len(cells), dtype=np.int64))
         drawn_rates = percentiles(np.nan_to_num(rates(drawn)))
         trials = len(per_group) or int(cells.sum())
-        told = _told(table, drawn_rates, shares=("accuracy",), trials=trials)
+        told = _interval_columns(table, drawn_rates, shares=("accuracy",), trials=trials)
     return {
         **table,
         **told,
@@ -128,10 +128,10 @@ def by_group(
     labels: Sequence[str | None],
     order: Sequence[str] = (),
 ) -> dict[str, dict[str, Any]]:
-    """A table for each label.
+    """Return a table for each label.
 
     Args:
-        table: makes the table of the rows that a mask, bool (N,), selects.
+        table: returns the table of the rows of a mask, bool (N,).
         labels: one per row; None = in no group.
         order: labels to put first, in this order; the others follow sorted.
 
@@ -145,24 +145,18 @@ def by_group(
     return {name: table(numbers == code) for code, name in enumerate(names)}
 
 
-def _told(
+def _interval_columns(
     found: Mapping[str, float],
     drawn: Sequence[list[float]],
     *,
     shares: Collection[str],
     trials: int,
 ) -> dict[str, Any]:
-    """`ci95`, and `ci95_method` where it says something.
-
-    Args:
-        found: the values by name.
-        drawn: for each of them both ends of the bootstrap's interval.
-        shares: the names of those that may have Wilson's interval.
-        trials: how many groups were resampled.
-    """
     intervals: dict[str, list[float] | None] = {}
     methods: dict[str, Method] = {}
     for (name, value), ends in zip(found.items(), drawn, strict=True):
-        interval = spread(value, ends, trials) if name in shares else bootstrapped(ends, trials)
+        interval = (
+            spread(value, ends, trials) if name in shares else bootstrap_interval(ends, trials)
+        )
         intervals[name], methods[name] = interval
-    return {"ci95": intervals, **named_methods(methods)}
+    return {"ci95": intervals, **method_column(methods)}

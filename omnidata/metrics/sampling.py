@@ -1,4 +1,4 @@
-"""What several answers to one question say together: which one most agree on, and how much."""
+"""Agreement of several answers to one question."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _T = TypeVar("_T")
 
 
 def alike(answers: Sequence[_T], same: Callable[[_T, _T], bool]) -> list[int]:
-    """For each answer how many are the same as it, itself included.
+    """Return for each answer the number of equal answers, including itself.
 
     Args:
         answers: to one question.
-        same: whether two are the same; symmetric, and need not be transitive, as nearness is not.
+        same: whether two are equal; symmetric, but not necessarily transitive, like nearness.
 
     Examples:
         >>> alike([1, 2, 9], lambda a, b: abs(a - b) <= 1)
@@ -25,13 +25,13 @@ def alike(answers: Sequence[_T], same: Callable[[_T, _T], bool]) -> list[int]:
 
 
 def plurality(votes: Sequence[int]) -> int:
-    """The number of the answer that most are the same as; the first of equals.
+    """Return the index of the answer with the most votes, the first one on a tie.
 
     X. Wang et al., Self-Consistency Improves Chain of Thought Reasoning in Language Models (2023),
-    section 2, takes the answer that most reasoning paths end in.
+    section 2, takes the answer of most reasoning paths.
 
     Args:
-        votes: what `alike` gives, not empty.
+        votes: as `alike` returns them, not empty.
 
     Examples:
         >>> plurality([1, 2, 2])
@@ -41,10 +41,10 @@ def plurality(votes: Sequence[int]) -> int:
 
 
 def agreement(votes: Sequence[int]) -> float | None:
-    """The share of the pairs of answers that are the same; None of fewer than two.
+    """Return the share of equal pairs of answers; None for fewer than two answers.
 
     Args:
-        votes: what `alike` gives.
+        votes: as `alike` returns them.
 
     Examples:
         >>> agreement([2, 2, 1]), agreement([1])

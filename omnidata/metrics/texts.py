@@ -1,13 +1,12 @@
-"""How alike two texts are."""
+"""Similarity of texts."""
 
 from __future__ import annotations
 
 
 def token_f1(said: str, wanted: str) -> float:
-    """F1 of two texts as sets of words, as GUI-R1 computes it (`guir1/eval/eval_omni.py`).
+    """Return the F1 of two texts as sets of words, as GUI-R1's `guir1/eval/eval_omni.py` does.
 
-    Square brackets are left out, and case does not count. Of two single words one may be a part of
-    the other.
+    Square brackets and case are ignored. A single word also matches a single word that contains it.
 
     Examples:
         >>> token_f1("Buy milk", "buy some milk")

@@ -45,7 +45,7 @@ from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import select, whole_episodes
 from omnidata.run.selection import shard as take_shard
 from omnidata.storage import atomic_write, wrap_os_error, write_json
-from omnidata.tasks.coordinates import answer_space, of_screen, shown
+from omnidata.tasks.coordinates import answer_space, of_screen, sent_size
 from omnidata.tasks.explaining import standing
 from omnidata.types import (
     Completion,
@@ -326,7 +326,7 @@ def shown_size(task: Task, step: Step, answer: Completion) -> Screen | None:
     """
     if answer_space(task.options) not in ("px", None):
         return None
-    found = shown(answer.receipt, where=step.sample_id)
+    found = sent_size(answer.receipt, where=step.sample_id)
     return found.size if found and found.size != step.screen else None
 
 

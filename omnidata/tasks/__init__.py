@@ -106,11 +106,6 @@ def options_for(
 
 
 def _in_units(name: str, given: Mapping[str, str], spoken: Mapping[str, str]) -> Mapping[str, str]:
-    """The task's own options, its unit of places that of the dialect.
-
-    Raises:
-        UsageError: a unit is given too, or a text for a dialect without one.
-    """
     if "dialect" not in spoken:
         raise UsageError(
             "a system text needs a prompt in a dialect",

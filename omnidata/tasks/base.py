@@ -1,4 +1,4 @@
-"""What every task has unless it says otherwise: the start of a benchmark of your own."""
+"""Base class for benchmarks."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from omnidata.loaders.load import load_data
 from omnidata.loaders.stored_steps import Positions, collect, number_steps, row_ids
 from omnidata.mirror import local
 from omnidata.tasks.common_options import OPTIONS as COMMON
-from omnidata.tasks.coordinates import answer_space, centred, in_pixels
+from omnidata.tasks.coordinates import answer_space, center_places, in_pixels
 from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.diagnosis import REACH
-from omnidata.tasks.explaining import Rule, acted, by_action, read_again
+from omnidata.tasks.explaining import Rule, explain_action, by_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
 from omnidata.tasks.longest import read_beginning
 from omnidata.tasks.observation import (
@@ -36,7 +36,7 @@ from omnidata.tasks.observation import (
     Element,
     Kind,
     Observation,
-    asked_for,
+    effective_options,
     parts_of,
     tell,
     texts,
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 def resolve(
     given: Mapping[str, str], allowed: Mapping[str, Sequence[str]], flag: str
 ) -> dict[str, str]:
-    """The options in force: what was given, else each option's first value.
+    """Return all options with the given values, or else each option's first value.
 
     Args:
         given: as the user wrote them.
@@ -79,7 +79,7 @@ def resolve(
         flag: how the options are given, for the message.
 
     Raises:
-        UsageError: an option or a value that does not exist.
+        UsageError: an option or a value does not exist.
 
     Examples:
         >>> resolve({"history": "none"}, {"history": ("gold", "none"), "voice": ("",)}, "-T")
@@ -105,7 +105,7 @@ def resolve(
 
 
 def parse(pairs: Sequence[str], flag: str) -> dict[str, str]:
-    """`["a=1", "b=2"]` as a mapping.
+    """Return `["a=1", "b=2"]` as a mapping.
 
     Raises:
         UsageError: an item without "=", or a key given twice.
@@ -144,7 +144,7 @@ _TAKING_DATA = frozenset({"load", "detect", "fingerprint"})
 
 
 def _of_urls_too(method: Method) -> Method:
-    """A method whose data may be a URL, or a text: it is given the path that stands for them."""
+    """Lets a method that takes a data folder take a URL or a string too."""
 
     @wraps(method)
     def call(self: Any, data: str | Path, *given: Any, **options: Any) -> Any:
@@ -170,14 +170,14 @@ class Benchmark:
             the model's own, "none".
         profiles: by name, the default first.
         title: display name. Defaults to `name`.
-        holds: what is asked, and from what, in one line.
+        holds: one line about its questions and data.
         expects: the files of the data in words, for `omnidata info` and for errors. Defaults to the
             columns of `files`.
         sources: where the data are published, and under which licence. If several have the same
             tags, `omnidata fetch` takes the first by default.
         unpublished: why there is no source, if there is none.
         asks_about: the task whose data it asks about; empty if it has its own data.
-        annotates: what its answers add to those data, for `omnidata synth`; None for nothing.
+        annotates: the annotation of its answers to those data, for `omnidata synth`; None for none.
         derivation: how its rows are derived from other tasks, for `omnidata synth`; None if they
             are not.
         platform: "web", "desktop" or "mobile" if all its data are of one; else empty, and a tag
@@ -276,15 +276,14 @@ class Benchmark:
         self._check_members()
         self.name = name
         self.title = self.title or name
-        self.options: Mapping[str, str] = asked_for(options, resolve(options, self.allowed, "-T"))
+        self.options: Mapping[str, str] = effective_options(
+            options, resolve(options, self.allowed, "-T")
+        )
         if self.options.get("history") == "predicted":
             self.needs_predictions = True
 
     def _check_members(self) -> None:
-        """Refuse a class whose members lack something, or would be misread in silence.
-
-        What a class sets for itself when a task is made is left to it.
-        """
+        """Members that `__init__` sets are not checked."""
         kind, fault = type(self), self._fault
         if kind.answer is Benchmark.answer and kind.target is Benchmark.target:
             raise fault(
@@ -352,7 +351,6 @@ class Benchmark:
                 )
 
     def _fault(self, what: str, expected: str, remedy: str = "") -> PluginError:
-        """Return an error that names the class."""
         kind = type(self)
         return PluginError(
             f"{kind.__name__} {what}",
@@ -373,7 +371,7 @@ class Benchmark:
     def right_actions(self, step: Step) -> Sequence[Action]:
         """Return the right actions in order, for dialects to write.
 
-        By default the step's action, and what is done after it; nothing where there is none.
+        By default the step's action and those after it; none for a step without an action.
         """
         if step.action is None:
             return ()
@@ -388,40 +386,39 @@ class Benchmark:
         return "content"
 
     def fed_size(self, step: Step) -> Screen | None:
-        """Return width and height in pixels of the picture as fed, as the row states them.
+        """Return width and height in pixels of the picture as fed, if the row states them.
 
-        They count for an answer in pixels without a receipt. By default rows do not say it.
+        They apply to answers in pixels without a receipt. None by default.
         """
         return None
 
     def asked_of(self, step: Step) -> Asked | None:
-        """Return what the prompt asks of one step; None if it is neither an action nor a place.
+        """Return the kind of question of one step; None if it is neither an action nor a place.
 
-        Dialects have no words for such a step: it keeps the task's own. By default all steps are
-        asked for what `asked` says.
+        Dialects do not support such a step, which keeps the task's prompt. By default `asked`.
         """
         return self.asked
 
     def takes(self, actions: Sequence[Action]) -> int:
         """Return how many of an agent's actions, from the first, one answer of the task can hold.
 
-        One by default, as most tasks ask for the next action alone; the others are counted.
+        By default one: the next action. The others are counted.
         """
         return 1
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
         """Write actions as an answer to the question, for `profiles` to judge.
 
-        A task that defines it says in `asked` what it asks for.
+        A task that defines it also sets `asked`.
 
         Args:
-            actions: one or more, as many as `takes` says. Places are points in the unit of the
-                option `coordinates`, or in pixels of the screenshot as it was sent where there is
-                no such option; their numbers stay as they are.
-            step: what was asked about.
+            actions: one or more, at most as many as `takes` returns. Places are points in the unit
+                of the option `coordinates`, or without this option in pixels of the sent
+                screenshot; their numbers do not change.
+            step: of the question.
 
         Raises:
-            CannotSayError: the answers of the task have no words for one of them.
+            CannotSayError: the task's answers cannot express an action.
         """
         raise NotImplementedError
 
@@ -457,17 +454,17 @@ class Benchmark:
 
         Args:
             step: of the data.
-            episode_row: the row of its episode, where the data have any beside those of steps.
+            episode_row: the row of its episode, if the data have rows of episodes.
         """
         return {}
 
     def action_log(self, events: Path) -> Log | None:
-        """Read the log of a raw recording, for `omnidata segment`; None if it is none.
+        """Read the log of a raw recording, for `omnidata segment`; None if it is not a log.
 
-        By default nothing is one.
+        By default None.
 
         Raises:
-            DataError: it is one, and cannot be read.
+            DataError: the log cannot be read.
         """
         return None
 
@@ -476,12 +473,12 @@ class Benchmark:
     ) -> Difference | None:
         """Return the first column in which another harness's log contradicts the step.
 
-        By default any column that the step's untouched row has too.
+        By default it compares the columns of the step's untouched row.
 
         Args:
-            step: what the row may be.
-            row: the row as the log has it, or what it keeps of it; empty where it keeps nothing.
-            records: what metrics keep of it, beside their own values.
+            step: the candidate for the row.
+            row: the columns of the row in the log; empty if it has none.
+            records: the columns that metrics keep of the row, beside their own values.
         """
         places = step.action.start if step.action and all(step.screen) else ()
         regions = [in_pixels(place, step.screen) for place in places]
@@ -490,7 +487,7 @@ class Benchmark:
 
     @property
     def default_profile(self) -> str:
-        """The first of the profiles.
+        """Return the name of the first profile.
 
         Raises:
             PluginError: there is none.
@@ -505,8 +502,8 @@ class Benchmark:
     def prompt_hash(self) -> str:
         """SHA-256 of the question and the options.
 
-        A task with a prompt of its own puts all of the prompt's texts into `question`, or says here
-        what else its prompt depends on: runs with other prompts must have other hashes.
+        A task with its own prompt puts all texts of it into `question`, or overrides this hash:
+        runs with different prompts must have different hashes.
         """
         return hash_of([self.name, self.question, dict(sorted(self.options.items())), *self._told])
 
@@ -519,7 +516,6 @@ class Benchmark:
 
     @property
     def _told(self) -> Sequence[str]:
-        """The words around trees, if the prompt has any."""
         return texts(self.observation)
 
     def elements(self, step: Step) -> Sequence[Element]:
@@ -528,7 +524,7 @@ class Benchmark:
         A task that defines it allows the options `omnidata.tasks.observation.OPTIONS`.
 
         Raises:
-            MediaError: the step has no tree, or one that cannot be read.
+            MediaError: the step has no readable tree.
         """
         raise NotImplementedError
 
@@ -536,7 +532,7 @@ class Benchmark:
         """Return the tree as the prompt has it; None if the prompt has only the screenshot.
 
         Raises:
-            MediaError: there is no tree that could be shown.
+            MediaError: the step has no readable tree.
         """
         kind = self.observation
         if kind == "screenshot":
@@ -561,10 +557,10 @@ class Benchmark:
         return found.elements if found else ()
 
     def with_observation(self, step: Step, media: Sequence[Part]) -> Sequence[Part]:
-        """Return the media of a prompt, the screenshot replaced as `observation` asks.
+        """Return the media of a prompt, with the screenshot replaced according to `observation`.
 
         Raises:
-            MediaError: there is no tree that could be shown.
+            MediaError: the step has no readable tree.
         """
         found = self.observed(step)
         return parts_of(found, media, answer_space(self.options) or "px") if found else media
@@ -580,28 +576,27 @@ class Benchmark:
 
         Args:
             data: as the user named it; it exists.
-            note: is told what is wrong with a row; of one that becomes no step it is an error that
-                names no step which is there.
+            note: takes the findings; the finding of a skipped row is an error and names no step.
 
         Yields:
-            Steps; None for a row that becomes none, where other harnesses number the rows.
+            Steps; None for a skipped row if other harnesses number the rows.
 
         Raises:
-            DataError: nothing readable as this benchmark is there.
+            DataError: the data have nothing readable of this benchmark.
         """
         raise NotImplementedError
 
     @_of_urls_too
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the dataset's annotations: `steps`, or those of a Parquet repository of the task.
+        """Read the dataset's annotations, from its own files or a Parquet repository of the task.
 
         Args:
             data: as the user named it.
-            check_media: look whether the media exist.
+            check_media: check that the media exist.
             strict: make the first finding an error.
 
         Raises:
-            DataError: nothing readable as this benchmark is there.
+            DataError: the data have nothing readable of this benchmark.
         """
         return load_data(
             data,
@@ -652,12 +647,10 @@ class Benchmark:
 
     @property
     def _expected(self) -> str:
-        """Describe its data, for messages."""
         columns = self.files.columns if self.files else ""
         return self.expects or columns or f"the data of {self.name}"
 
     def _nothing(self, data: Path, findings: Sequence[Finding]) -> DataError:
-        """Return the error that the data have no step, with the first finding."""
         if not findings:
             return DataError(
                 f"the data have no row of {self.name}",
@@ -677,13 +670,13 @@ class Benchmark:
         return Questions(source, {})
 
     def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
-        """Return whether an episode fulfilled its instruction; None if its rows do not say it.
+        """Return whether an episode fulfilled its instruction; None if unknown.
 
-        By default they do not: the episodes of a dataset are taken for an expert's.
+        None by default: episodes of a dataset are assumed to be an expert's.
 
         Args:
             steps: all of the episode, in order.
-            row: its own, from `LoadedDataset.episode_rows`; empty where the source has none.
+            row: its own, from `LoadedDataset.episode_rows`; empty if the source has none.
         """
         return None
 
@@ -691,12 +684,12 @@ class Benchmark:
     def detect(self, data: Path) -> bool | None:
         """Return whether the data have rows of the task, from the beginning of the files.
 
-        A task that says it is found by `omnidata info DATA`, and errors about data that are its
-        rows name it. `DataError` or `OSError` mean no.
+        It lets `omnidata info DATA` and errors about the data name the task. `DataError` or
+        `OSError` mean no.
 
         Returns:
-            By default whether `files` knows one there, or else whether `steps` gives one; None
-            where the task does not say it, as where `load` alone reads the data.
+            By default whether `files` recognises one, or else whether `steps` yields one; None if
+            unknown, as for a task with only `load`.
         """
         if self.files:
             return self.files.recognises(data)
@@ -708,8 +701,7 @@ class Benchmark:
     def fingerprint(self, data: Path) -> str:
         """Return the SHA-256 of the annotations.
 
-        By default over those that `files` knows, or else over all but those with the endings of
-        media.
+        By default over the files that `files` recognises, or else over all files but media.
         """
         if self.files:
             return self.files.fingerprint(data)
@@ -721,11 +713,11 @@ class Benchmark:
     def named(self, step: Step) -> Step | None:
         """Return the step with its episode and its group, also for rows of a Parquet repository.
 
-        None where there is no such rule, as by default: such steps belong to their episodes, as
-        `Step` names them, or to what the repository says.
+        None without such a rule, as by default: the group is then the step's episode or the
+        repository's column.
 
         Raises:
-            UnusableRowError: the step lacks what every step of the task has.
+            UnusableRowError: the step lacks a part that every step of the task has.
         """
         return None
 
@@ -734,7 +726,7 @@ class Benchmark:
 
         Args:
             steps: of a dataset, each episode's in order.
-            note: is told of the episodes whose rows disagree.
+            note: takes the findings about episodes whose rows disagree.
         """
         return steps
 
@@ -760,7 +752,7 @@ class Benchmark:
     ) -> Sequence[Action | None]:
         """Return the earlier actions of a prompt, by the option `history`.
 
-        In the place of those beyond `history_window` is None, as in the place of missing steps.
+        Actions beyond `history_window` and missing steps are None.
         """
         wanted = self.options.get("history", "gold")
         past = () if wanted == "none" else step.history if wanted == "gold" else predicted or ()
@@ -768,11 +760,10 @@ class Benchmark:
         return (*[None] * first, *past[first:]) if first else past
 
     def forgotten(self, count: int) -> int:
-        """Return how many of the earlier actions `history_window` leaves out."""
+        """Return the number of earlier actions that `history_window` leaves out."""
         return 0 if self.history_window is None else max(0, count - self.history_window)
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
-        """Return the earlier actions, one per line; "nothing" if there are none."""
         past = self.earlier(step, predicted)
         lines = [
             f"Step {number}: {history_text(action, screen)}"
@@ -789,11 +780,11 @@ class Benchmark:
         Args:
             step: one of the task's.
             space: the unit of coordinates; None = that of the task's options.
-            size: width and height of the screenshot as the model is shown it, whose pixels "px"
-                means; None = the step's screen.
+            size: width and height in pixels of the screenshot as sent, for the unit "px"; None =
+                the step's screen.
 
         Returns:
-            None where the source has none that can be used.
+            The answer; None if the source has no usable one.
         """
         text = self.answer(step)
         return None if text is None else Target(text, text)
@@ -803,13 +794,12 @@ class Benchmark:
     ) -> Callable[[Step], str]:
         """Return a baseline: the right answers (`oracle`), or one answer for all steps.
 
-        `majority` gives the most frequent right answer, whose places are in the middle of the
-        screen; `center` the most frequent one that has one place. Answers that differ in their
-        places alone are one; of several that are as frequent it is the one that comes first in
-        the steps.
+        `majority` is the most frequent right answer, with its places moved to the middle of the
+        screen; `center` is the most frequent one with one place. Answers that differ only in their
+        places count as one; the first in the steps wins a tie.
 
         Raises:
-            UsageError: another baseline, or an option.
+            UsageError: the baseline or an option does not exist.
         """
         if name not in self.baselines:
             raise UsageError(
@@ -831,7 +821,7 @@ class Benchmark:
 
         Args:
             name: one of `baselines`.
-            steps: those it may look at.
+            steps: the steps that the rule may use.
         """
         if name == "oracle":
             return lambda step: found.text if (found := self.target(step)) else ""
@@ -843,7 +833,7 @@ class Benchmark:
         counts = Counter(target.template for target in targets)
         usual = max(targets, key=lambda target: counts[target.template])
         space = answer_space(self.options)
-        return lambda step: centred(usual, step.screen, space=space) if space else usual.text
+        return lambda step: center_places(usual, step.screen, space=space) if space else usual.text
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """Return None: no prompt shows the model's own earlier answers."""
@@ -853,7 +843,7 @@ class Benchmark:
         """Return the graph of subtasks of the step's task, for its page; None by default.
 
         Args:
-            source: what `load` gave.
+            source: the loaded data.
             step: one of its steps.
         """
         return None
@@ -876,7 +866,7 @@ class Benchmark:
             rules,
             lambda: read_again(self, verdict),
             receipt=receipt,
-            sentence=lambda wanted, said, places, right: acted(
+            sentence=lambda wanted, said, places, right: explain_action(
                 step, wanted, said, places, right=right, rule=rule
             ),
             reach=reach,

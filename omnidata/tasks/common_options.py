@@ -162,7 +162,6 @@ def names_file(name: str, allowed: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _canonical(name: str, value: str) -> str:
-    """The value in one spelling; empty for the default."""
     if name in IN_DIALECT:
         return "" if value == UNIFIED and name == "dialect" else value
     if value == (_NONE if name == "patches" else _OWN) and name in (*_COUNTS, "language"):
@@ -203,14 +202,13 @@ class WithCommonOptions:
     given: Mapping[str, str]
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else the task has."""
         if name in ("task", "given") or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.task, name)
 
     @property
     def options(self) -> Mapping[str, str]:
-        """The options in force."""
+        """All options with their values."""
         return {**self.task.options, **self.given}
 
     @property
@@ -226,11 +224,11 @@ class WithCommonOptions:
         """
         source = self.task.load(data, **options)
         steps = source.steps
-        self._check("media_until", any(_timed(step.media) for step in steps))
+        self._check("media_until", any(_timed_roles(step.media) for step in steps))
         self._check("history_window", any(step.history for step in steps))
         if "language" in self.given:
             rows = source.episode_rows
-            steps = [self._told(step, rows.get(step.episode, {})) for step in steps]
+            steps = [self._translate(step, rows.get(step.episode, {})) for step in steps]
             self._check("language", any(step.instruction for step in steps))
         source = replace(source, steps=steps)
         if "history_screenshots" in self.given:
@@ -241,7 +239,6 @@ class WithCommonOptions:
         return source
 
     def _check(self, name: str, has: bool) -> None:
-        """Refuse an option for whose sake no step would be asked otherwise."""
         if name in self.given and not has:
             raise UsageError(
                 f"the option changes nothing: {_LACKING[name]}",
@@ -251,11 +248,9 @@ class WithCommonOptions:
             )
 
     def _shots(self, index: int) -> int:
-        """How many earlier screenshots a step of that index may be shown."""
         return min(int(self.given.get("history_screenshots", 0)), index)
 
-    def _told(self, step: Step, episode_row: Mapping[str, Any]) -> Step:
-        """The step with its instruction in the language; an empty one where it has none."""
+    def _translate(self, step: Step, episode_row: Mapping[str, Any]) -> Step:
         found, wanted = self.task.instruction_by_language(step, episode_row), self.given["language"]
         names = ("en", "zh") if wanted == "both" else (wanted,)
         texts = [found.get(name, "") for name in names]
@@ -279,10 +274,10 @@ class WithCommonOptions:
             left = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
             own = replace(step, media=left)
         told = self.task.prompt(own, predicted)
-        if past := [*_labelled(step, self._shots(step.step_index))]:
-            told = _inserted(told, past)
+        if past := [*_label_shots(step, self._shots(step.step_index))]:
+            told = _insert(told, past)
         if share := float(self.given.get("media_until", 0)):
-            told = tuple(_until(message, _timed(step.media), share) for message in told)
+            told = tuple(_until(message, _timed_roles(step.media), share) for message in told)
         return told
 
 
@@ -334,7 +329,6 @@ def check_effects(
 
 
 def _effect(task: WithCommonOptions, name: str, steps: Sequence[Step]) -> Finding | None:
-    """Refuse an option that changes nothing; a warning where it does so for these data alone."""
     value = task.given[name]
     able = [step for step in steps if _can_show(name, step)]
     asked = able
@@ -371,9 +365,8 @@ def _effect(task: WithCommonOptions, name: str, steps: Sequence[Step]) -> Findin
 
 
 def _can_show(name: str, step: Step) -> bool:
-    """Whether the step, as it is loaded with the option, has anything that the option is about."""
     if name == "media_until":
-        return bool(_timed(step.media))
+        return bool(_timed_roles(step.media))
     if name == "history_screenshots":
         return step.media.get(earlier_roles(1)[0]) is not None
     return bool(step.history if name == "history_window" else step.instruction)
@@ -382,7 +375,6 @@ def _can_show(name: str, step: Step) -> bool:
 def _hides(
     task: Task, options: Mapping[str, str], other: str, name: str, steps: Sequence[Step]
 ) -> bool:
-    """Whether the option would change a prompt if another one were not given."""
     left = {option: value for option, value in options.items() if option != other}
     if name == "history_window":
         left[name] = "0"
@@ -393,15 +385,6 @@ def _hides(
 
 
 def _changes(task: Task, name: str, options: Mapping[str, str], steps: Sequence[Step]) -> bool:
-    """Whether one of some steps is asked otherwise without the option, or none can be asked.
-
-    Args:
-        task: the benchmark.
-        name: the option.
-        options: all that are in force.
-        steps: as they are loaded with the option; some of them, drawn at random, are looked at, as
-            episodes of one length would be met at the same place each.
-    """
     from omnidata.tasks import get_task
 
     given = get_task(task.name, options)
@@ -419,7 +402,6 @@ def _changes(task: Task, name: str, options: Mapping[str, str], steps: Sequence[
 
 
 def _without(name: str, step: Step) -> Step:
-    """The step without what loading it with the option has brought."""
     if name == "history_screenshots":
         own = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
         return replace(step, media=own)
@@ -449,14 +431,13 @@ def earlier_screenshots(source: LoadedDataset, most: int) -> LoadedDataset:
 
 
 def earlier_roles(most: int) -> list[str]:
-    """Roles of earlier screenshots, the latest first: "history_screenshot_1" is one step back."""
+    """Return the roles of earlier screenshots, the latest first ("history_screenshot_1")."""
     return [f"{HISTORY}_{back}" for back in range(1, most + 1)]
 
 
 def _with_shots(
     step: Step, shots: Mapping[tuple[str, int], MediaRef | None], most: int
 ) -> dict[str, MediaRef | None]:
-    """The step's media, its history screenshot replaced by those of the steps before it."""
     found = {role: ref for role, ref in step.media.items() if role != HISTORY}
     for back, role in enumerate(earlier_roles(most), 1):
         if shot := shots.get((step.episode, step.step_index - back)):
@@ -464,16 +445,14 @@ def _with_shots(
     return found
 
 
-def _labelled(step: Step, most: int) -> Iterator[Part]:
-    """The earlier screenshots, the oldest first, each with a text that says of which step."""
+def _label_shots(step: Step, most: int) -> Iterator[Part]:
     for back, role in [*enumerate(earlier_roles(most), 1)][::-1]:
         if ref := step.media.get(role):
             yield Part("text", f"[Screenshot of step {step.step_index - back}]:", role=role)
             yield Part("image", media=ref, role=role)
 
 
-def _inserted(told: Conversation, past: Sequence[Part]) -> Conversation:
-    """The conversation with parts before the first medium of the message that shows the screen."""
+def _insert(told: Conversation, past: Sequence[Part]) -> Conversation:
     for number, message in enumerate(told):
         if any(part.role == "screenshot" and part.media for part in message.parts):
             at = next(at for at, part in enumerate(message.parts) if part.media or part.role)
@@ -482,8 +461,7 @@ def _inserted(told: Conversation, past: Sequence[Part]) -> Conversation:
     return told
 
 
-def _timed(media: Mapping[str, MediaRef | None]) -> set[str]:
-    """The roles of clips and sounds."""
+def _timed_roles(media: Mapping[str, MediaRef | None]) -> set[str]:
     return {role for role, ref in media.items() if ref and ref.kind != "image"}
 
 

@@ -58,7 +58,7 @@ def answer_space(options: Mapping[str, str]) -> Space | None:
     return spaces.get(options.get("coordinates", ""))
 
 
-def centred(target: Target, screen: Screen, *, space: Space) -> str:
+def center_places(target: Target, screen: Screen, *, space: Space) -> str:
     """A right answer, but with the middle of the screen for each of its places.
 
     The places are spelled as they are in the answer; one whose marks do not fit its text stays as
@@ -71,15 +71,15 @@ def centred(target: Target, screen: Screen, *, space: Space) -> str:
 
     Examples:
         >>> click = Target("click(x=12, y=7)", "click(<bbox>)", ((12, 7),))
-        >>> centred(click, (720, 1600), space="norm1000")
+        >>> center_places(click, (720, 1600), space="norm1000")
         'click(x=500, y=500)'
     """
     middle = convert(Point(0.5, 0.5, "rel"), space, screen)
     x, y = (side if space == "rel" else round(side) for side in (middle.x, middle.y))
-    return respelled(target, [(x, y)] * len(target.points))
+    return replace_places(target, [(x, y)] * len(target.points))
 
 
-def respelled(target: Target, places: Sequence[Pair]) -> str:
+def replace_places(target: Target, places: Sequence[Pair]) -> str:
     """A right answer with other places, spelled as its own are.
 
     An answer whose marks do not fit its text stays as it is.
@@ -90,7 +90,7 @@ def respelled(target: Target, places: Sequence[Pair]) -> str:
 
     Examples:
         >>> drag = Target("drag([1, 2], [3, 4])", "drag(<bbox>, <bbox>)", ((1, 2), (3, 4)))
-        >>> respelled(drag, [(5, 6), (0.7, 8)])
+        >>> replace_places(drag, [(5, 6), (0.7, 8)])
         'drag([5, 6], [0.7, 8])'
     """
     spelled = "(.+?)".join(map(re.escape, target.template.split(PLACE)))
@@ -137,7 +137,6 @@ def place(region: Region, screen: Screen, *, space: Space, size: Screen) -> Pair
 
 
 def _on_screen(region: Region, screen: Screen) -> Region:
-    """The part of a box that is on the screen, where it goes beyond and there is such a part."""
     if isinstance(region, Point):
         return region
     (left, right), (top, bottom) = _edges(region, screen)
@@ -148,22 +147,13 @@ def _on_screen(region: Region, screen: Screen) -> Region:
 
 
 def _edges(box: Box, screen: Screen) -> tuple[Pair, Pair]:
-    """Left and right, top and bottom in pixels of the screen."""
     low = convert(Point(box.left, box.top, box.space), "px", screen)
     high = convert(Point(box.right, box.bottom, box.space), "px", screen)
     return (low.x, high.x), (low.y, high.y)
 
 
 def _coordinate(value: float, edge: Pair | None, extent: int, shown_as: int, space: Space) -> float:
-    """The shortest number near a value that lies between two edges, which are in screen pixels.
-
-    Args:
-        value: in the unit of the answer, but pixels are the screen's.
-        edge: the edges; None where the target is a point, near which is good enough.
-        extent: pixels of the screen along the axis.
-        shown_as: pixels of the screenshot as the model is shown it.
-        space: the unit.
-    """
+    """Return the shortest number between two edges, which are in screen pixels."""
     if space == "px":
         value = value * shown_as / extent
     short = round(value, 4) if space == "rel" else round_half_up(value)
@@ -177,7 +167,6 @@ def _coordinate(value: float, edge: Pair | None, extent: int, shown_as: int, spa
 
 
 def _to_screen(space: Space, extent: int, shown_as: int) -> Callable[[float], float]:
-    """From the unit of the answer to pixels of the screen, in the arithmetic of the profiles."""
     if space == "rel":
         return lambda number: number * extent
     parts = shown_as if space == "px" else ratio(space, extent)[1]
@@ -190,8 +179,6 @@ Pixels = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class _Line(msgspec.Struct):
-    """What a receipt says of one medium, as far as it is needed here."""
-
     role: str = ""
     width: Pixels | None = None
     height: Pixels | None = None
@@ -245,7 +232,7 @@ class Resizing:
         )
 
 
-def shown(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
+def sent_size(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
     """The sizes of the current screenshot; None where the receipt does not tell.
 
     Args:
@@ -257,7 +244,7 @@ def shown(receipt: Mapping[str, Any] | None, *, where: str) -> Resizing | None:
 
     Examples:
         >>> line = {"role": "screenshot", "width": 450, "height": 1000, "original": [720, 1600]}
-        >>> shown({"parts": [line]}, where="")
+        >>> sent_size({"parts": [line]}, where="")
         Resizing(size=(450, 1000), original=(720, 1600))
     """
     for line in _lines(receipt, where):
@@ -295,9 +282,9 @@ def resizing(receipt: Mapping[str, Any] | None, screen: Screen, *, where: str) -
         where: the step, for the message.
 
     Raises:
-        PredictionError: as `shown`.
+        PredictionError: as `sent_size`.
     """
-    found = shown(receipt, where=where)
+    found = sent_size(receipt, where=where)
     if found is None or any(line.pixels == "screen" for line in _lines(receipt, where)):
         return None
     original = screen if min(screen) > 0 else found.original
@@ -312,14 +299,14 @@ def of_screen(receipt: Mapping[str, Any] | None, screen: Screen) -> Mapping[str,
         screen: width and height in pixels that the step's row states; (0, 0) where unknown.
 
     Raises:
-        PredictionError: as `shown`.
+        PredictionError: as `sent_size`.
 
     Examples:
         >>> line = {"role": "screenshot", "width": 90, "height": 200, "original": [360, 800]}
         >>> of_screen({"parts": [line]}, (720, 1600))["parts"][0]["original"]
         [720, 1600]
     """
-    if min(screen) < 1 or receipt is None or shown(receipt, where="the step before") is None:
+    if min(screen) < 1 or receipt is None or sent_size(receipt, where="the step before") is None:
         return receipt
     parts = [
         {**line, "original": [*screen]} if line.get("role") == "screenshot" else line
@@ -343,7 +330,7 @@ def on_screen(step: Step, point: Point, receipt: Mapping[str, Any] | None) -> Po
         None where the receipt cannot be read, or the size of the screen is not known, or the
         numbers are beyond any screen.
     """
-    pair = scaled(point.x, point.y, scale_of(point.space, step.screen, receipt))
+    pair = scale_pair(point.x, point.y, scale_of(point.space, step.screen, receipt))
     return Point(*pair, "px") if pair else None
 
 
@@ -371,8 +358,8 @@ def scale_of(space: Space, screen: Screen, receipt: Mapping[str, Any] | None) ->
     return (width, across), (height, down)
 
 
-def scaled(x: float, y: float, scale: Scale | None) -> Pair | None:
-    """Two numbers of an answer in pixels; None for those beyond any screen, and without a scale."""
+def scale_pair(x: float, y: float, scale: Scale | None) -> Pair | None:
+    """Return two numbers of an answer in pixels; None without a scale, or if out of range."""
     if scale is None:
         return None
     (a, b), (c, d) = scale
@@ -386,7 +373,7 @@ def scaled(x: float, y: float, scale: Scale | None) -> Pair | None:
 def pair_on_screen(
     step: Step, pair: object, space: Space, receipt: Mapping[str, Any] | None
 ) -> Point | None:
-    """Two numbers of an answer as such a point; None for anything else."""
+    """Return two numbers of an answer as a point on the screen; None for other values."""
     point = point_of(pair, space)
     return on_screen(step, point, receipt) if point else None
 
@@ -415,14 +402,14 @@ def point_said(action: Action) -> Pair:
     return point.x, point.y
 
 
-def pointed(action: Action) -> str:
+def format_place(action: Action) -> str:
     """The place of an action as two numbers in brackets.
 
     Raises:
         CannotSayError: it has no place.
 
     Examples:
-        >>> pointed(Action("tap", (Point(0.25, 0.5, "rel"),)))
+        >>> format_place(Action("tap", (Point(0.25, 0.5, "rel"),)))
         '(0.25, 0.5)'
     """
     x, y = point_said(action)

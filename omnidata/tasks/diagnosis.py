@@ -22,7 +22,7 @@ from omnidata.actions import (
     heading,
 )
 from omnidata.metrics.edit_distance import edit_distance
-from omnidata.tasks.coordinates import in_pixels, scale_of, scaled
+from omnidata.tasks.coordinates import in_pixels, scale_of, scale_pair
 from omnidata.types import Cause, Diagnosis, Step
 
 REACH: Final = 140.0
@@ -123,7 +123,6 @@ def _type_cause(wanted: Action, said: Action, *, same_type: bool) -> Cause | Non
 def _difference(
     step: Step, wanted: Action, said: Action, receipt: Mapping[str, Any] | None, reach: float
 ) -> Diagnosis | None:
-    """What differs in two actions of one type."""
     ways = way(wanted), way(said)
     if None not in ways and ways[0] != ways[1]:
         return Diagnosis("wrong_direction")
@@ -143,7 +142,6 @@ def _difference(
 
 
 def _places(wanted: Action, said: Action) -> list[tuple[tuple[Region, ...], tuple[Region, ...]]]:
-    """The places that are compared, the target's and the answer's."""
     if wanted.kind == "scroll":
         return []
     if wanted.kind not in ("swipe", "drag"):  # where a tap's finger is lifted is no second target
@@ -152,7 +150,7 @@ def _places(wanted: Action, said: Action) -> list[tuple[tuple[Region, ...], tupl
 
 
 def way(action: Action) -> Direction | None:
-    """Which way a finger goes or a wheel turns, as far as anything says it."""
+    """Return the direction of a finger or wheel; None if unknown."""
     if action.direction or action.kind != "swipe" or not (action.start and action.end):
         return action.direction
     start, end = centre(action.start[0]), centre(action.end[0])
@@ -185,7 +183,7 @@ def place_cause(
             return None
         screen, units = (1000, 1000), tuple(unit for unit in units if unit != "px")
     regions = [in_pixels(region, screen) for region in wanted]
-    pair = scaled(own.x, own.y, scale_of(own.space, screen, receipt))
+    pair = scale_pair(own.x, own.y, scale_of(own.space, screen, receipt))
     off = [off_by(*pair, region) for region in regions] if pair else []
     away = _outside(off, regions, screen, reach)
     if away <= 0:
@@ -196,7 +194,7 @@ def place_cause(
             for unit in units:
                 if not order and unit == own.space:
                     continue
-                pair = scaled(x, y, scale_of(unit, screen, receipt))
+                pair = scale_pair(x, y, scale_of(unit, screen, receipt))
                 near = _inside(pair, regions, screen, reach)
                 if near < nearest - _SLACK:
                     nearest, reading = near, (order, unit)
@@ -210,7 +208,6 @@ def place_cause(
 
 
 def _outside(off: Sequence[Pair], regions: Sequence[Region], screen: Screen, reach: float) -> float:
-    """How far outside the nearest region a place is, in thousandths of the screen."""
     nearest = math.inf
     for (x, y), region in zip(off, regions, strict=False):  # of a place on no screen there are none
         away = math.hypot(1000 * x / screen[0], 1000 * y / screen[1])
@@ -219,10 +216,7 @@ def _outside(off: Sequence[Pair], regions: Sequence[Region], screen: Screen, rea
 
 
 def _inside(pair: Pair | None, regions: Sequence[Region], screen: Screen, reach: float) -> float:
-    """How far a place that is right is from the target, in thousandths; infinity if it is wrong.
-
-    In a box it is 0. Most answers are asked so five times.
-    """
+    """Thousandths outside the target if the place is right (0 in a box), else infinity."""
     nearest = math.inf
     if pair is None:
         return nearest
@@ -242,7 +236,6 @@ def _inside(pair: Pair | None, regions: Sequence[Region], screen: Screen, reach:
 
 
 def _diagonals(off: Sequence[Pair], regions: Sequence[Region]) -> float | None:
-    """How far a place is from the nearest box, in that box's diagonals; None where none has one."""
     nearest, diagonal = math.inf, 1.0
     for (x, y), box in zip(off, regions, strict=False):
         if isinstance(box, Box):
@@ -253,7 +246,6 @@ def _diagonals(off: Sequence[Pair], regions: Sequence[Region]) -> float | None:
 
 
 def _text_cause(wanted: str, said: str | None) -> Diagnosis | None:
-    """What is wrong with a text; None where it is the same."""
     if said is None:
         return Diagnosis("format")
     if said == wanted:
@@ -265,14 +257,13 @@ def _text_cause(wanted: str, said: str | None) -> Diagnosis | None:
 
 
 def off_by(x: float, y: float, region: Region) -> tuple[float, float]:
-    """How far right of and below the region a place is; negative: left of and above."""
+    """Return how far a place is right of and below a region; negative: left of and above."""
     if isinstance(region, Point):
         return x - region.x, y - region.y
     return _beyond(region.left, x, region.right), _beyond(region.top, y, region.bottom)
 
 
 def _beyond(low: float, value: float, high: float) -> float:
-    """The distance from an interval; what lies within a billionth of an end is on it."""
     if low <= value <= high:
         return 0.0
     off = min(0.0, value - low) + max(0.0, value - high)

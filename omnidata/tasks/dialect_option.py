@@ -36,7 +36,7 @@ from omnidata.files import SETTINGS, read_file
 from omnidata.jsontext import hash_of, is_number
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.common_options import earlier_roles, earlier_screenshots
-from omnidata.tasks.coordinates import place, shown
+from omnidata.tasks.coordinates import place, sent_size
 from omnidata.tasks.explaining import mark_of
 from omnidata.tasks.longest import judge_beginning, read_beginning
 from omnidata.types import (
@@ -93,15 +93,6 @@ def unit_for(benchmark: type[Benchmark] | Task, dialect: Dialect) -> Space | Non
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What was read of an answer, and what the task made of it.
-
-    Attributes:
-        answer: None where it could not be read.
-        text: the answer in the task's own form; None where it cannot express it.
-        reason: why there is no answer, or no such text.
-        left_out: the actions that the task leaves out, as it takes one a step.
-    """
-
     answer: Answer | None
     text: str | None
     reason: str = ""
@@ -169,20 +160,19 @@ class InDialect:
         return cast("Profile", _DialectProfile(self, own, rules, called))
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else the task has."""
         if name in ("task", "dialect") or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.task, name)
 
     @property
     def options(self) -> Mapping[str, str]:
-        """The options in force; the unit of coordinates is the dialect's."""
+        """All options; the unit of coordinates is the dialect's."""
         own = {name: value for name, value in self.task.options.items() if name != "coordinates"}
         return {**own, "dialect": self.dialect.name, **self._file}
 
     @property
     def prompted_space(self) -> None:
-        """The prompt asks for the dialect's own unit."""
+        """The dialect's own unit."""
 
     @property
     def stop(self) -> Sequence[str]:
@@ -191,12 +181,12 @@ class InDialect:
 
     @property
     def special_tokens(self) -> bool:
-        """Whether answers are made of special tokens."""
+        """Whether answers consist of special tokens."""
         return self.dialect.special_tokens
 
     @property
     def own_controls(self) -> Collection[str]:
-        """The control tokens of which the dialect tells models to make their answers."""
+        """The control tokens that the dialect's answers contain."""
         words = " ".join(
             self.dialect.vocabulary(self._asked or "action", platform, _UNIT)
             for platform in self.dialect.says
@@ -228,12 +218,12 @@ class InDialect:
 
     @property
     def default_profile(self) -> str:
-        """The task's own, which reads answers as what the model plainly said."""
+        """The task's default profile, which reads answers leniently."""
         return self.task.default_profile
 
     @property
     def prompt_hash(self) -> str:
-        """SHA-256 of all that prompts depend on: the task's own hash, and the dialect's words."""
+        """SHA-256 of the task's own hash and the dialect's words."""
         dialect = self.dialect
         past = (Past((Action("wait"),)),)
         examples = [
@@ -252,13 +242,13 @@ class InDialect:
         return hash_of([self.task.prompt_hash, dialect.name, told, texts])
 
     def platform_of(self, step: Step) -> Platform:
-        """Where a step's actions are done: what the task says, or the step's tag `platform`."""
+        """Return the task's platform, or the step's tag `platform`."""
         said = self.task.platform or step.tags.get("platform", "")
         found = PLATFORMS.get(said.lower())
         return found if found and found in self.dialect.says else next(iter(self.dialect.says))
 
     def load(self, data: Path, **options: Any) -> LoadedDataset:
-        """Read the dataset's annotations; steps have the earlier screenshots that prompts show."""
+        """Read the dataset's annotations; steps include the earlier screenshots of prompts."""
         source = self.task.load(data, **options)
         own = PLATFORMS.get(self.task.platform)
         platforms = [own] if own else [*self.dialect.says]
@@ -270,7 +260,7 @@ class InDialect:
     # What is asked.
 
     def in_own_words(self, step: Step) -> bool:
-        """Whether a step is asked for what no dialect has words for: a text, say."""
+        """Return whether the dialect does not support the step's question."""
         return cast("Benchmark", self.task).asked_of(step) is None
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
@@ -280,10 +270,10 @@ class InDialect:
         """
         if self.in_own_words(step):
             return self.task.prompt(step, predicted)
-        fed = self._fed(step.screen)
+        fed = self._fed_size(step.screen)
         told = self.task.prompt(_without_history(step), predicted)
         parts = [
-            self._sized(part, fed) if part.role == "screenshot" else part
+            self._resize(part, fed) if part.role == "screenshot" else part
             for message in told
             if message.role == "user"
             for part in message.parts
@@ -303,11 +293,10 @@ class InDialect:
         )
         return self.dialect.conversation(question)
 
-    def _fed(self, screen: Screen) -> Screen:
+    def _fed_size(self, screen: Screen) -> Screen:
         return self.dialect.frame.fed(screen)
 
-    def _sized(self, part: Part, fed: Screen) -> Part:
-        """The picture in the size that numbers mean; shares of it hold in any size."""
+    def _resize(self, part: Part, fed: Screen) -> Part:
         frame = self.dialect.frame
         fixed = frame.space == "px" or frame != Frame(frame.space)
         return replace(part, size=fed) if fixed and part.media and min(fed) > 0 else part
@@ -315,7 +304,6 @@ class InDialect:
     def _past(
         self, step: Step, predicted: Sequence[Action | None] | None
     ) -> tuple[tuple[Past, ...], int]:
-        """The earlier steps that are told, and the index of the first of them."""
         own, layout = cast("Benchmark", self.task), self.dialect.layout_on(self.platform_of(step))
         actions = own.earlier(step, predicted)
         first = own.forgotten(len(actions))
@@ -326,24 +314,24 @@ class InDialect:
         found: list[Past] = []
         for index in range(first, len(actions)):
             action, screen = actions[index], step.history_screens[index]
-            fed = self._fed(screen)
+            fed = self._fed_size(screen)
             back = step.step_index - index
             shown = back < layout.screenshots or "history_screenshots" in own.options
             shot = step.media.get(earlier_roles(back)[-1]) if shown else None
             part = Part("image", media=shot, role=f"{HISTORY}_{back}")
             done = () if action is None else (replace(action, then=()), *action.then)
-            placed = tuple(self.placed(one, screen) for one in done)
-            found.append(Past(placed, self._sized(part, fed) if shot else None, fed))
+            placed = tuple(self.in_dialect_unit(one, screen) for one in done)
+            found.append(Past(placed, self._resize(part, fed) if shot else None, fed))
         return tuple(found), first
 
-    def placed(self, action: Action, screen: Screen) -> Action:
+    def in_dialect_unit(self, action: Action, screen: Screen) -> Action:
         """The action with points in the unit of the dialect, as it would write them.
 
         Args:
             action: with places in any unit; pixels are those of the screen.
             screen: width and height of the screenshot in pixels.
         """
-        fed = self._fed(screen)
+        fed = self._fed_size(screen)
         return replace(
             action,
             start=self._points(action.start[:1], screen, fed),
@@ -357,11 +345,11 @@ class InDialect:
             if any("px" in (space, region.space) and space != region.space for region in regions):
                 return ()
             screen = fed = _UNIT
-        return tuple(_written(region, screen, space, fed) for region in regions)
+        return tuple(_short_point(region, screen, space, fed) for region in regions)
 
     # What is right.
 
-    def written(self, step: Step) -> str:
+    def answer_text(self, step: Step) -> str:
         """The right answer in the dialect.
 
         Raises:
@@ -371,8 +359,8 @@ class InDialect:
         actions = own.right_actions(step)
         if not actions:
             raise CannotSayError("the step has no right answer that could be used")
-        fed = self._fed(step.screen)
-        placed = [self.placed(action, step.screen) for action in actions]
+        fed = self._fed_size(step.screen)
+        placed = [self.in_dialect_unit(action, step.screen) for action in actions]
         for before, after in zip(actions, placed, strict=True):
             if len(before.start[:1]) != len(after.start) or len(before.end[:1]) != len(after.end):
                 raise CannotSayError("nobody knows the size of the screen")
@@ -381,9 +369,11 @@ class InDialect:
         except CannotSayError:
             raise
         except Exception as error:
-            raise self._broken("write", f"fails on {actions[0].label}: {error!r:.200}") from error
+            raise self._plugin_error(
+                "write", f"fails on {actions[0].label}: {error!r:.200}"
+            ) from error
         if not isinstance(text, str):
-            raise self._broken("write", f"gives {text!r:.80} for {actions[0].label}")
+            raise self._plugin_error("write", f"gives {text!r:.80} for {actions[0].label}")
         return text
 
     def target(
@@ -396,14 +386,14 @@ class InDialect:
         if self.in_own_words(step):
             return self.task.target(step)
         try:
-            text = self.written(step).removeprefix(self.dialect.prefix)
+            text = self.answer_text(step).removeprefix(self.dialect.prefix)
         except CannotSayError:
             return None
         return Target(text, text)
 
     @property
     def baselines(self) -> Sequence[str]:
-        """`oracle`, as far as the dialect can say what is right."""
+        """`oracle`, for answers that the dialect can express."""
         return ("oracle",)
 
     def baseline(
@@ -427,32 +417,26 @@ class InDialect:
 
     @read_beginning
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """A model's text as an action, for histories of predictions; None if it is none."""
-        sent = shown(receipt, where="the step before")
+        """Return a model's text as an action, for predicted histories; None if unreadable."""
+        sent = sent_size(receipt, where="the step before")
         fed = sent.size if sent else (0, 0)
         try:
-            answer = self._spoken(text, fed)
+            answer = self._read_answer(text, fed)
         except UnreadError:
             return None
         original = sent.original if sent else fed
         actions = [
-            _moved(action, lambda point: _on(point, fed, original)) for action in answer.actions
+            _move(action, lambda point: _on(point, fed, original)) for action in answer.actions
         ]
         return replace(actions[0], then=tuple(actions[1:]))
 
-    def _spoken(self, text: str, fed: Screen, rules: Rules = "lenient") -> Answer:
-        """What the dialect reads of an answer, whose beginning may stand in the prompt alone.
-
-        Raises:
-            UnreadError: nothing.
-            PluginError: its reader fails, or gives something else.
-        """
+    def _read_answer(self, text: str, fed: Screen, rules: Rules = "lenient") -> Answer:
         prefix = self.dialect.prefix
         whole = text if text.startswith(prefix) else prefix + text
         try:
             found = self.dialect.read(whole, fed, rules=rules)
         except UnreadError:
-            named = self._named(whole) if rules == "lenient" else None
+            named = self._read_place(whole) if rules == "lenient" else None
             if named is None:
                 raise
             found = Answer((Action("tap", (named,)),))
@@ -460,19 +444,18 @@ class InDialect:
             raise UnreadError("a number in the answer is beyond all reckoning") from None
         except Exception as error:
             what = f"fails on the answer {text[:60]!r}: {error!r:.200}"
-            raise self._broken("read", what) from error
+            raise self._plugin_error("read", what) from error
         made = isinstance(found, Answer) and found.actions and all(map(_is_made, found.actions))
         if not made:
-            raise self._broken("read", f"gives {found!r:.80} for the answer {text[:60]!r}")
+            raise self._plugin_error("read", f"gives {found!r:.80} for the answer {text[:60]!r}")
         placed = rules == "strict" or any(action.start for action in found.actions)
-        if not placed and (named := self._named(whole)):  # words beside no call end a turn
+        if not placed and (named := self._read_place(whole)):  # words beside no call end a turn
             found = replace(found, actions=(Action("tap", (named,)),))
         if not all(map(_is_near, found.actions)):
             raise UnreadError("a place is on no screen of this world")
         return found
 
-    def _named(self, text: str) -> Region | None:
-        """The place in an answer that is no action, where the task asks for one; None if none."""
+    def _read_place(self, text: str) -> Region | None:
         if self._asked != "point":
             return None
         try:
@@ -480,7 +463,7 @@ class InDialect:
         except ValueError:
             return None
 
-    def _broken(self, method: str, what: str) -> PluginError:
+    def _plugin_error(self, method: str, what: str) -> PluginError:
         kind = type(self.dialect)
         right = {"read": "an Answer with an action, or an UnreadError"}
         return PluginError(
@@ -493,12 +476,12 @@ class InDialect:
     def interpret(
         self, step: Step, text: str, receipt: Mapping[str, Any] | None, rules: Rules
     ) -> tuple[_Read, Mapping[str, Any] | None]:
-        """An answer in the task's own form, and the receipt by which that is judged."""
-        receipt = self._sent(step, receipt)
-        sent = shown(receipt, where=step.sample_id)
-        fed = sent.size if sent else self._fed(step.screen)
+        """Return an answer in the task's own form, and the receipt for judging it."""
+        receipt = self._receipt(step, receipt)
+        sent = sent_size(receipt, where=step.sample_id)
+        fed = sent.size if sent else self._fed_size(step.screen)
         try:
-            answer = self._spoken(text, fed, rules)
+            answer = self._read_answer(text, fed, rules)
         except UnreadError as error:
             return _Read(None, None, str(error)), receipt
         own = cast("Benchmark", self.task)
@@ -517,18 +500,17 @@ class InDialect:
             return _Read(answer, None, str(error), len(actions) - len(taken)), receipt
         return _Read(answer, said, "", len(actions) - len(taken)), receipt
 
-    def _sent(self, step: Step, receipt: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """The receipt; for pixels one of the row or of the frame, where it tells no size.
+    def _receipt(self, step: Step, receipt: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Return the receipt; for pixels one of the row or of the frame, if it has no size.
 
-        A row says in what size its picture was fed by whoever kept it: it counts where the family's
-        pictures are fed in multiples of a number of pixels, of which that size is one.
+        The row's fed size counts only if it is a multiple of the frame's factor.
         """
         pixels = "px" in (self.dialect.frame.space, self._space or "px")
-        if not pixels or min(step.screen) < 1 or shown(receipt, where=step.sample_id):
+        if not pixels or min(step.screen) < 1 or sent_size(receipt, where=step.sample_id):
             return receipt
         told, frame = cast("Benchmark", self.task).fed_size(step), self.dialect.frame
         resized = frame.factor > 1 and told is not None and not any(n % frame.factor for n in told)
-        width, height = told if told and resized else self._fed(step.screen)
+        width, height = told if told and resized else self._fed_size(step.screen)
         line = {"role": "screenshot", "width": width, "height": height}
         return {"parts": [{**line, "original": list(step.screen)}]}
 
@@ -540,15 +522,15 @@ class InDialect:
             fed: its width and height in pixels.
         """
         unit = self._space or "px"
-        return _moved(action, lambda region: _as_unit(region, unit, fed))
+        return _move(action, lambda region: _as_unit(region, unit, fed))
 
     def is_read(
         self, step: Step, text: str, receipt: Mapping[str, Any] | None, rules: Rules
     ) -> bool:
-        """Whether a text is an answer by these rules."""
-        sent = shown(self._sent(step, receipt), where=step.sample_id)
+        """Return whether a text is an answer by these rules."""
+        sent = sent_size(self._receipt(step, receipt), where=step.sample_id)
         try:
-            self._spoken(text, sent.size if sent else self._fed(step.screen), rules)
+            self._read_answer(text, sent.size if sent else self._fed_size(step.screen), rules)
         except UnreadError:
             return False
         return True
@@ -558,15 +540,15 @@ class InDialect:
 
         Ends, waits and questions are none: many readers take any prose for one of them.
         """
-        prefix, sent = self.dialect.prefix, shown(receipt, where=step.sample_id)
+        prefix, sent = self.dialect.prefix, sent_size(receipt, where=step.sample_id)
         whole = text if text.startswith(prefix) else prefix + text
         try:
-            found = self.dialect.read(whole, sent.size if sent else self._fed(step.screen))
+            found = self.dialect.read(whole, sent.size if sent else self._fed_size(step.screen))
         except (UnreadError, OverflowError):
             return False
         except Exception as error:
             what = f"fails on the answer {text[:60]!r}: {error!r:.200}"
-            raise self._broken("read", what) from error
+            raise self._plugin_error("read", what) from error
         return any(action.kind not in _SAID for action in found.actions)
 
     def explain(
@@ -577,8 +559,8 @@ class InDialect:
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """As the task explains it; of an action that it cannot express, that it is that."""
-        receipt = self._sent(step, receipt)
+        """Explain as the task does, or state that it cannot express the action."""
+        receipt = self._receipt(step, receipt)
         own = profile.removesuffix(STRICT)
         said = (verdict.parsed or {}).get(_UNEXPRESSED) if verdict else None
         if verdict is None or said is None:
@@ -603,8 +585,8 @@ class InDialect:
         )
 
 
-def _written(region: Region, screen: Screen, space: Space, fed: Screen) -> Point:
-    """A point of a region as short numbers; of a point itself, if they are within a thousandth."""
+def _short_point(region: Region, screen: Screen, space: Space, fed: Screen) -> Point:
+    """Return a point of a region as short numbers; a point moves by a thousandth at most."""
     x, y = place(region, screen, space=space, size=fed)
     if space == "px" and isinstance(region, Point):
         exact = convert(region, "rel", screen)
@@ -615,7 +597,6 @@ def _written(region: Region, screen: Screen, space: Space, fed: Screen) -> Point
 
 
 def _without_history(step: Step) -> Step:
-    """The step without earlier screenshots, which dialects show in a way of their own."""
     media = {role: ref for role, ref in step.media.items() if not role.startswith(HISTORY)}
     return replace(step, media=media)
 
@@ -632,7 +613,6 @@ def _numbers(action: Action) -> Iterator[float]:
 
 
 def _is_made(action: object) -> bool:
-    """Whether what a dialect read is an action of places, texts and keys as they are to be."""
     return (
         isinstance(action, Action)
         and isinstance(action.text, str | None)
@@ -646,17 +626,15 @@ def _is_made(action: object) -> bool:
 
 
 def _is_near(action: Action) -> bool:
-    """Whether no place is beyond all numbers that are reckoned with."""
     return all(abs(number) <= _FARTHEST for number in _numbers(action))  # not NaN
 
 
-def _moved(action: Action, there: Callable[[Region], Point]) -> Action:
+def _move(action: Action, there: Callable[[Region], Point]) -> Action:
     start, end, path = (tuple(map(there, one)) for one in (action.start, action.end, action.path))
     return replace(action, start=start, end=end, path=path)
 
 
 def _on(region: Region, fed: Screen, original: Screen) -> Point:
-    """A place of an answer in pixels of the screen, or as it is where its unit is a share."""
     point = centre(region)
     if point.space != "px" or min(*fed, *original) < 1:
         return point
@@ -665,7 +643,6 @@ def _on(region: Region, fed: Screen, original: Screen) -> Point:
 
 
 def _as_unit(region: Region, unit: Space, fed: Screen) -> Point:
-    """A place of an answer in the unit that the task takes, where pixels are those of the fed."""
     point = centre(region)
     if point.space == unit:
         return point
@@ -707,35 +684,23 @@ class AnswerReader(Protocol):
 
 
 class _DialectProfile:
-    """A profile of the task that is given answers in a dialect.
-
-    Args:
-        task: the task in the dialect.
-        profile: the task's own.
-        rules: how answers are read.
-        name: of this one.
-    """
-
     def __init__(self, task: InDialect, profile: Profile, rules: Rules, name: str) -> None:
         self._task, self._own, self._rules = task, profile, rules
         self.name = name
         self.values = (*profile.values, *COUNTS)
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else the profile has."""
         if name.startswith("__") or name == "_own":
             raise AttributeError(name)
         return getattr(self._own, name)
 
     @property
     def source(self) -> str:
-        """Whose rules, and as whose parser answers are read."""
         read = f"answers read as {self._task.dialect.source}" if self._rules == "strict" else ""
         return "; ".join(filter(None, (getattr(self._own, "source", ""), read)))
 
     @judge_beginning
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer in the dialect, and hold what it says against the step."""
         task = self._task
         if task.in_own_words(step):
             plain = self._own.judge(step, text, receipt)
@@ -770,13 +735,12 @@ class _DialectProfile:
 
     def _expressible(self, step: Step) -> bool:
         try:
-            self._task.written(step)
+            self._task.answer_text(step)
         except CannotSayError:
             return False
         return True
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step for which no answer came."""
         bare = self._own.failed(step, outcome)
         nothing: tuple[bool | None, ...] = (None, None, None, self._expressible(step), None)
         if self._task.in_own_words(step):
@@ -784,7 +748,6 @@ class _DialectProfile:
         return Verdict(outcome, (*bare.values, *nothing), bare.parsed, bare.reason)
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """The profile's own table, and under "dialect" how the answers were read and expressed."""
         own = {name: rows.values[name] for name in self._own.values}
         found = self._own.total(steps, replace(rows, values=own))
         counts = {name: rows.values[name] for name in COUNTS}

@@ -99,7 +99,7 @@ _RIGHT: Final = 1 - 1e-9
 
 
 def standing(profile: Profile, verdict: Verdict) -> Standing:
-    """What a verdict comes to; "partly" for a score between the ends."""
+    """Return the mark of a verdict; "partly" for a score between 0 and 1."""
     value = deciding(dict(zip(profile.values, verdict.values, strict=True)))
     if value is None:
         return "unjudged"
@@ -107,7 +107,7 @@ def standing(profile: Profile, verdict: Verdict) -> Standing:
 
 
 def is_judged(profile: Profile, verdict: Verdict) -> bool:
-    """Whether a verdict says anything of an answer, were it of its type alone."""
+    """Return whether a verdict has a value, if only that of its type."""
     values = dict(zip(profile.values, verdict.values, strict=True))
     return deciding(values) is not None or values.get("type_match") is not None
 
@@ -122,10 +122,9 @@ _UNANSWERED: Final[Mapping[Outcome, str]] = {
 
 
 class _Lazy(Explanation):
-    """An explanation of which each costly member is made when it is first read.
+    """An explanation that computes each costly member when it is first read.
 
-    Scoring asks for a diagnosis of every wrong answer, and for no sentence and no picture. What
-    `dataclasses.replace` makes of it has them all.
+    Scoring reads the diagnosis of every wrong answer, but neither its sentence nor its pictures.
     """
 
     __slots__ = ("_made",)
@@ -148,7 +147,7 @@ class _Lazy(Explanation):
 
 
 class _Once(Generic[_T]):
-    """A call without arguments that is made once; `functools.cache` takes ten times as long."""
+    """`functools.cache` takes ten times as long."""
 
     __slots__ = ("_call", "_value")
 
@@ -165,7 +164,7 @@ class _Once(Generic[_T]):
             return self._value
 
 
-def explained(
+def explain(
     verdict: Verdict | None,
     profile: Profile,
     sentence: Callable[[Mapping[str, Any], bool], str],
@@ -213,7 +212,7 @@ def explained(
             "answer_label": lambda: _label(verdict, answer_label) if answer_label else "",
             "overlays": overlays,
             "diagnosis": lambda: (
-                (_undelivered(verdict) or diagnosis(verdict.parsed or {})) if wrong else None
+                (_unread_cause(verdict) or diagnosis(verdict.parsed or {})) if wrong else None
             ),
         },
         mark=mark,
@@ -231,8 +230,7 @@ _UNREAD_CAUSES: Final[Mapping[Outcome, Cause]] = {
 }
 
 
-def _undelivered(verdict: Verdict) -> Diagnosis | None:
-    """What is wrong where there is nothing to hold against the target."""
+def _unread_cause(verdict: Verdict) -> Diagnosis | None:
     cause = _UNREAD_CAUSES.get(verdict.outcome)
     return Diagnosis(cause) if cause else None
 
@@ -259,7 +257,7 @@ def _label(verdict: Verdict, answer_label: Callable[[Mapping[str, Any]], str]) -
 
 
 def plain(verdict: Verdict, profile: Profile, *, right: bool) -> str:
-    """The sentence where nothing is known but the profile's values."""
+    """Return the sentence for a verdict of which only the values are known."""
     if right:
         return "the answer is right"
     values = zip(profile.values, verdict.values, strict=True)
@@ -271,10 +269,10 @@ def plain(verdict: Verdict, profile: Profile, *, right: bool) -> str:
 
 
 class Reader(Protocol):
-    """What reads a model's text as an action, as a task does for histories of predictions."""
+    """Reads a model's text as an action, as a task does for predicted histories."""
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """The action; None if it is none."""
+        """Return the action; None if unreadable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,15 +305,15 @@ def read_again(reader: Reader, verdict: Verdict | None) -> Action | None:
         return None
     try:
         code = verdict.parsed.get("code")
-        return reader.read(json.dumps(verdict.parsed) if code is None else fenced(code), {})
+        return reader.read(json.dumps(verdict.parsed) if code is None else code_block(code), {})
     except PluginError:
         raise
     except (OmnidataError, LookupError, TypeError, ValueError, OverflowError):
         return None
 
 
-def fenced(code: str) -> str:
-    """Code as an answer has it."""
+def code_block(code: str) -> str:
+    """Return code in a fence, as answers have it."""
     return f"```python\n{code}\n```"
 
 
@@ -346,7 +344,7 @@ def by_action(
     said = _Once(read)
     overlays = _Once(lambda: _of_actions(step, said(), receipt))
 
-    def told(parsed: Mapping[str, Any], right: bool) -> str:
+    def explain_parsed(parsed: Mapping[str, Any], right: bool) -> str:
         answer = said()
         if wanted is None or answer is None:
             assert verdict
@@ -374,10 +372,10 @@ def by_action(
             rules_known=rules_known or apart,
         )
 
-    return explained(
+    return explain(
         verdict,
         profile,
-        told,
+        explain_parsed,
         target_label=wanted.label if wanted else "",
         target_labels=tuple(one.label for one in (wanted, *wanted.then)) if wanted else (),
         answer_label=label if wanted else None,
@@ -387,7 +385,6 @@ def by_action(
 
 
 def _brief(parsed: Mapping[str, Any]) -> str:
-    """What a profile read and only it understands, in a few letters."""
     kind = parsed.get("kind")
     if not isinstance(kind, str):
         values = list(parsed.values())
@@ -396,7 +393,6 @@ def _brief(parsed: Mapping[str, Any]) -> str:
 
 
 def _of_actions(step: Step, said: Action | None, receipt: Mapping[str, Any] | None) -> Overlays:
-    """Where a step's action is right, and where an answer points."""
     wanted = step.action
     answers = [
         on_screen(step, regions[0], receipt) if regions and isinstance(regions[0], Point) else None
@@ -409,24 +405,25 @@ def _of_actions(step: Step, said: Action | None, receipt: Mapping[str, Any] | No
     )
 
 
-def acted(
+def explain_action(
     step: Step, wanted: Action, said: Action, overlays: Overlays, *, right: bool, rule: Rule
 ) -> str:
-    """Why an action is right or wrong: by its primitive, its text, its places, its details."""
+    """Explain an action by its primitive, text, places and details."""
     kind = said.kind
     if said.label != wanted.label:
         return f"the answer is {said.label}, the expert's action is {wanted.label}"
     if kind == "type":
-        return typed(wanted, said, right=right, rule=rule)
+        return explain_text(wanted, said, right=right, rule=rule)
     if kind in PLACED:
-        return placed(step, "the point", overlays.answer, overlays.target, right=right, rule=rule)
+        return explain_place(
+            step, "the point", overlays.answer, overlays.target, right=right, rule=rule
+        )
     if kind in ("swipe", "drag"):
-        return _swiped(step, overlays, right=right, rule=rule)
-    return _detailed(wanted, said, right=right, rule=rule)
+        return _explain_swipe(step, overlays, right=right, rule=rule)
+    return _explain_details(wanted, said, right=right, rule=rule)
 
 
-def _detailed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
-    """Why an action without a place is right or wrong, which has the target's label."""
+def _explain_details(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
     for noun, target, answer in _details(wanted, said):
         if target.casefold() == answer.casefold():
             continue
@@ -438,37 +435,35 @@ def _detailed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
         return f"the {noun} {verb}: {answer} in place of {target or f'no {noun}'}"
     both = f"both are {said.label}"
     if said.keys:
-        both = f"both have the keys {_pressed(said)}"
+        both = f"both have the keys {_keys(said)}"
     elif said.app:
         both = f"both open {said.app}"
     return both if right or not rule.unlike else f"{both}, and {rule.unlike}"
 
 
 def _details(wanted: Action, said: Action) -> list[tuple[str, str, str]]:
-    """What actions have beside a label and places: its name, the target's and the answer's."""
     return [
-        ("keys", _pressed(wanted), _pressed(said)),
+        ("keys", _keys(wanted), _keys(said)),
         ("app", wanted.app or "", said.app or ""),
         ("status", wanted.status or "", said.status or ""),
         ("direction", wanted.direction or "", said.direction or ""),
     ]
 
 
-def _pressed(action: Action) -> str:
-    """The names of the keys, those of a hotkey with a plus between them."""
+def _keys(action: Action) -> str:
     return ("+" if action.kind in ("hotkey", "hold", "release") else " ").join(action.keys)
 
 
-def typed(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
-    """Why a text to type is right or wrong."""
+def explain_text(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
+    """Explain a text to type."""
     if said.text is None:
         return "the answer has no text to type"
     if right:
         return "both type the same text" if said.text == wanted.text else rule.same_text
-    return f"the text differs: {quoted(said.text)} in place of {quoted(wanted.text)}"
+    return f"the text differs: {quote(said.text)} in place of {quote(wanted.text)}"
 
 
-def placed(
+def explain_place(
     step: Step,
     name: str,
     said: Point | None,
@@ -492,9 +487,9 @@ def placed(
     if said is None:
         return f"{name} is missing in the answer, or is no valid position"
     if not regions:
-        return f"{name} {shown(said)} cannot be compared: the row names no position"
+        return f"{name} {format_point(said)} cannot be compared: the row names no position"
     inside = is_inside(said, regions, step.screen, reach=rule.reach)
-    sentence = f"{name} {shown(said)} is {gap(said, regions, step.screen)}"
+    sentence = f"{name} {format_point(said)} is {gap(said, regions, step.screen)}"
     if inside == right:
         return sentence
     if not rule.borderline:
@@ -502,15 +497,17 @@ def placed(
     return f"{sentence}, {'yet' if right else 'but'} {rule.borderline}"
 
 
-def _swiped(step: Step, overlays: Overlays, *, right: bool, rule: Rule) -> str:
+def _explain_swipe(step: Step, overlays: Overlays, *, right: bool, rule: Rule) -> str:
     start, regions = overlays.answer, overlays.target
-    begins = placed(step, "the start", start, regions, right=right, rule=rule)
+    begins = explain_place(step, "the start", start, regions, right=right, rule=rule)
     starts = start and regions and is_inside(start, regions, step.screen, reach=rule.reach)
     if not right and not starts:
         return begins
     if not overlays.target_end:
         return f"{begins}, and the row has no end of the swipe"
-    ends = placed(step, "the end", overlays.answer_end, overlays.target_end, right=right, rule=rule)
+    ends = explain_place(
+        step, "the end", overlays.answer_end, overlays.target_end, right=right, rule=rule
+    )
     return f"{begins}; {ends}" if right else ends
 
 
@@ -533,13 +530,13 @@ class Turn:
 
     @property
     def label(self) -> str:
-        """The first thing that is more than moving the pointer; empty where nothing is done."""
+        """The first action other than moving the pointer; empty without any."""
         more = (kind for kind in self.kinds if kind not in ("move", "moveTo"))
         return next(more, self.kinds[0] if self.kinds else "")
 
 
 def of_turns(target: Turn | None, said: Turn | None) -> Overlays:
-    """What can be drawn of a turn and of an answer; None where one is not understood."""
+    """Return the overlays of a turn and an answer; None is an unreadable one."""
     start, end = (
         next((region for region in regions if isinstance(region, Point)), None)
         for regions in ((said.starts, said.ends) if said else ((), ()))
@@ -550,11 +547,11 @@ def of_turns(target: Turn | None, said: Turn | None) -> Overlays:
 # Texts and distances in words.
 
 
-def shown(point: Point) -> str:
+def format_point(point: Point) -> str:
     """A point in pixels, to a tenth.
 
     Examples:
-        >>> shown(Point(512.44, 300, "px"))
+        >>> format_point(Point(512.44, 300, "px"))
         '(512.4, 300)'
     """
     return f"({_number(point.x)}, {_number(point.y)})"
@@ -564,8 +561,8 @@ def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0") if abs(value) < 1e9 else f"{value:.1e}"
 
 
-def quoted(text: object) -> str:
-    """A text between quotation marks, a long one cut off."""
+def quote(text: object) -> str:
+    """Return a text in quotation marks, shortened to 80 characters."""
     said = str(text)
     return f"“{said if len(said) <= 80 else said[:80] + '…'}”"
 
@@ -633,7 +630,6 @@ def _thousandths(point: Point, target: Point, screen: Screen) -> int:
 
 
 def _pixels(distance: float) -> str:
-    """A distance; less than 10 pixels with a digit after the point."""
     size = abs(distance)
     if size >= 1e9:
         return f"{size:.1e} px"

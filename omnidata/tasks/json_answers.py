@@ -1,7 +1,7 @@
-"""A JSON object -> an action, by the key lists and aliases of the released OmniGUI evaluator.
+"""Read an action from a JSON object, with the keys and aliases of the released OmniGUI evaluator.
 
-Several tasks read answers with it, whatever names their prompts ask for. The first key with a
-usable value wins; numbers keep their fraction here, and the rules that truncate do so themselves.
+Several tasks read answers this way, whatever names their prompts use. The first key with a usable
+value wins. Numbers keep their fraction; rules that truncate do so themselves.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ LABELS: Final[Mapping[int, str]] = {number: label for label, number in NUMBERS.i
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """An action as a model wrote it.
+    """An action as the model wrote it.
 
     Attributes:
-        kind: -1..11 (Table 2); a bool where the model wrote true or false, which count as 1 and 0.
+        kind: -1..11 (Table 2); a bool if the model wrote true or false, which count as 1 and 0.
         start: the point, or the start of a swipe, in the model's unit; None if absent.
         end: the end of a swipe; None if absent.
         text: the text to type; None if absent.
-        as_prompted: the whole output is one JSON object, to the letter as the prompt asks.
+        as_prompted: whether the whole output is one JSON object in exactly the prompt's form.
     """
 
     kind: int
@@ -38,7 +38,7 @@ class Answer(msgspec.Struct, frozen=True):
     as_prompted: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """The action as the JSON object that the prompt asks for."""
+        """Return the action as the prompt's JSON object."""
         body: dict[str, Any] = {"action_type": self.kind}
         if self.start is not None:
             body["start_coordinate" if 3 <= self.kind <= 6 else "coordinate"] = self.start
@@ -50,7 +50,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class ParseFailure(msgspec.Struct, frozen=True):
-    """Why a text gives no action."""
+    """The reason why a text contains no action."""
 
     reason: str
 
@@ -59,7 +59,7 @@ NO_ACTION: Final = ParseFailure("the JSON names no known action and no coordinat
 
 
 class CannotReadError(Exception):
-    """The released evaluator would raise here."""
+    """The released evaluator would raise an error."""
 
 
 _NAMES: Mapping[int, str] = {
@@ -95,12 +95,12 @@ ALIASES: Mapping[str, int] = {
 """Action names that the released evaluator knows, lower case, and its numbers as words."""
 
 
-def named(name: str) -> int | None:
-    """The number of an action's name; None for a name that the release does not know.
+def action_number(name: str) -> int | None:
+    """Return the number of an action's name; None for names unknown to the release.
 
     Examples:
-        >>> named(" LongPress "), named("task complete"), named("LONG _PRESS"), named("go-back")
-        (2, 10, 2, None)
+        >>> [action_number(name) for name in (" LongPress ", "LONG _PRESS", "go-back")]
+        [2, 2, None]
     """
     name = name.lower().strip()
     for form in (name, name.replace("_", ""), name.replace(" ", "_")):
@@ -141,10 +141,10 @@ _NUMERIC_SET = frozenset(("duration", *_CONFIDENCE_KEYS))
 
 
 def read_object(body: dict[str, Any]) -> Answer | ParseFailure:
-    """The action of a JSON object; without a known action, any coordinate makes it a TAP.
+    """Return the action of a JSON object; without a known action, any coordinate makes it a TAP.
 
     Raises:
-        CannotReadError, OverflowError: the released evaluator would raise.
+        CannotReadError, OverflowError: the released evaluator would raise an error.
 
     Examples:
         >>> read_object({"action": "press", "position": "12, 13.5"})
@@ -178,7 +178,7 @@ def _kind(body: Mapping[str, Any]) -> int | None:
         if value is None:
             continue
         if isinstance(value, str):
-            number = named(value)
+            number = action_number(value)
             if number is not None:
                 return number
             continue
@@ -192,12 +192,6 @@ def _kind(body: Mapping[str, Any]) -> int | None:
 
 
 def _number(value: Any) -> Number:
-    """A coordinate as a number.
-
-    Raises:
-        ValueError, TypeError: it is none, and the next key is tried.
-        OverflowError: it is infinite.
-    """
     if type(value) is int:
         if -(1 << 53) < value < (1 << 53):
             return value
@@ -211,7 +205,7 @@ _BETWEEN = re.compile(r"[,\s]+")
 
 
 def read_pair(value: Any) -> Pair | None:
-    """Two coordinates from a list, an object with x and y, or a text; None if they are not there.
+    """Return two coordinates from a list, an object with x and y, or a text; None without them.
 
     Examples:
         >>> read_pair([389, 511, 600, 700]), read_pair("389, 511"), read_pair("[389, 511]")
@@ -240,7 +234,6 @@ def _first_pair(body: Mapping[str, Any], keys: tuple[str, ...]) -> Pair | None:
 
 
 def _separate_pair(body: Mapping[str, Any] | None) -> Pair | None:
-    """The first usable x and the first usable y, under whichever of their keys."""
     if body is None:
         return None
     x, y = _first_number(body, _X_KEYS), _first_number(body, _Y_KEYS)
@@ -264,7 +257,6 @@ def _text(body: Mapping[str, Any]) -> str | None:
 
 
 def _check_numeric(body: Mapping[str, Any]) -> None:
-    """Numbers that only inform: an infinite duration still ends the released evaluation."""
     with suppress(ValueError, TypeError):
         int(body.get("duration") or 0)
     for key in _CONFIDENCE_KEYS:

@@ -39,7 +39,7 @@ Leaves = Mapping[str, Sequence[Any]]
 
 
 def leaves(row: Mapping[str, Any]) -> Leaves:
-    """The columns of a row, and of the objects in it."""
+    """Return the columns of a row and of its objects."""
     found: dict[str, list[Any]] = {}
     for key, value in _flat(row, 0):
         found.setdefault(key, []).append(value)
@@ -108,7 +108,6 @@ def _flat(row: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def _agree(said: Sequence[Any], own: Sequence[Any], kinds: tuple[type, ...]) -> bool:
-    """Whether a value is the same in both, or they are of kinds that cannot be compared."""
     left = {plain(value) for value in said if isinstance(value, kinds)}
     right = {plain(value) for value in own if isinstance(value, kinds)}
     return not left or not right or not left.isdisjoint(right)
@@ -130,13 +129,11 @@ def plain(value: Any) -> Any:
 def _is_box_there(
     said: Sequence[Any], own: Sequence[Any], screen: Screen, targets: Sequence[Box]
 ) -> bool:
-    """Whether a box that is said is one of the data, or one of them has no box."""
     pairs = [*product(_boxes(said), _boxes(own))]
     return not pairs or any(is_same_box(one, other, screen, targets) for one, other in pairs)
 
 
 def _boxes(values: Sequence[Any]) -> Iterator[Sequence[float]]:
-    """The lists of four numbers."""
     for value in values:
         if (
             isinstance(value, list)
@@ -192,7 +189,6 @@ def is_same_box(
 
 
 def _scales(screen: Screen) -> Mapping[Space, tuple[float, float]]:
-    """How many pixels one of a unit is, along each axis."""
     if not all(screen):
         return {"px": (1, 1)}
     thousandth = (screen[0] / 1000, screen[1] / 1000)
@@ -200,7 +196,6 @@ def _scales(screen: Screen) -> Mapping[Space, tuple[float, float]]:
 
 
 def _corners(box: Sequence[float]) -> Iterator[Sequence[float]]:
-    """The two corners, by each of what the numbers may mean."""
     x, y, a, b = box
     yield box
     yield x, y, x + a, y + b
@@ -208,13 +203,12 @@ def _corners(box: Sequence[float]) -> Iterator[Sequence[float]]:
 
 
 def _is_near(edges: Sequence[float], target: Box) -> bool:
-    """Whether these are a target's edges; data and targets may differ in whether edges are in."""
+    """Data and targets may differ in whether edges are inclusive."""
     own = (target.left, target.top, target.right, target.bottom)
     return all(abs(one - other) <= 1 for one, other in zip(edges, own, strict=True))
 
 
 def _is_spelled(said: Sequence[float], edges: Sequence[float], digits: int) -> bool:
-    """Whether the numbers are a box of these edges, rounded to so many digits."""
     left, top, right, bottom = edges
     width, height = right - left, bottom - top
     spelled = [edges, (left, top, width, height)]
@@ -227,7 +221,6 @@ def _is_spelled(said: Sequence[float], edges: Sequence[float], digits: int) -> b
 
 
 def _are_rounded(said: Sequence[float], numbers: Sequence[float], digits: int) -> bool:
-    """Whether each is the number, or the number rounded to nearest or down."""
     last = 10.0**-digits
     for one, number in zip(said, numbers, strict=True):
         off, exact = number - one, _EXACT * max(1, abs(number))
@@ -237,13 +230,11 @@ def _are_rounded(said: Sequence[float], numbers: Sequence[float], digits: int) -
 
 
 def _digits(numbers: Sequence[float]) -> int:
-    """How many digits the numbers have behind the point."""
     exponents = (Decimal(repr(float(one))).normalize().as_tuple().exponent for one in numbers)
     return max(max(0, -exponent) for exponent in exponents if isinstance(exponent, int))
 
 
 def _forms(values: Sequence[Any]) -> set[Any]:
-    """The texts and the lists among values that are not empty, so that equal ones are equal."""
     return {_form(value, 0) for value in values if isinstance(value, str | list) and value}
 
 
@@ -257,7 +248,6 @@ def _form(value: Any, depth: int) -> Any:
 
 
 def _read(text: str) -> Any:
-    """The list that a text writes; else the text."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

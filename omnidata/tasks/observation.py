@@ -51,7 +51,7 @@ ROLE: Final = "a11y_tree"
 """What the receipt calls the text of a tree, or of the table of marks."""
 
 
-def asked_for(given: Mapping[str, str], options: dict[str, str]) -> dict[str, str]:
+def effective_options(given: Mapping[str, str], options: dict[str, str]) -> dict[str, str]:
     """The options, without these where the screenshot alone is shown: so they were in old runs.
 
     Args:
@@ -104,7 +104,7 @@ class Element:
 
     @property
     def centre(self) -> tuple[int, int]:
-        """Where a click on it goes: x and y in whole pixels, as OSWorld's release computes them."""
+        """The place of a click, x and y in whole pixels, as OSWorld's release computes it."""
         left, top, right, bottom = self.box
         return left + (right - left) // 2, top + (bottom - top) // 2
 
@@ -191,7 +191,7 @@ def tell(
         raise broken_tree(step, "the size of the screen is unknown")
     kept = list(filter(is_kept, elements))
     head = _MARKED if kind == "som" else _PLACED
-    line = _marked if kind == "som" else lambda number, one: _placed(one, step.screen, space)
+    line = _mark_line if kind == "som" else lambda number, one: _tree_line(one, step.screen, space)
     lines = [line(number, one) for number, one in enumerate(kept, 1)]
     lengths = accumulate(map(tokens, lines), initial=tokens(head))
     told = len(list(takewhile(lambda length: most is None or length <= most, lengths))) - 1
@@ -211,7 +211,7 @@ _PLACED: Final = "tag\tname\ttext\tposition (top-left x&y)\tsize (w&h)\n"
 _MARKED: Final = "index\ttag\tname\ttext\n"
 
 
-def _placed(element: Element, screen: Screen, space: Space) -> str:
+def _tree_line(element: Element, screen: Screen, space: Space) -> str:
     left, top, right, bottom = element.box
     sides: list[Pair] = [(left, top), (right - left, bottom - top)]
     if space != "px":
@@ -221,12 +221,11 @@ def _placed(element: Element, screen: Screen, space: Space) -> str:
     return "\t".join([*_words(element), *(f"({one:g}, {other:g})" for one, other in sides)]) + "\n"
 
 
-def _marked(number: int, element: Element) -> str:
+def _mark_line(number: int, element: Element) -> str:
     return "\t".join([str(number), *_words(element)]) + "\n"
 
 
 def _words(element: Element) -> list[str]:
-    """Tag, name and text, in which no tab and no line break is left."""
     return [" ".join(one.split()) for one in (element.role, element.name, element.text)]
 
 
@@ -261,7 +260,7 @@ def unpack(text: str) -> bytes:
 
 
 def broken_tree(step: Step, what: str) -> MediaError:
-    """The error of a step whose tree cannot be shown."""
+    """Return the error for a step without a readable tree."""
     return MediaError(
         what,
         where=step.sample_id,
@@ -295,13 +294,13 @@ _TABLE: Final = (
 )
 
 
-def reworded(text: str, kind: Kind) -> str:
+def reword(text: str, kind: Kind) -> str:
     """A prompt for screenshots with the word for what is shown in place of "screenshot".
 
     That is how OSWorld's own prompts differ (Appendix C.2.1).
 
     Examples:
-        >>> reworded("You get a screenshot. Look at the screenshot.", "a11y")
+        >>> reword("You get a screenshot. Look at the screenshot.", "a11y")
         'You get an accessibility tree. Look at the accessibility tree.'
     """
     article, noun = _NOUNS[kind]
@@ -311,7 +310,7 @@ def reworded(text: str, kind: Kind) -> str:
 
 
 def texts(kind: Kind) -> Sequence[str]:
-    """The words around trees, on which the hash of a prompt depends; none for screenshots."""
+    """Return the texts around trees for the hash of a prompt; empty for screenshots."""
     return () if kind == "screenshot" else (_PLACED, _MARKED, _TREE, _TABLE, *_UNITS.values())
 
 
@@ -325,12 +324,14 @@ def parts_of(seen: Observation, media: Sequence[Part], space: Space) -> tuple[Pa
     """
     head = _TABLE if seen.kind == "som" else _TREE.format(_UNITS[space])
     tree = Part("text", head + seen.text, about=seen.about)
-    pictures = (pictured(seen, part) if part.role == "screenshot" else part for part in media)
+    pictures = (
+        screenshot_part(seen, part) if part.role == "screenshot" else part for part in media
+    )
     return (*filter(None, pictures), tree)
 
 
-def pictured(seen: Observation, part: Part) -> Part | None:
-    """The part of a screenshot as it is shown: with its marks, as it is, or not at all."""
+def screenshot_part(seen: Observation, part: Part) -> Part | None:
+    """Return the screenshot with its marks, unchanged, or None."""
     if seen.kind == "a11y":
         return None
     if seen.kind != "som" or part.media is None:
@@ -403,11 +404,11 @@ def tags(
     return {name: (point.x, point.y) for name, point in points.items()}
 
 
-def located(body: Mapping[str, Any], places: Mapping[str, Pair]) -> Mapping[str, Any]:
+def resolve_mark(body: Mapping[str, Any], places: Mapping[str, Pair]) -> Mapping[str, Any]:
     """An answer in JSON whose coordinate is the place of the mark that it names.
 
     Examples:
-        >>> located({"action_type": "click", "coordinate": "tag_2"}, {"tag_2": (5, 7)})
+        >>> resolve_mark({"action_type": "click", "coordinate": "tag_2"}, {"tag_2": (5, 7)})
         {'action_type': 'click', 'coordinate': [5, 7]}
     """
     named = body.get("coordinate")

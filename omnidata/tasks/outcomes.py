@@ -22,14 +22,14 @@ from omnidata.jsontext import hash_of
 from omnidata.loaders.files import walk
 from omnidata.loaders.load import Note, reading, refuse_findings, size_of
 from omnidata.loaders.repository import is_repository
-from omnidata.metrics.intervals import named_methods
+from omnidata.metrics.intervals import method_column
 from omnidata.metrics.rollouts import (
     RATES,
     Attempt,
     Ending,
     Example,
     behaviour,
-    repeated,
+    repetition,
     total,
 )
 from omnidata.tasks import overview
@@ -74,7 +74,7 @@ class Rollout:
 
     @property
     def score(self) -> float | None:
-        """That of the first profile that has one."""
+        """The score of the first profile that has one."""
         return next((score for score in self.scores.values() if score is not None), None)
 
 
@@ -116,7 +116,7 @@ class OutcomeScorer(OfflineScorer):
         """
 
     def paired(self, profile: str) -> Mapping[str, Any]:
-        """That over what finished: what an agent never tried is no line that could be paired."""
+        """Return the total over finished rollouts: only those can be paired."""
         return {"SR_finished": "share"}
 
     def score(
@@ -182,9 +182,11 @@ class OutcomeScorer(OfflineScorer):
             )
         if strict:
             refuse_findings(findings, data)
-        return [self._scored(agent, known[agent], profile) for agent in sorted(known)], findings
+        return [
+            self._score_agent(agent, known[agent], profile) for agent in sorted(known)
+        ], findings
 
-    def _scored(
+    def _score_agent(
         self, agent: str, tasks: Mapping[str, Mapping[str, Rollout]], profile: str
     ) -> Scored:
         made = max(len(own) for own in tasks.values())
@@ -226,10 +228,10 @@ class OutcomeScorer(OfflineScorer):
             "agent": agent,
             "overall": {name: overall[name] for name in RATES},
             "ci95": overall["ci95"],
-            **named_methods(overall.get("ci95_method", {})),
+            **method_column(overall.get("ci95_method", {})),
             "answered": {"SR_finished": overall["SR_finished"], "tasks": finished},
             "by": {axis: found for axis, found in table["by"].items() if axis in self.axes},
-            **({"attempts": repeated(attempts, made, overall["tasks"])} if made > 1 else {}),
+            **({"attempts": repetition(attempts, made, overall["tasks"])} if made > 1 else {}),
             **({"rollouts": went} if any(one.ending for one in attempts) else {}),
             "counts": {
                 "tasks": overall["tasks"],
@@ -256,7 +258,7 @@ def _tags(tasks: Mapping[str, Mapping[str, Rollout]]) -> Mapping[str, Mapping[st
 
 
 def unique(rollouts: Iterable[Rollout], note: Note) -> Iterator[Rollout]:
-    """The rollouts, each attempt of an agent at a task once; of others a finding tells."""
+    """Yield each attempt of an agent at a task once; repetitions become findings."""
     seen: set[tuple[str, str, str]] = set()
     for one in rollouts:
         key = one.agent, one.task, one.attempt
@@ -269,7 +271,7 @@ def unique(rollouts: Iterable[Rollout], note: Note) -> Iterator[Rollout]:
                     f"another row has this attempt of {one.agent} at {one.task}",
                     "an instance_id, or an attempt, of its own",
                     "number the attempts; until then only the first is used",
-                    (named(one),),
+                    (sample_name(one),),
                 )
             )
             continue
@@ -277,8 +279,8 @@ def unique(rollouts: Iterable[Rollout], note: Note) -> Iterator[Rollout]:
         yield one
 
 
-def named(one: Rollout) -> str:
-    """What the step is called that asks about a rollout."""
+def sample_name(one: Rollout) -> str:
+    """Return the sample id of the step about a rollout."""
     return "/".join(filter(None, (one.agent, one.task, one.attempt)))
 
 
@@ -311,8 +313,6 @@ _LONGEST: Final = 100_000
 
 
 class _Parsed(TypedDict):
-    """What a line of scores has of an answer."""
-
     success: bool
 
 
@@ -344,7 +344,7 @@ class OutcomeProfile(RowProfile):
         self.by = dict.fromkeys(("outcome", *by), ())
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the outcome and hold it against the published one."""
+        """Read the outcome and compare it with the published one."""
         truth, said = step.tags.get("outcome"), read_success(text)
         known = truth in ("success", "failure")
         right = (said == (truth == "success") if said is not None else False) if known else None
@@ -354,18 +354,18 @@ class OutcomeProfile(RowProfile):
 
 
 class View(overview.View):
-    """The tasks too, of which several agents may have rollouts."""
+    """Counts that include tasks with rollouts of several agents."""
 
     def __init__(self, source: LoadedDataset) -> None:
         super().__init__(source)
         self.tasks = len({step.group for step in source.steps})
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts as JSON values."""
+        """Return the counts as JSON values."""
         return {"counts": self.counts, "tasks": self.tasks}
 
     def remarks(self) -> list[str]:
-        """How many tasks there are."""
+        """Return the number of tasks in a sentence."""
         return [plural(self.tasks, "task")]
 
 
@@ -394,13 +394,13 @@ class Outcomes(Benchmark):
         self.prompt_hash = hash_of([_ASKED, self.options["actions"]])
 
     def detect(self, data: Path) -> bool:
-        """Whether a rollout is there."""
+        """Return whether a rollout is there."""
         return any(map(self.score_files.knows, islice(walk(data), _PEEKED)))
 
     def steps(self, data: Path, note: Note) -> Iterator[Step]:
-        """A step for each rollout, with the last screenshot."""
+        """Yield a step for each rollout, with the last screenshot."""
         for one in unique(self.score_files.rollouts(data, note), note):
-            name, score = named(one), one.score
+            name, score = sample_name(one), one.score
             shot = one.shots[-1] if one.shots else None
             outcome = {} if score is None else {"outcome": "success" if score == 1 else "failure"}
             yield Step(
@@ -411,12 +411,12 @@ class Outcomes(Benchmark):
             )  # fmt: skip
 
     def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
-        """Whether the score is 1; None where there is none."""
+        """Return whether the score is 1; None without one."""
         outcome = steps[-1].tags.get("outcome")
         return None if outcome is None else outcome == "success"
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation about one rollout."""
+        """Return the conversation about one rollout."""
         told = step.source["actions"] if self.options["actions"] == "told" else []
         did = "".join(f"{number}. {words}\n" for number, words in enumerate(told, 1))
         text = _ASKED.format(step.instruction, f"\nWhat it did:\n{did}" if did else "")
@@ -425,7 +425,7 @@ class Outcomes(Benchmark):
         return (Message("user", (*seen, Part("text", text))),)
 
     def answer(self, step: Step) -> str | None:
-        """The published outcome; None where there is none."""
+        """Return the published outcome; None without one."""
         outcome = step.tags.get("outcome")
         return f"Status: {outcome}" if outcome else None
 

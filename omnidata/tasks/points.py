@@ -91,7 +91,7 @@ def read_point(text: str | None) -> Pair | None:
 
 
 def last_pair(pattern: re.Pattern[str], text: str) -> Pair | None:
-    """The last pair of numbers that a pattern finds; None = there is none."""
+    """Return the last pair of numbers that a pattern matches; None = none."""
     found = None
     for found in pattern.finditer(text):  # noqa: B007 the last one is wanted
         pass
@@ -154,10 +154,10 @@ def read(text: str, reading: Reading) -> ParsedResponse | None:
         return None
     if _REFUSAL.fullmatch(text):
         return ParsedResponse(None)
-    return _released(text) if reading == "released" else _meant(text)
+    return _read_released(text) if reading == "released" else _read_lenient(text)
 
 
-def _released(text: str) -> ParsedResponse | None:
+def _read_released(text: str) -> ParsedResponse | None:
     if "box" in text:
         first = _BOXED.search(text)
         sides = [float(side) for side in first.groups()] if first else []
@@ -168,7 +168,7 @@ def _released(text: str) -> ParsedResponse | None:
     return ParsedResponse(_centre(numbers)) if len(numbers) == 4 else None
 
 
-def _meant(text: str) -> ParsedResponse | None:
+def _read_lenient(text: str) -> ParsedResponse | None:
     if tokens := list(_TOKENS.finditer(text)):
         return ParsedResponse(_centre([float(side) for side in tokens[-1].groups()]), "norm1000")
     corners = list(_CORNERS.finditer(text))
@@ -186,7 +186,7 @@ def _meant(text: str) -> ParsedResponse | None:
 
 
 def _of_object(text: str) -> Pair | None:
-    """The x and y of the last JSON object that has both and is no box."""
+    """The last JSON object with both x and y that is no box."""
     found = None
     with suppress(RecursionError):
         for body in objects(text):

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from omnidata.errors import Finding, PluginError, UsageError
 from omnidata.loaders.stored_steps import episodes_of, select_steps
 from omnidata.metrics import episodes
-from omnidata.metrics.intervals import Ints, named_methods
-from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, known
+from omnidata.metrics.intervals import Ints, method_column
+from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, both_known
 from omnidata.metrics.paired import means as paired_means
 from omnidata.metrics.row_tables import by_group, means
 from omnidata.name_index import NameIndex
@@ -99,7 +99,7 @@ class Runs:
         return len(np.unique(self.episode[cut]))
 
 
-def numbered(keys: Iterable[Hashable]) -> Ints:
+def number_keys(keys: Iterable[Hashable]) -> Ints:
     """Number keys in order of their first appearance; equal keys get equal numbers."""
     numbers: dict[Hashable, int] = {}
     return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64)
@@ -163,16 +163,13 @@ class EpisodeProfile(ABC):
         return Verdict(outcome, self.judge(step, "").values)
 
     def _stated_length(self, step: Step) -> int | None:
-        """Return how many steps the source states for the episode; None if it does not."""
         return None
 
     def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:
-        """Return further counts of judged steps."""
         return {}
 
     @property
     def _right(self) -> str:
-        """The value that says whether a step is right."""
         return "exact_match" if "exact_match" in self.values else self.values[0]
 
     @property
@@ -195,7 +192,7 @@ class EpisodeProfile(ABC):
             PluginError: a column is not mapped.
         """
         own = type(self)
-        if (own.total, own._named) != (EpisodeProfile.total, EpisodeProfile._named):
+        if (own.total, own._rename) != (EpisodeProfile.total, EpisodeProfile._rename):
             return
         known = (*episodes.METRICS, "GP")
         wrong = [f"`columns` has {name}" for name in self.columns if name not in self.metrics]
@@ -218,7 +215,7 @@ class EpisodeProfile(ABC):
         return self.goal_progress if metric == "GP" else metric
 
     def _episodes(self, steps: Sequence[Step], runs: Runs) -> Codes | Ints:
-        """A code per episode, (N,)."""
+        """(N,): a code per episode."""
         return runs.episode[runs.number]
 
     def verdicts(
@@ -258,21 +255,21 @@ class EpisodeProfile(ABC):
         runs = Runs.of(steps, self._stated_length)
         verdicts = self.verdicts(steps, rows, runs)
         kept = verdicts.where(judged)
-        overall = self._named(episodes.table(kept))
+        overall = self._rename(episodes.table(kept))
         by = {}
         for tag, names_first in self.by.items():
             labels, names = episodes.codes([tags.get(tag) for tags in runs.tags], names_first)
             own = labels.astype(np.int32)[runs.number]
             groups = episodes.by_group(kept, own if judged.all() else own[judged], names)
             if groups:
-                by[tag] = {name: self._named(group) for name, group in groups.items()}
+                by[tag] = {name: self._rename(group) for name, group in groups.items()}
         answered = np.isin(rows.outcomes, _ANSWERED) & judged
         outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
         return {
             "overall": {name: overall[name] for name in self.metrics},
             "ci95": overall["ci95"],
-            **named_methods(overall.get("ci95_method", {})),
-            "answered": self._answered(verdicts, answered, judged),
+            **method_column(overall.get("ci95_method", {})),
+            "answered": self._answered_table(verdicts, answered, judged),
             "by": by,
             "counts": {
                 "steps": overall["steps"],
@@ -295,50 +292,48 @@ class EpisodeProfile(ABC):
         """
         runs = Runs.of(steps)
         sides = [self.verdicts(steps, rows, runs) for rows in (a, b)]
-        judged = known(a.values[self.values[0]], b.values[self.values[0]])
+        judged = both_known(a.values[self.values[0]], b.values[self.values[0]])
         rates = Fractions(len(self.columns))
 
         def sums(chosen: Mask) -> Sums:
-            found = [self._added(verdicts.where(chosen & judged)) for verdicts in sides]
+            found = [self._column_sums(verdicts.where(chosen & judged)) for verdicts in sides]
             return Sums(found[0], found[1], rates, rates.uses)
 
         exact = next((name for name in self.columns if self.metric_of(name) == "EM"), None)
         flips = (exact, self._right) if exact else None
         return Measures(self.columns, self.by, flips, judged, sums)
 
-    def _added(self, kept: episodes.StepVerdicts) -> npt.NDArray[np.float64]:
-        """(E, 2 M): per episode numerator and denominator of each column."""
+    def _column_sums(self, kept: episodes.StepVerdicts) -> npt.NDArray[np.float64]:
+        """(E, 2 M): per episode the numerator and denominator of each column."""
         found = episodes.by_owner(kept, episodes.counts(kept))
         used = [found[self.metric_of(name)] for name in self.columns]
         return np.column_stack([part for end in zip(*used, strict=True) for part in end])
 
-    def _answered(
+    def _answered_table(
         self, verdicts: episodes.StepVerdicts, answered: Any, judged: Any
     ) -> dict[str, Any]:
-        """The table over answered steps; SR and GP over completely answered episodes."""
         broken = np.unique(verdicts.episode[judged & ~answered])
         whole = verdicts.whole & ~np.isin(verdicts.episode, broken)
         columns = {name: getattr(verdicts, name) for name in verdicts.__slots__} | {"whole": whole}
-        return self._named(episodes.table(episodes.StepVerdicts(**columns).where(answered)))
+        return self._rename(episodes.table(episodes.StepVerdicts(**columns).where(answered)))
 
-    def _named(self, table: dict[str, Any]) -> dict[str, Any]:
-        """The table with this profile's names of metrics, in their order."""
+    def _rename(self, table: dict[str, Any]) -> dict[str, Any]:
         if self.of_nothing is not None and not table["steps"]:
             table |= dict.fromkeys(episodes.METRICS, self.of_nothing)
 
-        def renamed(found: Mapping[str, Any]) -> dict[str, Any]:
+        def rename(found: Mapping[str, Any]) -> dict[str, Any]:
             own = {name: self.metric_of(name) for name in self.metrics}
             return {name: found[metric] for name, metric in own.items() if metric in found}
 
         rest = {name: value for name, value in table.items() if name not in episodes.METRICS}
-        named = {**renamed(table), **rest, "ci95": renamed(table["ci95"])}
+        named = {**rename(table), **rest, "ci95": rename(table["ci95"])}
         if methods := table.get("ci95_method"):
-            named["ci95_method"] = renamed(methods)
+            named["ci95_method"] = rename(methods)
         return named
 
 
 def _flags(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | npt.NDArray[np.uint8]:
-    """The values, 0 if unknown; as bytes if all are 0 or 1."""
+    """Unknown values are 0; returns bytes if all values are 0 or 1."""
     known = np.nan_to_num(values)
     return known.astype(np.uint8) if ((known == 0) | (known == 1)).all() else known
 
@@ -396,7 +391,7 @@ class RowProfile(ABC):
         return {
             "overall": {name: overall[name] for name in self.columns},
             "ci95": overall["ci95"],
-            **named_methods(overall.get("ci95_method", {})),
+            **method_column(overall.get("ci95_method", {})),
             "answered": answered,
             "by": {
                 tag: by_group(
@@ -468,12 +463,12 @@ class PartsProfile(RowProfile):
             found[name] = part[name]
             found["ci95"][name] = part["ci95"][name]
             methods |= part.get("ci95_method", {})
-        return {**found, **named_methods(methods), "steps": int(mask.sum())}
+        return {**found, **method_column(methods), "steps": int(mask.sum())}
 
 
 def owners(steps: Sequence[Step], mask: Mask) -> Ints:
     """Return a number per chosen step, equal within a group, for the bootstrap."""
-    return numbered(steps[place].group for place in np.flatnonzero(mask).tolist())
+    return number_keys(steps[place].group for place in np.flatnonzero(mask).tolist())
 
 
 def sized(table: dict[str, Any]) -> dict[str, Any]:

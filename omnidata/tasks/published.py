@@ -1,6 +1,6 @@
 """The tables of a benchmark's paper: their shapes and published numbers.
 
-It is not confirmed that published numbers were scored as profiles score, nor on which steps.
+The papers do not confirm that their numbers follow the rules of our profiles, nor on which steps.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class TableSpec:
     """A table with a row per run.
 
     Attributes:
-        name: of the table; the main table is called "main". Of several with one name, the one is
-            shown whose axis the results have.
+        name: of the table; the main table is called "main". Several tables may have the same name:
+            the one whose axis the results have is shown.
         title: of the table.
         axis: of `by` in `results.json`.
         groups: group -> header; other groups follow under their own names.
@@ -28,7 +28,7 @@ class TableSpec:
         whole_last: whether that column is last.
         per: common part of the columns under a header: all metrics of a group, as in OmniGUI, or
             all groups of a metric, as in AgentStudio.
-        most: number of metrics per group, the first ones; None: all.
+        most: number of metrics per group, from the first; None: all.
         like: the table of the paper.
         profiles: its profiles; empty: all.
         varied: name of the groups if tables of runs that differ in one option (see `Variation`)
@@ -64,8 +64,8 @@ class Variation:
         besides: options without effect if this one has its base value.
         across: whether marks compare groups, not a model's rows.
         axis: of `by` in `results.json`, whose groups are the columns; empty: those of the tables.
-        wordings: whether the values are other wordings of the same, which should not change an
-            answer.
+        wordings: whether the values are wordings of the same instruction, which should not change
+            answers.
     """
 
     option: str
@@ -193,10 +193,7 @@ class Published:
 
 
 class _Printed(msgspec.Struct, frozen=True):
-    """A table of the file; its rows are model, options and a list of metrics per group.
-
-    Numbers have the decimals of the paper; `digits` says how many where zeros end them.
-    """
+    """Numbers keep the paper's decimals; `digits` counts them where zeros end a number."""
 
     task: str
     table: str

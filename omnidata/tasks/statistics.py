@@ -101,7 +101,7 @@ class Statistics:
     measures: Mapping[str, Measure]
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """Return the statistics as JSON values."""
         return {
             "targets": dict(self.targets),
             "unlabelled": self.unlabelled,
@@ -113,7 +113,7 @@ class Statistics:
         }
 
     def tables(self) -> list[Table]:
-        """Targets, media and measures as tables, as far as there are any."""
+        """Return targets, media and measures as tables, without empty ones."""
         found = []
         if self.targets:
             total = sum(self.targets.values())
@@ -133,12 +133,11 @@ class Statistics:
         for name, measure in self.measures.items():
             numbers = measure.summary()
             counts = [str(numbers.pop("known")), str(numbers.pop("unknown"))]
-            rows.append([name, *counts, *(_shown(number) for number in numbers.values())])
+            rows.append([name, *counts, *(_format_number(number) for number in numbers.values())])
         return [*found, Table("Lengths and sizes", header, rows)]
 
 
-def _shown(number: float | None) -> str:
-    """A number to three digits at least; whole where it is."""
+def _format_number(number: float | None) -> str:
     if number is None:
         return "-"
     if number == int(number) or abs(number) >= 100:
@@ -155,7 +154,7 @@ def statistics(task: Task, source: LoadedDataset) -> Statistics:
     """
     steps = source.steps
     lengths = Counter(step.episode for step in steps)
-    asked = [_asked(task, step) for step in steps]
+    asked = [_target(task, step) for step in steps]
     labels = [each.labels for each in asked]
     roles: dict[str, tuple[Modality, int]] = {}
     kinds = Counter[Modality]()
@@ -184,17 +183,7 @@ def _frequent(counts: Counter[str]) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is right at a step.
-
-    Attributes:
-        screen: of the step.
-        labels: of what is done, each in a word.
-        noun: what they are.
-        places: where it is done; alternatives.
-        clicks: whether an element is tapped or clicked there.
-    """
-
+class _Target:
     screen: Screen
     labels: tuple[str, ...] = ()
     noun: str = "action"
@@ -202,17 +191,16 @@ class _Asked:
     clicks: bool = False
 
 
-def _asked(task: Task, step: Step) -> _Asked:
-    """By the labels of its pages and tables, and by its action, where its benchmark has one."""
+def _target(task: Task, step: Step) -> _Target:
     action = step.action
     told = task.explain(step, None, profile=task.default_profile)
     labels = told.target_labels or tuple(filter(None, [told.target_label]))
     if action is not None:
         labels = labels or tuple(each.label for each in (action, *action.then))
-        return _Asked(step.screen, labels, "action", action.start, action.kind in _CLICKS)
+        return _Target(step.screen, labels, "action", action.start, action.kind in _CLICKS)
     framed = [drawn.target for drawn in told.overlays.values() if drawn.target]
     places = framed[0] if framed and told.frames == "target" else ()
-    return _Asked(step.screen, labels, told.noun, places, bool(places))
+    return _Target(step.screen, labels, told.noun, places, bool(places))
 
 
 @lru_cache
@@ -250,7 +238,6 @@ def _instructions(steps: Sequence[Step]) -> dict[str, Measure]:
 
 
 def _seconds(steps: Sequence[Step]) -> dict[str, Measure]:
-    """How long clips and sounds are, by their headers."""
     refs: dict[str, list[MediaRef]] = {}
     for step in steps:
         for role, ref in step.media.items():
@@ -260,13 +247,12 @@ def _seconds(steps: Sequence[Step]) -> dict[str, Measure]:
     for role, every in refs.items():
         count = min(CLIPS, len(every))
         chosen = [every[place * len(every) // count] for place in range(count)]
-        known = [length for length in media.in_threads(_stated, chosen) if length]
+        known = [length for length in media.in_threads(_stated_seconds, chosen) if length]
         found[f"seconds of {role}"] = Measure(tuple(known), len(every) - len(known))
     return found
 
 
-def _stated(ref: MediaRef) -> float:
-    """Seconds; 0 where nothing that can be says how many."""
+def _stated_seconds(ref: MediaRef) -> float:
     try:
         return max(media.stated_seconds(ref) or 0.0, 0.0)
     except MediaError:
@@ -285,10 +271,10 @@ def element(task: Task, step: Step) -> tuple[float | None, float | None] | None:
         Its share of the screen and its area in pixels of the screenshot, None for what only the
         screen's unknown size would tell; or None where the target is no tap on a box.
     """
-    return _largest(_asked(task, step))
+    return _largest(_target(task, step))
 
 
-def _largest(asked: _Asked) -> tuple[float | None, float | None] | None:
+def _largest(asked: _Target) -> tuple[float | None, float | None] | None:
     sizes = [_size(box, asked.screen) for box in asked.places if isinstance(box, Box)]
     if not (asked.clicks and sizes):
         return None
@@ -296,7 +282,6 @@ def _largest(asked: _Asked) -> tuple[float | None, float | None] | None:
 
 
 def _size(box: Box, screen: Screen) -> tuple[float | None, float | None]:
-    """Share and area of the part of a box that is on the screen; a box may reach beyond it."""
     pixels = screen[0] * screen[1] if min(screen) > 0 else None
     if box.space == "px":
         wide, high = screen if pixels else (math.inf, math.inf)
@@ -310,11 +295,10 @@ def _size(box: Box, screen: Screen) -> tuple[float | None, float | None]:
 
 
 def _overlap(low: float, high: float, most: float) -> float:
-    """How much of an interval lies between 0 and the most."""
     return max(0, min(high, most) - max(low, 0))
 
 
-def _elements(asked: Sequence[_Asked]) -> dict[str, Measure]:
+def _elements(asked: Sequence[_Target]) -> dict[str, Measure]:
     clicks = [each for each in asked if each.clicks]
     sizes = [size for each in clicks if (size := _largest(each))]
     if not sizes:
@@ -348,17 +332,17 @@ def comparison(rows: Sequence[tuple[Task, LoadedDataset, Statistics]]) -> Table:
         "", "data", "platform", "tasks", "steps", "steps/task", "words", "apps", "languages",
         "image", "video", "audio", "answer",
     )  # fmt: skip
-    return Table("Datasets side by side", header, [_compared(*row) for row in rows], legend)
+    return Table("Datasets side by side", header, [_comparison_row(*row) for row in rows], legend)
 
 
-def _compared(task: Task, source: LoadedDataset, found: Statistics) -> list[str]:
+def _comparison_row(task: Task, source: LoadedDataset, found: Statistics) -> list[str]:
     tags = {
         name: {step.tags[name] for step in source.steps if step.tags.get(name)}
         for name in ("platform", "language")
     }
     apps = {task.application(step) for step in source.steps}
     means = [
-        _shown(found.measures[name].summary()["mean"]) if name in found.measures else "-"
+        _format_number(found.measures[name].summary()["mean"]) if name in found.measures else "-"
         for name in (STEPS, WORDS)
     ]
     return [
@@ -439,7 +423,7 @@ def _bars(axes: Axes, name: str, counts: Mapping[str, int]) -> None:
     )
     axes.invert_yaxis()
     axes.margins(x=0.15)
-    _titled(axes, name)
+    _set_title(axes, name)
 
 
 def _histogram(axes: Axes, name: str, measure: Measure) -> None:
@@ -457,14 +441,14 @@ def _histogram(axes: Axes, name: str, measure: Measure) -> None:
     if len(values):
         axes.hist(values, bins=edges, color=_BLUE)
         axes.axvline(float(np.median(values)), color="black", linestyle=":", linewidth=1)
-    _titled(axes, name)
+    _set_title(axes, name)
 
 
 _BLUE: Final = "#0072B2"
 _LONGEST: Final = 28
 
 
-def _titled(axes: Axes, name: str) -> None:
+def _set_title(axes: Axes, name: str) -> None:
     axes.set_title(name, loc="left", fontsize=9, parse_math=False)
     axes.tick_params(labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)

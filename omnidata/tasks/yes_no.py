@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from omnidata.metrics.classification import RATES, Confusion, rates
-from omnidata.metrics.intervals import Floats, Mask, summed
-from omnidata.metrics.paired import Measures, Sums, Unit, known
+from omnidata.metrics.intervals import Floats, Mask, sum_by
+from omnidata.metrics.paired import Measures, Sums, Unit, both_known
 from omnidata.metrics.row_tables import critic_table
 from omnidata.tasks.profiles import RowProfile, owners, sized
 from omnidata.types import Step, VerdictColumns
@@ -28,18 +28,18 @@ class YesNoProfile(RowProfile):
 
     @abstractmethod
     def truth(self, step: Step) -> bool:
-        """Whether yes is right; of a row that cannot be judged it means nothing."""
+        """Return whether yes is right; meaningless for a row that cannot be judged."""
 
     def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
-        """The rates are of the cells of the confusion, which rows add to."""
-        judged = known(a.values["score"], b.values["score"])
+        """Return the rates of the cells of the confusion."""
+        judged = both_known(a.values["score"], b.values["score"])
         owner = owners(steps, np.ones(len(steps), dtype=np.bool_))
         truth = np.array([self.truth(step) for step in steps], dtype=np.bool_)
         sides = [_cells(truth, rows.values["said"]) for rows in (a, b)]
 
         def sums(chosen: Mask) -> Sums:
             kept = chosen & judged
-            added_a, added_b = (summed(side[kept], owner[kept]) for side in sides)
+            added_a, added_b = (sum_by(side[kept], owner[kept]) for side in sides)
             return Sums(added_a, added_b, _critic_rates, [tuple(range(7))] * len(RATES))
 
         return Measures(dict.fromkeys(RATES, "share"), self.by, ("accuracy", "score"), judged, sums)
@@ -62,13 +62,13 @@ class YesNoProfile(RowProfile):
 
 
 def _critic_rates(sums: Floats) -> Floats:
-    """`rates`, where nothing by nothing is 0 as in the table; the last column counts rows."""
+    """Empty ratios are 0, as in the table; the last column counts rows."""
     found: Floats = np.nan_to_num(rates(sums[..., :6]))
     return np.where(sums[..., 6:] > 0, found, np.nan)
 
 
 def _cells(truth: Mask, said: Floats) -> Floats:
-    """(N, 7): for each row its cell of `Confusion`, and 1."""
+    """(N, 7): each row's cell of `Confusion` and a 1."""
     unread = np.isnan(said)
     yes = np.nan_to_num(said) == 1
     cells = [

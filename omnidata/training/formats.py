@@ -21,7 +21,7 @@ from omnidata.adapters.hf.options import CONTROLS, TOKENS
 from omnidata.adapters.media_budget import ALL
 from omnidata.adapters.render import Turn
 from omnidata.errors import DataError, UsageError
-from omnidata.tasks.coordinates import answer_space, shown
+from omnidata.tasks.coordinates import answer_space, sent_size
 from omnidata.types import (
     PLACE,
     Conversation,
@@ -118,7 +118,7 @@ class Example:
                 expected="a row that the model can take whole",
                 remedy="export again without what it cannot take, e.g. with -T modalities",
             )
-        seen = shown(receipt, where=self.sample_id)
+        seen = sent_size(receipt, where=self.sample_id)
         if self.size is None or seen is None:
             return
         size = seen.original if self.size == "own" else self.size

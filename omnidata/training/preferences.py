@@ -34,7 +34,7 @@ from omnidata.run.run_files import (
 from omnidata.run.sampling import found_below
 from omnidata.run.scoring import get_profile
 from omnidata.tasks.common_options import FOR_JUDGING
-from omnidata.tasks.coordinates import answer_space, shown
+from omnidata.tasks.coordinates import answer_space, sent_size
 from omnidata.tasks.explaining import Standing, standing
 from omnidata.training.formats import FormatName, Row, row
 from omnidata.training.rows import Line, Maker, Options, Prompted
@@ -709,7 +709,7 @@ class PairMaker:
 
     def _unfit(self, step: Step, answer: Completion, prompt: Prompted, made: Row) -> Finding | None:
         then, now = (
-            found.size if (found := shown(receipt, where=step.sample_id)) else step.screen
+            found.size if (found := sent_size(receipt, where=step.sample_id)) else step.screen
             for receipt in (answer.receipt, prompt.receipt)
         )
         if then != now and self._moves(step, answer, prompt):

@@ -17,7 +17,7 @@ from omnidata.errors import Finding, MediaError, UsageError
 from omnidata.run.adapter_contract import fewer_modalities
 from omnidata.run.selection import SHARES, Split
 from omnidata.tasks import get_task
-from omnidata.tasks.coordinates import Resizing, answer_space, shown
+from omnidata.tasks.coordinates import Resizing, answer_space, sent_size
 from omnidata.tasks.explaining import deciding
 from omnidata.training.formats import (
     HOLDS,
@@ -328,7 +328,7 @@ class Maker:
         return Prompted(turns, begun, receipt)
 
     def _answer(self, step: Step, receipt: Mapping[str, Any]) -> Target | Finding:
-        seen = shown(receipt, where=step.sample_id) or Resizing(step.screen, step.screen)
+        seen = sent_size(receipt, where=step.sample_id) or Resizing(step.screen, step.screen)
         original = seen.original
         if self._space == "px" and original != step.screen:
             return exclusion(

@@ -25,7 +25,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.tasks.json_answers import LABELS
-from omnidata.tasks.omnigui.load import load, named
+from omnidata.tasks.omnigui.load import assign_group, load
 from omnidata.types import LoadedDataset, MediaRef, Step
 from tests.conftest import Once
 from tests.data.segment.films import film, noise
@@ -209,7 +209,7 @@ def step(app: str, episode: str, index: int, action: int, twins: str, language: 
         tags={"app": app, "language": language},
         source={"twins": twins} if twins else {},
     )
-    return named(made)
+    return assign_group(made)
 
 
 def world(*drawn: tuple[int, int, int]) -> dict[str, list[Step]]:

@@ -19,7 +19,7 @@ from omnidata.loaders.load import load_data
 from omnidata.run.selection import SHARES, Split, parse_shares, split_of
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.files import app_key
-from omnidata.tasks.omnigui.load import named
+from omnidata.tasks.omnigui.load import assign_group
 from omnidata.types import LoadedDataset, Step
 from tests.loaders import desk, phones
 from tests.loaders.agentstudio import act, ground, single, write
@@ -35,8 +35,8 @@ def step(tmp_path_factory: pytest.TempPathFactory) -> Step:
 
 def test_all_steps_of_an_episode_and_all_spellings_of_its_app_fall_together(step: Step) -> None:
     for number in range(50):
-        first = named(replace(step, episode_id=f"T{number}", tags=tags("GTrans")))
-        same = named(replace(first, step_index=7, tags=tags("Google_Translate")))
+        first = assign_group(replace(step, episode_id=f"T{number}", tags=tags("GTrans")))
+        same = assign_group(replace(first, step_index=7, tags=tags("Google_Translate")))
         assert split_of(first) == split_of(same)
 
 
@@ -51,7 +51,7 @@ def test_twins_fall_together_whatever_their_episodes_are_called(step: Step) -> N
 
 def test_twins_of_another_app_are_others(step: Step) -> None:
     ours, same, other = (
-        named(replace(twin(step, "E1", "G1"), tags=tags(app))).group
+        assign_group(replace(twin(step, "E1", "G1"), tags=tags(app))).group
         for app in ("GTrans", "Google_Translate", "TED")
     )
     assert ours == same != other
@@ -59,7 +59,7 @@ def test_twins_of_another_app_are_others(step: Step) -> None:
 
 @pytest.mark.parametrize("value", [None, "", 3, ["G1"], {"G": 1}])
 def test_a_column_that_names_no_group_changes_nothing(step: Step, value: Any) -> None:
-    assert twin(step, "E1", value).group == named(replace(step, episode_id="E1")).group
+    assert twin(step, "E1", value).group == assign_group(replace(step, episode_id="E1")).group
 
 
 def tags(app: str) -> dict[str, str]:
@@ -67,7 +67,7 @@ def tags(app: str) -> dict[str, str]:
 
 
 def twin(step: Step, episode: str, twins: Any) -> Step:
-    return named(replace(step, episode_id=episode, source={**step.source, "twins": twins}))
+    return assign_group(replace(step, episode_id=episode, source={**step.source, "twins": twins}))
 
 
 NAMED: tuple[tuple[str | None, ...], ...] = (
@@ -152,7 +152,7 @@ FALLEN = (
 
 def test_splits_that_were_cut_before_stay_as_they_are(step: Step, tmp_path: Path) -> None:
     """What is hashed is what has always been hashed where that was right."""
-    found = [named(replace(step, episode_id=f"T{n}", tags=tags("TED"))) for n in range(16)]
+    found = [assign_group(replace(step, episode_id=f"T{n}", tags=tags("TED"))) for n in range(16)]
     assert [each.group for each in found[:2]] == ["ted/T0", "ted/T1"]
     assert " ".join(map(split_of, found)) == FALLEN
     assert twin(step, "E1", "G1").group == f"{app_key(step.tags['app'])}/G1"

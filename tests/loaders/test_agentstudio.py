@@ -13,7 +13,7 @@ from omnidata.errors import DataError
 from omnidata.media import image
 from omnidata.tasks.agentstudio.files import TaskName
 from omnidata.tasks.agentstudio.load import UNKNOWN, load
-from omnidata.tasks.agentstudio.rows import action_box, shown, target_box, window
+from omnidata.tasks.agentstudio.rows import action_box, actions_in_window, target_box, window
 from tests.loaders.agentstudio import (
     REAL,
     act,
@@ -108,10 +108,14 @@ def test_a_trajectory_has_its_chain_of_observations(task: TaskName) -> None:
 
 @real
 def test_windows_are_those_of_the_specification() -> None:
-    lengths = Counter(len(shown("idm-multiple", row)) for row in real_rows("idm-multiple"))
+    lengths = Counter(
+        len(actions_in_window("idm-multiple", row)) for row in real_rows("idm-multiple")
+    )
     assert lengths == {2: 62, 3: 40, 4: 36, 5: 207}
     rows = real_rows("criticbench")
-    assert all(len(shown("criticbench", row)) == min(5, len(row["actions"])) for row in rows)
+    assert all(
+        len(actions_in_window("criticbench", row)) == min(5, len(row["actions"])) for row in rows
+    )
     assert sum(not window("idm-multiple", row["actions"]) for row in rows) == 16
 
 

@@ -18,8 +18,7 @@ from omnidata.data.convert import convert
 from omnidata.errors import DataError
 from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
-from omnidata.tasks.aitw.load import dump, load
-from omnidata.tasks.aitw.rows import truth_of
+from omnidata.tasks.aitw.load import dump
 from omnidata.types import LoadedDataset, Step
 from tests.loaders import phones
 from tests.loaders.omnibench import codes
@@ -54,8 +53,12 @@ def chinese(tmp_path: Path) -> Path:
 FORMS: dict[str, Make] = {"aitw": wild, "aitz": garden, "cagui": chinese}
 
 
+TASK: Any = get_task("aitw")
+load = TASK.load
+
+
 def truth(step: Step) -> Any:
-    return truth_of(step.source, step.screen)
+    return TASK.truth(step.source, step.screen)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -14,11 +14,13 @@ from omnidata.actions import Action, Point
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
 from omnidata.loaders.load import recognise
-from omnidata.tasks.androidcontrol.load import dump, fingerprint, load, truth_of
+from omnidata.tasks.androidcontrol.load import dump
 from tests.loaders import phones
 from tests.loaders.omnibench import codes
 from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, forest, records
 
+TASK: Any = omnidata.get_task("androidcontrol")
+load, fingerprint = TASK.load, TASK.fingerprint
 WHOLE = (0, 0, *SCREEN)
 EPISODES = (episode(), episode(CLICK, number=4, note=["kept"]))
 
@@ -59,7 +61,7 @@ def test_everything_is_given_back(data: Path, tmp_path: Path) -> None:
     assert list(dump(back)) == list(dump(source))
     assert [s.tags for s in back.steps] == [s.tags for s in source.steps]
     for step, again in zip(source.steps, back.steps, strict=True):
-        assert truth_of(step.source, step.screen) == truth_of(again.source, again.screen)
+        assert TASK.truth(step.source, step.screen) == TASK.truth(again.source, again.screen)
 
 
 def test_datasets_get_it_by_split(data: Path) -> None:
@@ -72,11 +74,11 @@ def test_boxes_come_from_the_forest_of_the_same_screen(tmp_path: Path) -> None:
     trees = [forest((WHOLE, [(9, 20, 45, 60)])), forest((WHOLE, [])), b""]
     data = records(tmp_path / "a", episode(CLICK, CLICK, accessibility_trees=trees))
     first, second = load(data).steps
-    found = truth_of(first.source, first.screen)
+    found = TASK.truth(first.source, first.screen)
     assert found
     assert found.rects == ((0.0, 0.0, 1.0, 1.0), (0.1, 0.1, 0.2, 0.4))
     assert found.action == Action("tap", (Point(0.5, 0.5, "rel"),))
-    found = truth_of(second.source, second.screen)
+    found = TASK.truth(second.source, second.screen)
     assert found
     assert found.rects == ((0.0, 0.0, 1.0, 1.0),)
 
@@ -117,7 +119,7 @@ def test_all_nine_actions_are_read(
     source = load(records(tmp_path / "a", episode(action)))
     (step,) = source.steps
     assert not source.findings
-    found = truth_of(step.source, step.screen)
+    found = TASK.truth(step.source, step.screen)
     assert found
     assert found.action.kind == kind
     assert step.action
@@ -182,7 +184,7 @@ def test_broken_forests_and_pictures_are_found(tmp_path: Path) -> None:
     assert [f.where for f in source.findings if f.code == "media-broken"] == ["3/0", "3/1", "3/2"]
     named = [f.sample_ids for f in source.findings if f.code == "media-broken"]
     assert named == [("3/0",), ("3/1",), ("3/1",)], "the last screenshot is the last step's"
-    truth = truth_of(source.steps[0].source, SCREEN)
+    truth = TASK.truth(source.steps[0].source, SCREEN)
     assert truth
     assert truth.rects == ()
     quiet = load(tmp_path / "a", check_media=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnidata.tasks.agentstudio.rows import shown
+from omnidata.tasks.agentstudio.rows import actions_in_window
 from omnidata.tasks.agentstudio.rules import letters_of
 from tests.trees import NO_SHARED, SHARED
 
@@ -53,7 +53,7 @@ def reference(row: Row) -> list[str]:
     """The operations that an IDM row asks for."""
     if "operation" in row:
         return [row["operation"]]
-    return [action["operation"] for action in shown("idm-multiple", row)]
+    return [action["operation"] for action in actions_in_window("idm-multiple", row)]
 
 
 def _points(row: Row) -> dict[str, str]:

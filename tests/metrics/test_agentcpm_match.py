@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from omnidata.actions import Action, Kind, Pair, Point
-from omnidata.tasks.phones.actions import (
+from omnidata.actions import Action, Kind, Pair
+from tests.metrics.phones import (
     BACK,
     COMPLETE,
     ENTER,
@@ -19,46 +19,30 @@ from omnidata.tasks.phones.actions import (
     RECENTS,
     STOP,
     WAIT,
+    Match,
     Rect,
-    Truth,
-    gesture,
+    at,
+    drag,
     open_app,
-)
-from omnidata.tasks.phones.agentcpm import (
-    fixed,
-    fixed_ac,
-    released,
-    released_ac,
-    type_of,
+    rules,
+    tap,
 )
 
-BOTH = (released, fixed)
-CONTROL = (released_ac, fixed_ac)
+BOTH = rules("aitw", "agentcpm", "agentcpm-fixed")
+CONTROL = rules("androidcontrol", "agentcpm-ac", "agentcpm-ac-fixed")
 YES, NO, OTHER = (True, True), (True, False), (False, False)
-
-
-def at(place: Pair) -> tuple[Point]:
-    return (Point(*place, "rel"),)
-
-
-def tap(x: float, y: float) -> Action:
-    return gesture((x, y), (x, y))
-
-
-def drag(touch: Pair, lift: Pair) -> Action:
-    return gesture(touch, lift)
 
 
 def text(said: str) -> Action:
     return Action("type", text=said)
 
 
-def verdicts(wanted: Action, said: Action, *rects: Rect) -> list[tuple[bool, bool]]:
-    return [rule(Truth(wanted, rects), said) for rule in BOTH]
+def verdicts(wanted: Action, said: Action, *rects: Rect) -> list[Match]:
+    return [rule(wanted, said, rects) for rule in BOTH]
 
 
-def control(wanted: Action, said: Action, *rects: Rect) -> list[tuple[bool, bool] | None]:
-    return [rule(Truth(wanted, rects), said) for rule in CONTROL]
+def control(wanted: Action, said: Action, *rects: Rect) -> list[Match]:
+    return [rule(wanted, said, rects) for rule in CONTROL]
 
 
 def pressed(action: Action) -> Action:
@@ -171,8 +155,8 @@ def test_a_scroll_to_nowhere_is_wrong() -> None:
 
 
 def test_a_finger_that_moves_up_to_4_percent_clicks() -> None:
-    assert type_of(drag((0.5, 0.0), (0.5, 0.04))) == "click"
-    assert type_of(drag((0.5, 0.0), (0.5, 0.041))) == "scroll"
+    assert verdicts(drag((0.5, 0.0), (0.5, 0.04)), tap(0.5, 0.0)) == [YES] * 2
+    assert verdicts(drag((0.5, 0.0), (0.5, 0.041)), tap(0.5, 0.0)) == [OTHER] * 2
 
 
 @pytest.mark.parametrize(
@@ -233,14 +217,13 @@ def test_an_answer_without_its_place_is_wrong() -> None:
 def test_the_mended_rule_has_its_edges_inside_whatever_the_last_digit() -> None:
     for number in range(0, 860, 7):
         x = number / 1000
-        for rule, reach in ((fixed, 140), (fixed_ac, 40)):
-            truth = Truth(tap(x, 0.5))
-            assert rule(truth, tap((number + reach) / 1000, 0.5)) == YES
-            assert rule(truth, tap((number + reach + 1) / 1000, 0.5)) == NO
+        for judged, reach in ((verdicts, 140), (control, 40)):
+            assert judged(tap(x, 0.5), tap((number + reach) / 1000, 0.5))[1] == YES
+            assert judged(tap(x, 0.5), tap((number + reach + 1) / 1000, 0.5))[1] == NO
     for number in range(100, 400, 7):  # 0.4 wide, and 0.04 more on either side
         rect = (0.4, number / 1000, 0.2, 0.4)
-        for rule in (fixed, fixed_ac):
-            truth = Truth(tap((number + 200) / 1000, 0.5), (rect,))
+        for judged in (verdicts, control):
+            wanted = tap((number + 200) / 1000, 0.5)
             for edge, beyond in ((-40, -41), (440, 441)):
-                assert rule(truth, tap((number + edge) / 1000, 0.5)) == YES
-                assert rule(truth, tap((number + beyond) / 1000, 0.5)) == NO
+                assert judged(wanted, tap((number + edge) / 1000, 0.5), rect)[1] == YES
+                assert judged(wanted, tap((number + beyond) / 1000, 0.5), rect)[1] == NO

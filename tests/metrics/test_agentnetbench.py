@@ -14,10 +14,10 @@ from omnidata.tasks.agentnet.actions import (
     POINTED,
     TYPES,
     action_of_object,
-    pointed,
-    scrolled,
-    spelled,
-    terminated,
+    code_line,
+    point_action,
+    scroll_action,
+    terminate_action,
     type_of,
 )
 from omnidata.tasks.agentnet.rules import REACH, Rule, judge, parse
@@ -28,7 +28,7 @@ both = pytest.mark.parametrize("rule", BOTH)
 
 def at(x: float, y: float = 0.5, kind: str = "click", *boxes: Box) -> Action:
     place = Point(x, y, "rel")
-    return Action("none", (place,)) if kind == "other" else pointed(kind, place, *boxes)
+    return Action("none", (place,)) if kind == "other" else point_action(kind, place, *boxes)
 
 
 def write(text: str) -> Action:
@@ -44,7 +44,7 @@ def hotkey(*keys: str) -> Action:
 
 
 def scroll(amount: float, kind: str = "scroll") -> Action:
-    return scrolled(kind, amount, (amount > 0) - (amount < 0))
+    return scroll_action(kind, amount, (amount > 0) - (amount < 0))
 
 
 def of_type(
@@ -61,7 +61,7 @@ def of_type(
     if kind in ("scroll", "hscroll"):
         return scroll(amount, kind)
     others = {"write": write(text), "press": press(*keys), "hotkey": hotkey(*keys)}
-    return {**others, "wait": Action("wait"), "terminate": terminated(status)}[kind]
+    return {**others, "wait": Action("wait"), "terminate": terminate_action(status)}[kind]
 
 
 def scores(truth: list[Action], said: list[Action]) -> tuple[float, float]:
@@ -119,7 +119,7 @@ def test_the_released_rule_takes_any_scroll() -> None:
     down = action_of_object({"type": "scroll", "params": {"direction": "down"}})
     assert scores([down], [scroll(-6)]) == (1.0, 1.0)
     assert scores([down], [scroll(6)]) == (1.0, 0.0)
-    assert scores([scrolled("scroll", None, 0)], [scroll(6)]) == (1.0, 1.0)
+    assert scores([scroll_action("scroll", None, 0)], [scroll(6)]) == (1.0, 1.0)
     assert scores([scroll(0)], [scroll(0)]) == (1.0, 1.0)
 
 
@@ -184,12 +184,12 @@ def test_the_score_is_the_mean_over_types_not_over_actions() -> None:
 
 def test_what_is_predicted_too_much_costs_only_when_mended() -> None:
     assert scores([at(0.5)], [at(0.5), write("unasked")]) == (1.0, 0.5)
-    end = [terminated("success")]
+    end = [terminate_action("success")]
     assert scores(end, [*end, at(0.5)]) == (1.0, 0.5)
 
 
 def test_an_end_has_its_status() -> None:
-    done, failed = terminated("success"), terminated("failure")
+    done, failed = terminate_action("success"), terminate_action("failure")
     assert scores([done], [done]) == (1.0, 1.0)
     assert scores([done], [failed]) == (0.0, 0.0)
     assert scores([done], [at(0.5)]) == (0.0, 0.0)
@@ -344,7 +344,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 @given(kinds, st.tuples(st.integers(0, 100), st.integers(0, 100)))
 def test_what_is_spelled_out_is_read_back(kind: Any, place: tuple[int, int]) -> None:
     action = of_type(kind, (0.5, 0.5), "it's\n", ("ctrl", "c"), -3, "failure")
-    said = parse(spelled(action, f"x={place[0]}, y={place[1]}"), "fixed")
+    said = parse(code_line(action, f"x={place[0]}, y={place[1]}"), "fixed")
     assert not isinstance(said, str)
     assert [type_of(one) for one in said.actions] == [kind]
 

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.actions import Action, Pair, Point
-from omnidata.tasks.aitw.rules import dual_point, fixed, released
-from omnidata.tasks.phones.actions import (
+from omnidata.actions import Action, Pair
+from tests.metrics.phones import (
     BACK,
     COMPLETE,
     ENTER,
@@ -23,24 +22,14 @@ from omnidata.tasks.phones.actions import (
     STOP,
     WAIT,
     Rect,
-    Truth,
-    gesture,
+    at,
+    drag,
     open_app,
+    rules,
+    tap,
 )
 
-BOTH = (released, fixed)
-
-
-def at(place: Pair) -> tuple[Point]:
-    return (Point(*place, "rel"),)
-
-
-def tap(x: float, y: float) -> Action:
-    return gesture((x, y), (x, y))
-
-
-def drag(touch: Pair, lift: Pair) -> Action:
-    return gesture(touch, lift)
+BOTH = rules("aitw", "aitw", "aitw-fixed")
 
 
 def swipe(direction: str, touch: Pair | None = None, lift: Pair | None = None) -> Action:
@@ -48,9 +37,9 @@ def swipe(direction: str, touch: Pair | None = None, lift: Pair | None = None) -
     return Action("swipe", start, end, direction=direction)  # type: ignore[arg-type]  # a literal
 
 
-def verdicts(wanted: Action, said: Action, *rects: Rect) -> list[tuple[bool, bool]]:
+def verdicts(wanted: Action, said: Action, *rects: Rect) -> list[tuple[bool, bool] | None]:
     """As released, and mended."""
-    return [rule(Truth(wanted, rects), said) for rule in BOTH]
+    return [rule(wanted, said, rects) for rule in BOTH]
 
 
 def test_taps_match_up_to_14_percent_of_the_screen() -> None:
@@ -155,9 +144,10 @@ def test_an_answer_without_its_place_is_wrong() -> None:
 
 
 def test_a_named_swipe_stays_one_however_short() -> None:
-    assert dual_point(swipe("left", (0.5, 0.5), (0.5, 0.5))) == ((0.5, 0.5), (0.2, 0.5))
-    assert dual_point(swipe("left", (0.5, 0.5), (0.1, 0.5))) == ((0.5, 0.5), (0.1, 0.5))
+    assert verdicts(swipe("left"), swipe("left", (0.5, 0.5), (0.5, 0.5))) == [(True, True)] * 2
     assert verdicts(swipe("left"), swipe("left", (0.5, 0.5), (0.5, 0.51))) == [(True, True)] * 2
+    far = swipe("left", (0.5, 0.5), (0.5, 0.1))  # a longer one goes where its places say
+    assert verdicts(swipe("up"), far)[0] == (True, True)
 
 
 places = st.tuples(st.floats(0, 1), st.floats(0, 1))
@@ -170,18 +160,18 @@ def test_matching_is_symmetric_and_every_gesture_matches_itself(
 ) -> None:
     one, two = drag(touch, lift), drag(other, end)
     for rule in BOTH:
-        assert rule(Truth(one, tuple(elements)), one) == (True, True)
-        there = rule(Truth(one, tuple(elements)), two)
-        assert there == rule(Truth(two, tuple(elements)), one)
+        assert rule(one, one, tuple(elements)) == (True, True)
+        there = rule(one, two, tuple(elements))
+        assert there == rule(two, one, tuple(elements))
 
 
 def test_the_mended_rule_has_its_edges_inside_whatever_the_last_digit() -> None:
     for number in range(0, 860, 7):
-        truth = Truth(tap(number / 1000, 0.5))
-        assert fixed(truth, tap((number + 140) / 1000, 0.5)) == (True, True)
-        assert fixed(truth, tap((number + 141) / 1000, 0.5)) == (True, False)
+        wanted = tap(number / 1000, 0.5)
+        assert verdicts(wanted, tap((number + 140) / 1000, 0.5))[1] == (True, True)
+        assert verdicts(wanted, tap((number + 141) / 1000, 0.5))[1] == (True, False)
     for number in range(210, 400, 7):  # 0.3 wide, and 0.21 more on either side
-        truth = Truth(tap((number + 150) / 1000, 0.5), ((0.4, number / 1000, 0.2, 0.3),))
+        wanted, rect = tap((number + 150) / 1000, 0.5), (0.4, number / 1000, 0.2, 0.3)
         for edge, beyond in ((-210, -211), (510, 511)):
-            assert fixed(truth, tap((number + edge) / 1000, 0.5)) == (True, True)
-            assert fixed(truth, tap((number + beyond) / 1000, 0.5)) == (True, False)
+            assert verdicts(wanted, tap((number + edge) / 1000, 0.5), rect)[1] == (True, True)
+            assert verdicts(wanted, tap((number + beyond) / 1000, 0.5), rect)[1] == (True, False)

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
-from omnidata.actions import Action, Box, Pair, Point
-from omnidata.tasks.aitw.aitz_rules import direction_of, fixed, released
-from omnidata.tasks.phones.actions import (
+from omnidata.actions import Action, Box, Direction
+from tests.metrics.phones import (
     BACK,
     COMPLETE,
-    DIRECTIONS,
     ENTER,
     HOME,
     IMPOSSIBLE,
     WAIT,
     Rect,
-    Truth,
-    gesture,
-    press,
+    at,
+    drag,
+    rules,
+    tap,
 )
 
-SCREEN = (1000, 1000)
+BOTH = rules("aitw", "aitz", "aitz-fixed")
 YES, NO, OTHER = (True, True), (True, False), (False, False)
-
-
-def at(place: Pair) -> tuple[Point]:
-    return (Point(*place, "rel"),)
-
-
-def tap(x: float, y: float) -> Action:
-    return gesture((x, y), (x, y))
 
 
 def boxed(left: float, top: float, right: float, bottom: float) -> Action:
@@ -37,7 +30,7 @@ def boxed(left: float, top: float, right: float, bottom: float) -> Action:
 
 
 def verdicts(wanted: Action, said: Action, *rects: Rect) -> list[tuple[bool, bool] | None]:
-    return [rule(Truth(wanted, rects), said, SCREEN) for rule in (released, fixed)]
+    return [rule(wanted, said, rects) for rule in BOTH]
 
 
 def test_as_released_a_click_is_right_where_its_box_holds_the_corner() -> None:
@@ -74,24 +67,22 @@ def test_mended_a_point_is_right_in_the_experts_element() -> None:
 
 
 def test_a_click_on_a_screen_of_unknown_size_is_not_judged() -> None:
-    for rule in (released, fixed):
-        assert rule(Truth(tap(0.5, 0.5)), tap(0.1, 0.1), (0, 0)) is None
-        assert rule(Truth(HOME), HOME, (0, 0)) == YES
-
-
-def swipe(touch: Pair, lift: Pair) -> Action:
-    return gesture(touch, lift)
+    for rule in rules("aitw", "aitz", "aitz-fixed", screen=(0, 0)):
+        assert rule(tap(0.5, 0.5), tap(0.1, 0.1), ()) is None
+        assert rule(HOME, HOME, ()) == YES
 
 
 def test_scrolls_are_vertical_from_nine_tenths_on() -> None:
-    assert direction_of(swipe((0.0, 0.0), (1.0, 0.9))) == "down"
-    assert direction_of(swipe((0.0, 0.0), (1.0, 0.89))) == "right"
-    assert direction_of(swipe((1.0, 0.0), (0.0, 0.89))) == "left"
-    wanted = swipe((0.5, 0.9), (0.5, 0.1))
-    for direction in DIRECTIONS:
-        said = Action("swipe", direction=direction)
-        assert verdicts(wanted, said) == [YES if direction == "up" else NO] * 2
-    assert verdicts(wanted, Action("swipe")) == [NO] * 2
+    for wanted, right in (
+        (drag((0.0, 0.0), (1.0, 0.9)), "down"),
+        (drag((0.0, 0.0), (1.0, 0.89)), "right"),
+        (drag((1.0, 0.0), (0.0, 0.89)), "left"),
+        (drag((0.5, 0.9), (0.5, 0.1)), "up"),
+    ):
+        for direction in get_args(Direction):
+            said = Action("swipe", direction=direction)
+            assert verdicts(wanted, said) == [YES if direction == right else NO] * 2
+        assert verdicts(wanted, Action("swipe")) == [NO] * 2
 
 
 @pytest.mark.parametrize(
@@ -126,7 +117,7 @@ def test_presses_and_ends() -> None:
 
 
 def test_as_released_whatever_is_called_a_press_has_its_type() -> None:
-    home, menu = HOME, press("menu")
+    home, menu = HOME, Action("keys", keys=("menu",))
     assert verdicts(home, home) == [YES, YES]
     assert verdicts(home, menu) == [NO, NO]
     assert verdicts(home, Action("long_press", at((0.5, 0.5)))) == [NO, OTHER]

@@ -10,15 +10,11 @@ from dataclasses import replace
 import pytest
 
 from omnidata.actions import Action, Direction, Kind, Point
-from omnidata.tasks.androidcontrol.rules import os_atlas, uground
-from omnidata.tasks.phones.actions import BACK, COMPLETE, HOME, WAIT, Truth, gesture, open_app
+from tests.metrics.phones import BACK, COMPLETE, HOME, WAIT, Rule, open_app, rules, tap
 
+OS_ATLAS, UGROUND = rules("androidcontrol", "os-atlas-ac", "uground-ac")
 YES, NO, OTHER = (True, True), (True, False), (False, False)
 BUTTON, SCREEN = (0.4, 0.4, 0.2, 0.2), (0.0, 0.0, 1.0, 1.0)
-
-
-def tap(x: float, y: float = 0.5) -> Action:
-    return gesture((x, y), (x, y))
 
 
 def text(said: str, *, at: float | None = None) -> Action:
@@ -31,24 +27,23 @@ def scroll(direction: Direction) -> Action:
 
 @pytest.mark.parametrize("kind", ["tap", "long_press"])
 def test_14_percent_of_the_screen_are_near_enough_for_os_atlas(kind: Kind) -> None:
-    wanted = Truth(replace(tap(0.36), kind=kind), (BUTTON,))
+    wanted = replace(tap(0.36), kind=kind)
     for x, verdict in ((0.5, YES), (0.501, NO)):
-        assert os_atlas(wanted, replace(tap(x), kind=kind)) == verdict
-    assert os_atlas(wanted, WAIT) == OTHER
+        assert OS_ATLAS(wanted, replace(tap(x), kind=kind), (BUTTON,)) == verdict
+    assert OS_ATLAS(wanted, WAIT, (BUTTON,)) == OTHER
 
 
 @pytest.mark.parametrize("kind", ["tap", "long_press"])
 def test_the_smallest_element_with_the_experts_point_is_ugrounds(kind: Kind) -> None:
-    wanted = Truth(replace(tap(0.5), kind=kind), (SCREEN, BUTTON))
+    wanted = replace(tap(0.5), kind=kind)
     for x, verdict in ((0.4, YES), (0.6, YES), (0.399, NO)):
-        assert uground(wanted, replace(tap(x), kind=kind)) == verdict
-    assert uground(Truth(wanted.action), wanted.action) == NO  # no element: nothing is right
+        assert UGROUND(wanted, replace(tap(x), kind=kind), (SCREEN, BUTTON)) == verdict
+    assert UGROUND(wanted, wanted, ()) == NO  # no element: nothing is right
 
 
 def test_a_click_is_no_long_press_and_no_double_click() -> None:
-    wanted = Truth(tap(0.5), (BUTTON,))
     for said in (replace(tap(0.5), kind="long_press"), replace(tap(0.5), count=2)):
-        assert [rule(wanted, said) for rule in (os_atlas, uground)] == [OTHER, OTHER]
+        assert [rule(tap(0.5), said, (BUTTON,)) for rule in (OS_ATLAS, UGROUND)] == [OTHER] * 2
 
 
 @pytest.mark.parametrize(
@@ -67,24 +62,23 @@ def test_first_words_decide_for_os_atlas_and_all_letters_for_uground(
     wanted: str, said: str, atlas: tuple[bool, bool], to_the_letter: tuple[bool, bool]
 ) -> None:
     for made in (text, open_app):
-        assert os_atlas(Truth(made(wanted)), made(said)) == atlas
-        assert uground(Truth(made(wanted)), made(said)) == to_the_letter
+        assert OS_ATLAS(made(wanted), made(said), ()) == atlas
+        assert UGROUND(made(wanted), made(said), ()) == to_the_letter
 
 
 def test_a_text_typed_at_a_place_needs_both_for_uground() -> None:
-    wanted = Truth(text("7:30", at=0.5), (BUTTON,))
-    assert uground(wanted, text("7:30", at=0.6)) == YES
-    assert uground(wanted, text("7:31", at=0.5)) == NO
-    assert uground(wanted, text("7:30", at=0.7)) == NO
-    assert uground(wanted, text("7:30")) == NO
-    assert os_atlas(wanted, text("7:30")) == YES
+    wanted = text("7:30", at=0.5)
+    assert UGROUND(wanted, text("7:30", at=0.6), (BUTTON,)) == YES
+    assert UGROUND(wanted, text("7:31", at=0.5), (BUTTON,)) == NO
+    assert UGROUND(wanted, text("7:30", at=0.7), (BUTTON,)) == NO
+    assert UGROUND(wanted, text("7:30"), (BUTTON,)) == NO
+    assert OS_ATLAS(wanted, text("7:30"), (BUTTON,)) == YES
 
 
-@pytest.mark.parametrize("rule", [os_atlas, uground])
-def test_all_else_must_be_the_same(rule: object) -> None:
-    assert callable(rule)
+@pytest.mark.parametrize("rule", [OS_ATLAS, UGROUND])
+def test_all_else_must_be_the_same(rule: Rule) -> None:
     for wanted in (scroll("up"), BACK, HOME, WAIT):
-        assert rule(Truth(wanted), wanted) == YES
-    assert rule(Truth(scroll("up")), scroll("down")) == NO
-    assert rule(Truth(scroll("up")), Action("swipe")) == NO
-    assert rule(Truth(WAIT), COMPLETE) == OTHER
+        assert rule(wanted, wanted, ()) == YES
+    assert rule(scroll("up"), scroll("down"), ()) == NO
+    assert rule(scroll("up"), Action("swipe"), ()) == NO
+    assert rule(WAIT, COMPLETE, ()) == OTHER

@@ -3,85 +3,82 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.actions import Action, Point
-from omnidata.tasks.json_answers import ParseFailure
-from omnidata.tasks.phones.actions import (
-    BACK,
-    COMPLETE,
-    ENTER,
-    HOME,
-    IMPOSSIBLE,
-    WAIT,
-    open_app,
-    press,
-)
-from omnidata.tasks.phones.answers import Answer, Form, as_dict, from_dict, parse, read_prompted
+import omnidata
+from omnidata.actions import Point
+from omnidata.types import Step, Verdict
+from tests.metrics.phones import phone, tap
 
 POINT = (Point(500, 250, "norm1000"),)
-TOUCH, LIFT = {"touch": (500, 250)}, {"lift": (500, 250)}
+PLACE = {"touch": (500, 250), "lift": (500, 250)}
+RELATIVE = omnidata.get_task("aitw", {"coordinates": "rel"})
+"""Its verdicts spell out every answer that is not in the prompt's own form."""
+ROW = {"results/action_type": [4], "results/yx_touch": [0.5, 0.5], "results/yx_lift": [0.5, 0.5]}
+STEP = Step("a", "e", 0, 1, "open", (100, 200), {}, (), (), tap(0.5), {}, ROW)
 
 
-def read(text: Any, as_released: Form | None = None) -> Answer | ParseFailure:
+def judge(text: Any, profile: str = "aitw", task: Any = RELATIVE) -> Verdict:
+    """`aitw` reads every form as it is meant, `agentcpm` and `aitz` their own as released."""
     text = text if isinstance(text, str) else json.dumps(text)
-    return parse(text, read_prompted, as_released=as_released)
+    found: Verdict = task.profiles[profile].judge(STEP, text)
+    return found
 
 
-def action(text: Any, as_released: Form | None = None) -> Action:
-    found = read(text, as_released)
-    assert isinstance(found, Answer), found
-    return found.action
+def action(text: Any, profile: str = "aitw") -> dict[str, Any]:
+    found = judge(text, profile)
+    assert found.outcome == "ok", found.reason
+    return {key: value for key, value in (found.parsed or {}).items() if key not in ("form", "box")}
 
 
-def reason(text: Any, as_released: Form | None = None) -> str:
-    found = read(text, as_released)
-    assert isinstance(found, ParseFailure), found
+def reason(text: Any, profile: str = "aitw") -> str:
+    found = judge(text, profile)
+    assert found.outcome == "unparsed", found.parsed
     return found.reason
 
 
 @pytest.mark.parametrize(
-    ("body", "wanted"),
+    ("body", "label"),
     [
-        ({"action_type": "TAP", "coordinate": [500, 250]}, Action("tap", POINT)),
-        (
-            {"action_type": "LONG_PRESS", "coordinate": [500, 250]},
-            Action("long_press", POINT),
-        ),
+        ({"action_type": "TAP", "coordinate": [500, 250]}, "TAP"),
+        ({"action_type": "LONG_PRESS", "coordinate": [500, 250]}, "LONG_PRESS"),
         (
             {"action_type": "SWIPE_UP", "start_coordinate": [500, 250], "end_coordinate": [1, 2]},
-            Action("swipe", POINT, (Point(1, 2, "norm1000"),), direction="up"),
+            "SWIPE_UP",
         ),
-        ({"action_type": "INPUT", "text": "7:30"}, Action("type", text="7:30")),
-        ({"action_type": "BACK"}, BACK),
-        ({"action_type": "HOME"}, HOME),
-        ({"action_type": "ENTER"}, ENTER),
-        ({"action_type": "NONE"}, WAIT),
-        ({"action_type": "TASK_COMPLETE"}, COMPLETE),
-        ({"action_type": "TASK_IMPOSSIBLE"}, IMPOSSIBLE),
+        ({"action_type": "INPUT", "text": "7:30"}, "INPUT"),
+        ({"action_type": "BACK"}, "BACK"),
+        ({"action_type": "HOME"}, "HOME"),
+        ({"action_type": "ENTER"}, "ENTER"),
+        ({"action_type": "NONE"}, "WAIT"),
+        ({"action_type": "TASK_COMPLETE"}, "TASK_COMPLETE"),
+        ({"action_type": "TASK_IMPOSSIBLE"}, "TASK_IMPOSSIBLE"),
     ],
 )  # fmt: skip
-def test_the_prompts_form_is_read_to_the_letter(body: dict[str, Any], wanted: Action) -> None:
-    found = read(body)
-    assert isinstance(found, Answer)
-    assert (found.form, found.as_prompted, found.action) == ("prompted", True, wanted)
-    around = read(f"I say ```json\n{json.dumps(body)}\n``` so")
-    assert isinstance(around, Answer)
-    assert (around.action, around.as_prompted) == (wanted, False)
-    extra = read({**body, "thought": "x"})
-    assert isinstance(extra, Answer)
-    assert (extra.action, extra.as_prompted) == (wanted, False)
+def test_the_prompts_form_is_read_to_the_letter(body: dict[str, Any], label: str) -> None:
+    fence = f"I say ```json\n{json.dumps(body)}\n``` so"
+    for text, as_prompted in ((body, True), (fence, False), ({**body, "thought": "x"}, False)):
+        found = judge(text, task=phone("aitw"))
+        assert (found.parsed, found.values[2]) == (body, as_prompted)
+    read = phone("aitw").read(json.dumps(body))
+    assert read.label == label
+    assert read.start == (POINT if len(body) > 1 and label != "INPUT" else ())
 
 
 def test_aliases_of_names_are_read_too() -> None:
-    assert action({"action": "click", "point": "500, 250"}).start == POINT
-    assert action({"action_type": "press_enter"}) == ENTER
-    assert action({"action_type": "scroll_down"}).direction == "down"
-    assert action({"action_type": "double_tap", "x": 1, "y": 2}).label == "DOUBLE_TAP"
+    def parsed(body: Mapping[str, Any]) -> Any:
+        return judge(body, task=phone("aitw")).parsed
+
+    tap = {"action_type": "TAP", "coordinate": [500, 250]}
+    assert parsed({"action": "click", "point": "500, 250"}) == tap
+    assert parsed({"action_type": "press_enter"}) == {"action_type": "ENTER"}
+    assert parsed({"action_type": "scroll_down"})["action_type"] == "SWIPE_DOWN"
+    assert parsed({"action_type": "double_tap", "x": 1, "y": 2})["action_type"] == "DOUBLE_TAP"
 
 
 @pytest.mark.parametrize("number", [-1, 0, 3, 4, 4.0, 10, 99])
@@ -128,11 +125,11 @@ def test_a_coordinate_without_a_name_is_no_tap() -> None:
 def test_compact_json_is_read_as_released_and_as_meant(
     body: dict[str, Any], released: str, meant: str | None
 ) -> None:
-    assert as_dict(action(body, "agentcpm"))["kind"] == released
+    assert action(body, "agentcpm")["kind"] == released
     if meant is None:
         assert "no actions of any data" in reason(body)
     else:
-        assert as_dict(action(body))["kind"] == meant
+        assert action(body)["kind"] == meant
 
 
 @pytest.mark.parametrize(
@@ -154,35 +151,32 @@ def test_what_the_schema_forbids_is_unread(body: dict[str, Any]) -> None:
 def test_as_released_compact_json_is_the_whole_text_or_nothing() -> None:
     fenced = '```json\n{"POINT": [500, 250]}\n```'
     assert reason(fenced, "agentcpm")
-    assert action(fenced).start == POINT
-    assert action(fenced, "aitz").start == POINT
+    assert action(fenced) == action(fenced, "aitz") == {"kind": "gesture", **PLACE}
 
 
 @pytest.mark.parametrize(
     ("call", "args", "wanted"),
     [
-        ("click_element", {"bbox": [0, 100, 1000, 400]}, Action("tap", POINT)),
-        ("CLICK", {"bbox": ["0", "100", "1000", "400"]}, Action("tap", POINT)),
-        ("scroll", {"direction": "left"}, Action("swipe", direction="left")),
-        ("scroll", {}, Action("swipe")),
-        ("input", {"text": "a"}, Action("type", text="a")),
-        ("press_enter", {}, ENTER),
-        ("press_home", None, HOME),
-        ("press_menu", {}, press("menu")),
-        ("LONG_PRESS", {}, Action("long_press")),
-        ("LONG_PRESS", {"bbox": [0, 100, 1000, 400]}, Action("long_press", POINT)),
-        ("click", {}, Action("tap")),
-        ("click", {"idx": "3"}, Action("tap", element=3)),
-        ("click", {"idx": "x", "bbox": None}, Action("tap")),
-        ("click_type", {"text": "a"}, Action("tap")),
-        ("stop", {"task_status": "success"}, COMPLETE),
-        ("stop", {"task_status": "failure"}, IMPOSSIBLE),
+        ("click_element", {"bbox": [0, 100, 1000, 400]}, {"kind": "gesture", **PLACE}),
+        ("CLICK", {"bbox": ["0", "100", "1000", "400"]}, {"kind": "gesture", **PLACE}),
+        ("scroll", {"direction": "left"}, {"kind": "swipe", "direction": "left"}),
+        ("scroll", {}, {"kind": "swipe"}),
+        ("input", {"text": "a"}, {"kind": "type", "text": "a"}),
+        ("press_enter", {}, {"kind": "enter"}),
+        ("press_home", None, {"kind": "home"}),
+        ("press_menu", {}, {"kind": "button", "text": "menu"}),
+        ("LONG_PRESS", {}, {"kind": "long_press"}),
+        ("LONG_PRESS", {"bbox": [0, 100, 1000, 400]}, {"kind": "long_press", **PLACE}),
+        ("click", {}, {"kind": "gesture"}),
+        ("click", {"idx": "3"}, {"kind": "gesture", "element": 3}),
+        ("click", {"idx": "x", "bbox": None}, {"kind": "gesture"}),
+        ("click_type", {"text": "a"}, {"kind": "gesture"}),
+        ("stop", {"task_status": "success"}, {"kind": "complete"}),
+        ("stop", {"task_status": "failure"}, {"kind": "impossible"}),
     ],
 )
-def test_calls_of_the_zoo_are_read(call: str, args: Any, wanted: Action) -> None:
-    found = as_dict(action({"ACTION": call, "ARGS": args}))
-    found.pop("box", None)
-    assert found == as_dict(wanted)
+def test_calls_of_the_zoo_are_read(call: str, args: Any, wanted: Any) -> None:
+    assert action({"ACTION": call, "ARGS": args}) == wanted
 
 
 @pytest.mark.parametrize(
@@ -201,32 +195,39 @@ def test_calls_that_say_nothing_are_unread(call: Any, args: Any) -> None:
     ("call", "args", "released", "meant"),
     [
         # The released code reads the box of every call; one that is not of numbers ends it.
-        ("scroll", {"direction": "up", "bbox": ""}, None, Action("swipe", direction="up")),
-        ("press_home", {"bbox": [1, 2, 3]}, None, HOME),
-        ("stop", {"bbox": [1, 2, 3, None]}, None, COMPLETE),
-        ("press_home", {"bbox": [1, 2, 3, 4, "x"]}, HOME, HOME),
-        ("click", {"bbox": ["0", "100", "1000", "400"]}, None, Action("tap", POINT)),
-        ("click", {"bbox": [False, 100, 1000, 400]}, Action("tap", POINT), Action("tap", POINT)),
-        ("click", {"idx": True}, Action("tap", element=1), Action("tap")),
-        ("click", {"idx": False}, Action("tap"), Action("tap")),
-        ("click", {"idx": 2.7}, Action("tap", element=2), Action("tap", element=2)),
-        ("longpress_back", {}, BACK, Action("long_press")),
-        ("LONG_PRESS", {}, Action("long_press"), Action("long_press")),
-        ("press_", {}, press(""), None),
+        ("scroll", {"direction": "up", "bbox": ""}, None, {"kind": "swipe", "direction": "up"}),
+        ("press_home", {"bbox": [1, 2, 3]}, None, {"kind": "home"}),
+        ("stop", {"bbox": [1, 2, 3, None]}, None, {"kind": "complete"}),
+        ("press_home", {"bbox": [1, 2, 3, 4, "x"]}, {"kind": "home"}, {"kind": "home"}),
+        ("click", {"bbox": ["0", "100", "1000", "400"]}, None, {"kind": "gesture", **PLACE}),
+        (
+            "click",
+            {"bbox": [False, 100, 1000, 400]},
+            {"kind": "gesture", **PLACE},
+            {"kind": "gesture", **PLACE},
+        ),
+        ("click", {"idx": True}, {"kind": "gesture", "element": 1}, {"kind": "gesture"}),
+        ("click", {"idx": False}, {"kind": "gesture"}, {"kind": "gesture"}),
+        (
+            "click",
+            {"idx": 2.7},
+            {"kind": "gesture", "element": 2},
+            {"kind": "gesture", "element": 2},
+        ),
+        ("longpress_back", {}, {"kind": "back"}, {"kind": "long_press"}),
+        ("LONG_PRESS", {}, {"kind": "long_press"}, {"kind": "long_press"}),
+        ("press_", {}, {"kind": "button"}, None),
         ("press", {}, None, None),
     ],
 )
 def test_calls_of_the_zoo_are_read_as_released_and_as_meant(
-    call: str, args: Any, released: Action | None, meant: Action | None
+    call: str, args: Any, released: Any, meant: Any
 ) -> None:
-    forms: tuple[tuple[Form | None, Action | None], ...] = (("aitz", released), (None, meant))
-    for as_released, wanted in forms:
+    for profile, wanted in (("aitz", released), ("aitw", meant)):
         if wanted is None:
-            assert reason({"ACTION": call, "ARGS": args}, as_released)
+            assert reason({"ACTION": call, "ARGS": args}, profile)
         else:
-            found = as_dict(action({"ACTION": call, "ARGS": args}, as_released))
-            found.pop("box", None)
-            assert found == as_dict(wanted)
+            assert action({"ACTION": call, "ARGS": args}, profile) == wanted
 
 
 @given(
@@ -253,32 +254,33 @@ def test_calls_of_the_zoo_are_read_as_released_and_as_meant(
     )
 )
 def test_no_text_makes_it_raise(text: str) -> None:
-    for as_released in ("agentcpm", "aitz", None):
-        found = read(text, as_released)
-        assert found.reason if isinstance(found, ParseFailure) else as_dict(found.action)["kind"]
+    for profile in ("agentcpm", "aitz", "aitw"):
+        found = judge(text, profile)
+        assert found.reason if found.outcome == "unparsed" else found.parsed
 
 
 @pytest.mark.parametrize(
-    ("said", "held"),
+    ("said", "label", "has_place"),
     [
-        (Action("tap", POINT), {"kind": "gesture", **TOUCH, **LIFT}),
-        (Action("tap", POINT, count=2), {"kind": "double_tap", **TOUCH, **LIFT}),
-        (Action("long_press", POINT), {"kind": "long_press", **TOUCH, **LIFT}),
-        (Action("swipe", POINT, direction="up"), {"kind": "swipe", **TOUCH, "direction": "up"}),
-        (Action("swipe", POINT, POINT), {"kind": "swipe", **TOUCH, **LIFT}),
-        (Action("type", text="7:30"), {"kind": "type", "text": "7:30"}),
-        (Action("type", text=""), {"kind": "type"}),
-        (press("menu"), {"kind": "button", "text": "menu"}),
-        (open_app("Clock"), {"kind": "open_app", "text": "Clock"}),
-        (COMPLETE, {"kind": "complete"}),
-        (WAIT, {"kind": "wait"}),
+        ({"POINT": [500, 250]}, "TAP", True),
+        ({"POINT": [500, 250], "duration": 900}, "LONG_PRESS", True),
+        ({"POINT": [500, 250], "to": "up"}, "SWIPE_UP", True),
+        ({"POINT": [500, 250], "to": [500, 900]}, "SWIPE_DOWN", True),
+        ({"TYPE": "7:30"}, "INPUT", False),
+        ({"TYPE": ""}, "INPUT", False),
+        ({"ACTION": "press_menu", "ARGS": {}}, "KEYS", False),
+        ({"STATUS": "finish"}, "TASK_COMPLETE", False),
+        ({"duration": 900}, "WAIT", False),
     ],
 )
 def test_what_scores_hold_is_the_action_and_can_be_read_back(
-    said: Action, held: dict[str, Any]
+    said: dict[str, Any], label: str, has_place: bool
 ) -> None:
-    assert as_dict(said) == held
-    assert from_dict(json.loads(json.dumps(held)), "norm1000") == said
+    verdict = judge(said)
+    held = json.loads(json.dumps(verdict.parsed))
+    found = RELATIVE.explain(STEP, Verdict("ok", verdict.values, held), profile="aitw")
+    assert found.answer_label == label
+    assert found.overlays["screenshot"].answer == (Point(50, 50, "px") if has_place else None)
 
 
 @pytest.mark.parametrize(
@@ -287,8 +289,10 @@ def test_what_scores_hold_is_the_action_and_can_be_read_back(
      {"kind": "swipe", "touch": [1]}, {"kind": "swipe", "lift": 3}],
 )  # fmt: skip
 def test_scores_that_hold_something_else_are_no_action(held: dict[str, Any]) -> None:
-    with pytest.raises((LookupError, TypeError, ValueError)):
-        from_dict(held, "norm1000")
+    verdict = Verdict("ok", (False, False, False), {"form": "agentcpm", **held})
+    found = RELATIVE.explain(STEP, verdict, profile="aitw")
+    assert found.overlays["screenshot"].answer is None
+    assert found.answer_label not in ("TAP", "SWIPE", "WAIT")
 
 
 def test_deep_nesting_and_endless_braces_are_no_trouble() -> None:

@@ -18,7 +18,7 @@ from omnidata.metrics.rollouts import (
     pass_all,
     pass_at,
     period,
-    repeated,
+    repetition,
     total,
     within,
 )
@@ -44,7 +44,7 @@ def test_attempts_that_are_not_there_leave_a_task_out_or_count_as_failed() -> No
         "d": [None, 1.0],
     }
     attempts = [Attempt(task, score) for task, scores in tried.items() for score in scores]
-    found = repeated(attempts, 2, 5)
+    found = repetition(attempts, 2, 5)
     assert (found["n"], found["finished"], found["tasks"]) == (2, 2, 5)
     one, two = found["k"]["1"], found["k"]["2"]
     assert (one["pass@k"], one["pass^k"]) == (0.75, 0.75)
@@ -56,7 +56,7 @@ def test_attempts_that_are_not_there_leave_a_task_out_or_count_as_failed() -> No
 def test_many_attempts_are_told_of_a_few_choices_with_how_their_intervals_were_found() -> None:
     attempts = [Attempt(task, float(n < 50)) for task in "abcdef" for n in range(100)]
     attempts += [Attempt("never", 0.0)] * 100
-    found = repeated(attempts, 100, 7)["k"]
+    found = repetition(attempts, 100, 7)["k"]
     assert [*map(int, found)] == [1, 2, 3, 4, 5, 8, 16, 32, 64, 100]
     assert found["100"]["pass^k"] == 0
     assert found["100"]["ci95_method"] == dict.fromkeys(("pass^k", "pass^k_all"), "wilson")
@@ -114,7 +114,7 @@ def test_attempts_at_one_task_are_drawn_together() -> None:
 def test_nothing_has_no_rates() -> None:
     assert endings([])["active_finish"] is None
     assert within([Attempt("a", None, "crash", 1)], 3) == []
-    assert repeated([], 2, 0)["k"]["2"]["pass@k_all"] is None
+    assert repetition([], 2, 0)["k"]["2"]["pass@k_all"] is None
 
 
 def test_groups_of_tags_are_over_the_sets_own_numbers() -> None:

@@ -24,7 +24,7 @@ from omnidata.run.run_files import read_run
 from omnidata.run.scoring import get_profile, score
 from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import answer_space, in_pixels, respelled
+from omnidata.tasks.coordinates import answer_space, in_pixels, replace_places
 from omnidata.tasks.profiles import RowProfile
 from omnidata.tasks.statistics import statistics
 from omnidata.types import (
@@ -144,13 +144,16 @@ class Mutator:
         grid = list(product(range(1, 100, 2), repeat=2))
         for x, y in grid:
             if 15 < away(x * width / 100, y * height / 100) < 45:
-                yield "near_miss", respelled(target, [spelled(x * width / 100, y * height / 100)])
+                yield (
+                    "near_miss",
+                    replace_places(target, [spelled(x * width / 100, y * height / 100)]),
+                )
                 break
         for x, y in grid:
             pair = spelled(x * width / 100, y * height / 100)
             read_so = [read(each, unit) for each in (pair, pair[::-1]) for unit in UNITS]
             if min(read_so) > 1 and read(pair, self.unit) > 60:
-                yield "wrong_element", respelled(target, [pair])
+                yield "wrong_element", replace_places(target, [pair])
                 break
         right = target.points[0]
         others = [  # of readings that are right the nearest to a point is named, a box has none
@@ -159,12 +162,12 @@ class Mutator:
             if unit != self.unit and not all(isinstance(region, Point) for region in regions)
         ]
         if read(right[::-1], self.unit) > 60 and min(others, default=1) > 0:
-            yield "axes_swapped", respelled(target, [right[::-1]])
+            yield "axes_swapped", replace_places(target, [right[::-1]])
         for unit in (unit for unit in UNITS if unit != self.unit):
             point = convert(Point(*right, self.unit), unit, step.screen)
             other = round(point.x, 3), round(point.y, 3)
             if read(other, self.unit) > 60 and read(other[::-1], self.unit) > 0:
-                yield "other_unit", respelled(target, [other])
+                yield "other_unit", replace_places(target, [other])
 
 
 def wrong(profile: Profile, verdict: Verdict) -> bool:

@@ -7,13 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from omnidata import registry
+from omnidata import get_task, registry
 from omnidata.errors import UsageError
-from omnidata.tasks import get_task
-from omnidata.tasks.omnigui.critic import OmniGuiCritic, by_episode, episode
-from omnidata.tasks.omnigui.idm import OmniGuiIdm, followed, unaskable
-from omnidata.tasks.omnigui.load import load
-from omnidata.types import LoadedDataset, Step
+from omnidata.types import LoadedDataset, Questions, Step
 from tests.trees import load_rows, row
 
 
@@ -21,6 +17,10 @@ from tests.trees import load_rows, row
 def source(tmp_path: Path) -> LoadedDataset:
     """Two episodes, of three steps and of one."""
     return load_rows(tmp_path, *(row("T1", n) for n in range(3)), row("T2", 0, image_path=""))
+
+
+def ask(name: str, source: LoadedDataset, **options: str) -> Questions:
+    return get_task(name, options).ask_about(source)
 
 
 def test_they_can_be_asked_for_by_name_and_are_no_benchmarks() -> None:
@@ -34,32 +34,32 @@ def test_they_can_be_asked_for_by_name_and_are_no_benchmarks() -> None:
 
 def test_the_hash_of_the_question_follows_its_options() -> None:
     hashes = {
-        OmniGuiIdm("omnigui-idm", {"clip": clip}).prompt_hash for clip in OmniGuiIdm.allowed["clip"]
+        get_task("omnigui-idm", {"clip": clip}).prompt_hash for clip in ("between", "before", "off")
     }
     assert len(hashes) == 3
-    assert (
-        OmniGuiIdm("omnigui-idm", {"coordinates": "px"}).prompt_hash
-        == OmniGuiIdm("omnigui-idm", {}).prompt_hash
-    )
+    in_pixels = get_task("omnigui-idm", {"coordinates": "px"})
+    assert in_pixels.prompt_hash == get_task("omnigui-idm").prompt_hash
 
 
 def test_a_step_is_followed_by_the_next_of_its_episode_alone(source: LoadedDataset) -> None:
-    pairs = [(a.sample_id, b and b.sample_id) for a, b in followed(source.steps)]
-    first = [step.sample_id for step in source.steps]
-    assert pairs == [(first[0], first[1]), (first[1], first[2]), (first[2], None), (first[3], None)]
-    gap = [source.steps[0], source.steps[2]]
-    assert [b for _, b in followed(gap)] == [None, None]
-    assert list(followed([])) == []
+    found = ask("omnigui-idm", source)
+    first, second, third, _ = source.steps
+    after = {step.sample_id: step.media["after"] for step in found.source.steps}
+    assert after == {
+        first.sample_id: second.media["screenshot"],
+        second.sample_id: third.media["screenshot"],
+    }
+    gap = ask("omnigui-idm", replace(source, steps=[first, third]))
+    assert list(gap.unasked.values()) == ["no-screenshot-after"] * 2
+    assert not ask("omnigui-idm", replace(source, steps=[])).unasked
 
 
 def test_what_lacks_a_screenshot_cannot_be_asked_about(source: LoadedDataset) -> None:
-    first, second, _, bare = source.steps
-    assert unaskable(first, second) is None
-    assert unaskable(first, None) == "no-screenshot-after"
+    first, second, *_ = source.steps
     blank = replace(second, media={**second.media, "screenshot": None})
-    assert unaskable(first, blank) == "no-screenshot-after"
-    assert unaskable(bare, second) == "no-screenshot"
-    questions = OmniGuiIdm("omnigui-idm", {}).ask_about(source)
+    blanks = ask("omnigui-idm", replace(source, steps=[first, blank])).unasked
+    assert list(blanks.values()) == ["no-screenshot-after", "no-screenshot"]
+    questions = ask("omnigui-idm", source)
     assert list(questions.unasked.values()) == ["no-screenshot-after", "no-screenshot"]
     asked = questions.source
     assert [step.step_index for step in asked.steps] == [0, 1]
@@ -68,7 +68,7 @@ def test_what_lacks_a_screenshot_cannot_be_asked_about(source: LoadedDataset) ->
 
 def test_the_clip_is_the_one_that_was_asked_for(source: LoadedDataset) -> None:
     clips = {
-        clip: OmniGuiIdm("omnigui-idm", {"clip": clip}).ask_about(source).source.steps[0]
+        clip: ask("omnigui-idm", source, clip=clip).source.steps[0]
         for clip in ("between", "before", "off")
     }
     videos = {clip: step.media["video"] for clip, step in clips.items()}
@@ -81,7 +81,7 @@ def test_the_clip_is_the_one_that_was_asked_for(source: LoadedDataset) -> None:
 
 def _episode(tmp_path: Path, *changes: dict[str, object]) -> Step:
     rows = [row("T1", n, **change) for n, change in enumerate(changes)]
-    return episode(load_rows(tmp_path, *rows).steps)
+    return ask("omnigui-critic", load_rows(tmp_path, *rows)).source.steps[0]
 
 
 def test_an_episode_is_a_row_of_criticbench(tmp_path: Path) -> None:
@@ -112,25 +112,26 @@ def test_success_is_what_all_rows_say_that_say_something(
 
 def test_a_broken_target_at_the_end_is_an_action_that_cannot_be_shown(tmp_path: Path) -> None:
     broken = [row("T1", 0), row("T1", 1, result_touch_xy="[[")]
-    (steps,) = by_episode(load_rows(tmp_path, *broken).steps)
-    assert OmniGuiCritic("omnigui-critic", {}).unaskable(steps) == "step 1 has no action"
-    assert OmniGuiCritic("omnigui-critic", {"observations_only": "true"}).unaskable(steps) == ""
+    source = load_rows(tmp_path, *broken)
+    assert list(ask("omnigui-critic", source).unasked.values()) == ["step 1 has no action"]
+    assert not ask("omnigui-critic", source, observations_only="true").unasked
 
 
 def test_only_the_last_five_actions_must_be_there(tmp_path: Path) -> None:
     lacking = [row("T1", n, **({"result_action_type": None} if n == 0 else {})) for n in range(6)]
-    (steps,) = by_episode(load_rows(tmp_path, *lacking).steps)
-    assert steps[0].action is None
-    assert OmniGuiCritic("omnigui-critic", {}).unaskable(steps) == ""
-    assert OmniGuiCritic("omnigui-critic", {}).unaskable(steps[:5]) == "step 0 has no action"
+    source = load_rows(tmp_path, *lacking)
+    assert source.steps[0].action is None
+    assert not ask("omnigui-critic", source).unasked
+    shorter = replace(source, steps=source.steps[:5])
+    assert list(ask("omnigui-critic", shorter).unasked.values()) == ["step 0 has no action"]
 
 
 def test_targets_are_what_the_profiles_call_right(sample: Path) -> None:
-    data = load(sample)
-    idm = OmniGuiIdm("omnigui-idm", {})
-    for step in idm.ask_about(data).source.steps:
+    data = get_task("omnigui").load(sample)
+    idm = get_task("omnigui-idm")
+    for step in ask("omnigui-idm", data).source.steps:
         target = idm.target(step)
         assert target is not None
         assert idm.profiles[idm.default_profile].judge(step, target.text).values[1]
-    critic = OmniGuiCritic("omnigui-critic", {})
-    assert {critic.target(step) for step in critic.ask_about(data).source.steps} == {None}
+    critic = get_task("omnigui-critic")
+    assert {critic.target(step) for step in ask("omnigui-critic", data).source.steps} == {None}

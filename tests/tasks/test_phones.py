@@ -13,7 +13,7 @@ from omnidata.actions import Space
 from omnidata.errors import UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
-from omnidata.tasks.androidcontrol.forest import labelled_bounds
+from omnidata.tasks.androidcontrol.forest import bounds_for_uground
 from omnidata.tasks.phones.task import SPACES
 from omnidata.types import Completion, LoadedDataset, Step, Task
 from tests.loaders.phones import (
@@ -416,5 +416,5 @@ def test_nothing_beyond_1080_by_2400_is_an_element_for_uground() -> None:
     """As in its script, whatever the size of the screen; what begins before that is one."""
     boxes = [(1079, 0, 1200, 9), (1080, 0, 1200, 9), (0, 2399, 9, 2500), (0, 2400, 9, 2500)]
     empty = [(-9, 0, 0, 9), (0, -9, 9, 0), (5, 0, 5, 9), (0, 9, 9, 5)]
-    found = labelled_bounds(tree(*({"bounds": box, "text": "a"} for box in [*boxes, *empty])))
+    found = bounds_for_uground(tree(*({"bounds": box, "text": "a"} for box in [*boxes, *empty])))
     assert found == [boxes[0], boxes[2]]

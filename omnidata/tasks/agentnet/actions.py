@@ -52,7 +52,7 @@ _FARTHEST: Final = 1e9
 _MOST_BOXES: Final = 1000
 
 
-def pointed(name: str, *places: Region) -> Action:
+def point_action(name: str, *places: Region) -> Action:
     """The action of one of the types in `POINTED`.
 
     Args:
@@ -61,14 +61,14 @@ def pointed(name: str, *places: Region) -> Action:
             nobody says where it begins.
 
     Examples:
-        >>> pointed("dragTo", Point(0.5, 0.25, "rel")).end
+        >>> point_action("dragTo", Point(0.5, 0.25, "rel")).end
         (Point(x=0.5, y=0.25, space='rel'),)
     """
     bare = _POINTED[name]
     return replace(bare, end=places) if bare.kind == "drag" else replace(bare, start=places)
 
 
-def scrolled(name: str, amount: float | None, sign: int) -> Action:
+def scroll_action(name: str, amount: float | None, sign: int) -> Action:
     """The action of "scroll" or "hscroll".
 
     Args:
@@ -84,8 +84,8 @@ def scrolled(name: str, amount: float | None, sign: int) -> Action:
     )
 
 
-def terminated(status: str) -> Action:
-    """The action of "terminate", with the status that it reports, whatever it is."""
+def terminate_action(status: str) -> Action:
+    """Return the action of "terminate" with any reported status."""
     known = next((one for one in get_args(Status) if one == status), None)
     return Action("done", status=known, words=status)
 
@@ -103,12 +103,12 @@ def type_of(action: Action) -> str:
 
 
 def place_of(action: Action) -> Point | None:
-    """Where an action is done, or where its drag ends; None where nobody says."""
+    """Return the place of an action, or the end of its drag; None if unknown."""
     return next((one for one in (*action.start, *action.end) if isinstance(one, Point)), None)
 
 
 def boxes_of(action: Action) -> tuple[Box, ...]:
-    """Where it might be done as well."""
+    """Return the boxes in which the action is right as well."""
     return tuple(one for one in (*action.start, *action.end) if isinstance(one, Box))
 
 
@@ -116,7 +116,7 @@ def turn_of(action: Action) -> float:
     """How far a wheel turns; above 0 is up or right, and 1 where nobody says how far.
 
     Examples:
-        >>> turn_of(scrolled("scroll", None, -1)), turn_of(scrolled("hscroll", 3, 1))
+        >>> turn_of(scroll_action("scroll", None, -1)), turn_of(scroll_action("hscroll", 3, 1))
         (-1, 3)
     """
     if action.direction is None:
@@ -171,9 +171,9 @@ def _action(call: Call, place: Point | None) -> Action | None:
     if call.kind in ("click", "move", "drag"):
         clicked = CLICKS.get((call.button, call.times))
         name = clicked if call.kind == "click" else _TYPES[call.kind]
-        return pointed(name, *([place] if place else [])) if name else None
+        return point_action(name, *([place] if place else [])) if name else None
     if call.kind in ("scroll", "hscroll"):
-        return scrolled(call.kind, call.amount, _sign(call.amount))
+        return scroll_action(call.kind, call.amount, _sign(call.amount))
     if call.kind == "write" and call.text is not None:
         return Action("type", text=call.text)
     if call.kind in ("press", "write"):
@@ -182,7 +182,7 @@ def _action(call: Call, place: Point | None) -> Action | None:
         return Action("hotkey", keys=call.keys)
     if call.kind == "wait":
         return Action("wait")
-    return terminated(call.status) if call.kind == "terminate" else None
+    return terminate_action(call.status) if call.kind == "terminate" else None
 
 
 def action_of_object(value: object) -> Action:
@@ -207,16 +207,16 @@ def action_of_object(value: object) -> Action:
     if not isinstance(params, Mapping):
         raise ValueError(f"the parameters of {kind} are no object")
     if kind in POINTED:
-        return pointed(kind, _place(kind, params), *_boxes(value.get("metadata")))
+        return point_action(kind, _place(kind, params), *_boxes(value.get("metadata")))
     if kind in ("scroll", "hscroll"):
-        return scrolled(kind, *_turn(params))
+        return scroll_action(kind, *_turn(params))
     if kind == "write":
         return Action("type", text=_text(kind, params.get("content") or params.get("text", "")))
     if kind in ("press", "hotkey"):
         keys = _keys(kind, params.get("keys", []))
         return Action("keys" if kind == "press" else "hotkey", keys=keys)
     if kind == "terminate":
-        return terminated(_text(kind, params.get("status")))
+        return terminate_action(_text(kind, params.get("status")))
     return Action("wait")
 
 
@@ -242,7 +242,6 @@ def _place(kind: str, params: Mapping[str, Any]) -> Point:
 
 
 def _boxes(metadata: object) -> list[Box]:
-    """The boxes that are four numbers: left, top, width and height. Others hold no point."""
     found = metadata.get("bboxes") if isinstance(metadata, Mapping) else None
     if not isinstance(found, list):
         return []
@@ -273,7 +272,7 @@ def _is_number(value: object) -> bool:
     return abs(value) <= _FARTHEST  # False for NaN too
 
 
-def spelled(action: Action, place: str = "") -> str:
+def code_line(action: Action, place: str = "") -> str:
     """The action as a line of code, with its arguments named as the prompt asks for them.
 
     Args:
@@ -281,9 +280,9 @@ def spelled(action: Action, place: str = "") -> str:
         place: where, as the arguments are to have it.
 
     Examples:
-        >>> spelled(Action("hotkey", keys=("ctrl", "c")))
+        >>> code_line(Action("hotkey", keys=("ctrl", "c")))
         "pyautogui.hotkey(keys=['ctrl', 'c'])"
-        >>> spelled(Action("tap", count=3), "x=0.5, y=0.5")
+        >>> code_line(Action("tap", count=3), "x=0.5, y=0.5")
         'computer.triple_click(x=0.5, y=0.5)'
     """
     name = type_of(action)

@@ -28,8 +28,8 @@ from omnidata.tasks.agentnet.actions import (
     action_of_object,
     actions_of_calls,
     boxes_of,
+    code_line,
     place_of,
-    spelled,
     type_of,
 )
 from omnidata.tasks.desktops import clip_of
@@ -68,11 +68,6 @@ FILES: Final = RowFiles(
 
 
 def _find(data: Path) -> list[Path]:
-    """The files of the dataset, sorted.
-
-    Raises:
-        DataError: nothing of AgentNet is there.
-    """
     try:
         return FILES.find(data)
     except DataError:
@@ -141,8 +136,8 @@ def truths_of(source: Mapping[str, Any]) -> list[tuple[Action, ...]]:
     return truths
 
 
-def broken_alternatives(source: Mapping[str, Any]) -> str:
-    """Why some of a step's alternatives cannot be used; empty where all can, or none is there."""
+def alternatives_fault(source: Mapping[str, Any]) -> str:
+    """Return why some of a step's alternatives are unusable; empty if none is."""
     options = source["step"].get("alternative_options")
     if options is None:
         return ""
@@ -156,7 +151,7 @@ def broken_alternatives(source: Mapping[str, Any]) -> str:
     return ""
 
 
-def recorded_otherwise(source: Mapping[str, Any], truths: Sequence[Sequence[Action]]) -> str:
+def recording_difference(source: Mapping[str, Any], truths: Sequence[Sequence[Action]]) -> str:
     """How what was recorded differs from all that is right; empty where it does not.
 
     Types, typed text, keys and the reported status are held against each other, as far as both go:
@@ -180,7 +175,6 @@ def recorded_otherwise(source: Mapping[str, Any], truths: Sequence[Sequence[Acti
 
 
 def _core(actions: Sequence[Action]) -> list[tuple[object, ...]]:
-    """What actions are, without their places and turns."""
     return [
         (type_of(one), one.text, [key.casefold() for key in one.keys], one.words) for one in actions
     ]
@@ -211,7 +205,7 @@ def action_of(source: Mapping[str, Any], truth: Sequence[Action]) -> Action | No
 
 def _line(action: Action) -> str:
     place = place_of(action)
-    return spelled(action, f"x={place.x!r}, y={place.y!r}" if place else "")
+    return code_line(action, f"x={place.x!r}, y={place.y!r}" if place else "")
 
 
 # The recording of a trajectory by AgentNet's tool, and the part of it that leads to each step.
@@ -294,22 +288,11 @@ def timeline(root: Path, folder: Path, steps: Sequence[Sequence[Action]]) -> Tim
 
 
 def _began(ref: MediaRef) -> float:
-    """When the video began.
-
-    Raises:
-        MediaError, OSError: the file cannot be read.
-        ValueError: it does not say.
-    """
     value = decode_utf8(resolve(ref, budget=_BUDGET).read_bytes())
     return _moment(value.get("video_start_timestamp") if isinstance(value, dict) else None)
 
 
 def _span(row: object, zero: float, actions: Sequence[Action]) -> tuple[float, float]:
-    """Begin and end of an action.
-
-    Raises:
-        ValueError: it has none, or is another action than the step's.
-    """
     if not isinstance(row, dict):
         raise ValueError(f"a line of {RECORDED} is not a JSON object")
     start, end = (_moment(row.get(name)) - zero for name in ("start_time", "end_time"))
@@ -359,7 +342,7 @@ class StepReader:
     _folders: dict[Path, Path] = field(default_factory=dict)
 
     def steps(self, found: Line) -> Iterator[Step]:
-        """The steps of a trajectory, in order; none where it cannot be used."""
+        """Return the steps of a trajectory, in order; none if it is unusable."""
         place = RowContext(found.where, self.note)
         form: Form = "agentnet" if STEPS["agentnet"] in found.row else "agentnetbench"
         rows = found.row.get(STEPS[form])
@@ -423,7 +406,6 @@ class StepReader:
         return place.refuse("steps-unusable", what, f"1 to {MAX_STEPS} JSON objects")
 
     def _truth(self, source: Mapping[str, Any], name: str) -> Sequence[Action]:
-        """What a step does; empty with a finding where nobody can tell."""
         place = RowContext(name, about(self.note, name))
         try:
             truths = truths_of(source)
@@ -435,14 +417,14 @@ class StepReader:
                 "correct the row; until then the step is not judged; its text is never run",
             )
             return ()
-        if reason := broken_alternatives(source):
+        if reason := alternatives_fault(source):
             place.warn(
                 "alternative-unusable",
                 reason,
                 "lists of actions like the ground truth",
                 "correct the row; the alternative is left out until then",
             )
-        if reason := recorded_otherwise(source, truths):
+        if reason := recording_difference(source, truths):
             place.warn(
                 "recorded-differs",
                 reason,
@@ -513,7 +495,7 @@ class StepReader:
 
 
 def _pictures(path: Path) -> Path:
-    """The folder with the pictures of a file: on the Hub each of two files has one beside it."""
+    """On the Hub each of the two files has its folder of pictures beside it."""
     own = sorted(IMAGES, key=lambda name: name.removesuffix("_images") not in path.stem)
     folder = images(path, own)
     inner = folder / IMAGES[0]  # where `omnidata fetch` unpacks the zip that lies in there

@@ -44,7 +44,7 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Details(msgspec.Struct, frozen=True):
-    """What mouse and keyboard did; every kind of action has some of these."""
+    """Input of mouse and keyboard; each kind of action has some of these."""
 
     id: int
     action: str
@@ -57,7 +57,7 @@ class Details(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The element that the recorder found under the pointer."""
+    """The element under the pointer."""
 
     title: str | None = None
     control_type: str | None = None
@@ -73,7 +73,7 @@ class Rectangle(msgspec.Struct, frozen=True):
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """What the annotator kept of an action."""
+    """The annotator's record of an action."""
 
     id: int
     action: str
@@ -85,7 +85,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """The clock and the screen; times are seconds by one clock."""
+    """Clock and screen; times are seconds of one clock."""
 
     screen_width: Number
     screen_height: Number
@@ -94,7 +94,7 @@ class Metadata(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What the annotator was asked to do."""
+    """The annotator's task."""
 
     task_name: str | None = None
 
@@ -118,10 +118,12 @@ def read_object(path: Path, kind: type[Row]) -> Row:
     """
     _check_inside(path)
     if not path.is_file() or path.stat().st_size > MAX_BYTES:
-        raise broken(path, "the file is missing or too large", "a file as the recorder writes it")
+        raise recording_error(
+            path, "the file is missing or too large", "a file as the recorder writes it"
+        )
     value = json_file(path, MAX_BYTES)
     if value is BROKEN:
-        raise broken(path, "the file is not JSON", "one JSON object in UTF-8")
+        raise recording_error(path, "the file is not JSON", "one JSON object in UTF-8")
     return convert(value, kind, str(path))
 
 
@@ -134,19 +136,18 @@ def convert(value: object, kind: type[Row], where: str) -> Row:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise broken(where, str(error), "the format of the recorder") from None
+        raise recording_error(where, str(error), "the format of the recorder") from None
 
 
 def _check_inside(path: Path) -> None:
-    """Refuse a link that leads out of the recording's folder."""
     if not path.resolve().is_relative_to(path.parent.resolve()):
-        raise broken(
+        raise recording_error(
             path, "the file is a link that leads out of its folder", "a file inside the folder"
         )
 
 
-def broken(where: Path | str, what: str, expected: str) -> DataError:
-    """The error for a file that the recorder did not write so."""
+def recording_error(where: Path | str, what: str, expected: str) -> DataError:
+    """Return the error for a malformed file of the recorder."""
     return DataError(
         what,
         where=str(where),
@@ -170,7 +171,7 @@ _KEYS: Mapping[str, str] = {"space": " ", "enter": "\n", "return": "\n", "tab": 
 
 
 def recognises(path: Path) -> bool:
-    """Whether a folder, or a file of events, looks like this recorder's."""
+    """Return whether a folder or a file of events is a recording of this recorder."""
     if path.is_dir():
         places = (path, path / "recording")
         return any((place / name).is_file() for place in places for name in _FILES)
@@ -195,12 +196,12 @@ def read_log(path: Path) -> Log:
     kept = path if path.is_file() else folder / EVENTS
     metadata = read_object(folder / _METADATA, Metadata)
     if min(metadata.screen_width, metadata.screen_height) < 1:
-        raise broken(folder / _METADATA, "the screen has no size", "its size in pixels")
+        raise recording_error(folder / _METADATA, "the screen has no size", "its size in pixels")
     details = {one.id: one for _, one in read_lines(folder / _DETAILS, Details)}
     reader = _Reader(metadata, details)
     events = [event for where, shown in read_lines(kept, Shown) if (event := reader(shown, where))]
     if not events:
-        raise broken(kept, "the log has no usable action", "at least one action")
+        raise recording_error(kept, "the log has no usable action", "at least one action")
     ends = [event.end_s for event in events] + [end for _, end in reader.left_out]
     events.append(_end(max(ends), str(folder)))
     reader.findings.append(
@@ -240,8 +241,6 @@ def _end(last_s: float, where: str) -> Event:
 
 
 class _Reader:
-    """Turns the annotator's actions into events, with a finding for each that cannot be one."""
-
     def __init__(self, metadata: Metadata, details: Mapping[int, Details]) -> None:
         self.findings: list[Finding] = []
         self.left_out: list[tuple[float, float]] = []
@@ -258,7 +257,9 @@ class _Reader:
                 remedy="restore the two files from one recording",
             )
         if shown.end_time < shown.start_time:
-            raise broken(where, "the action ends before it begins", "end_time >= start_time")
+            raise recording_error(
+                where, "the action ends before it begins", "end_time >= start_time"
+            )
         zero = self._metadata.video_start_timestamp
         start, end = shown.start_time - zero, shown.end_time - zero
         action = self._action(details, shown, where)
@@ -280,7 +281,7 @@ class _Reader:
         if details.action == "scroll":
             return self._scroll(convert(details.trace, list[Turn], where))
         if details.action == "type":
-            text = _typed(details.key_names)
+            text = _typing(details.key_names)
             return None if text is None else Action("type", text=text)
         if details.coordinate is None:
             return None
@@ -296,7 +297,7 @@ class _Reader:
         return Action.of(label, (self._box(shown, point, where) or point,))
 
     def _scroll(self, turns: list[Turn]) -> Action | None:
-        """A wheel that turns down moves the content up, as a finger that swipes up does."""
+        """A wheel that turns down moves the content up, like a swipe up."""
         dx, dy = sum(turn.dx for turn in turns), sum(turn.dy for turn in turns)
         if not (dx or dy):
             return None
@@ -307,7 +308,6 @@ class _Reader:
         return Point(x / self._metadata.screen_width, y / self._metadata.screen_height, "rel")
 
     def _box(self, shown: Shown, point: Point, where: str) -> Box | None:
-        """The rectangle of the clicked element, where everything speaks for it."""
         target = shown.target
         if target is None or not target.title or shown.axtree is None:
             return None
@@ -344,7 +344,7 @@ class _Reader:
 
 
 def _click(details: Details) -> str | None:
-    """A right click opens a context menu, as a long press does; the original stays in a column."""
+    """A right click opens a context menu, like a long press; a column keeps the original."""
     if details.action == "mouse_press" and details.button == "left":
         return "LONG_PRESS"
     if details.action != "click":
@@ -358,14 +358,12 @@ def _click(details: Details) -> str | None:
 
 
 def _direction(dx: float, dy: float) -> Direction:
-    """The swipe along the larger displacement, rightwards and downwards positive."""
     if abs(dx) > abs(dy):
         return "right" if dx > 0 else "left"
     return "down" if dy > 0 else "up"
 
 
-def _typed(keys: list[str]) -> str | None:
-    """The text that the keys leave behind; None where one of them is no text."""
+def _typing(keys: list[str]) -> str | None:
     text: list[str] = []
     for key in keys:
         if key == "backspace" and text:
@@ -378,7 +376,6 @@ def _typed(keys: list[str]) -> str | None:
 
 
 def _doubt(label: str, target: Target, count: int, inside: bool) -> str:
-    """Why a rectangle may be another element's; empty where nothing speaks against it."""
     if count > 1:
         return f"{count} rectangles have that name"
     if target.control_type in _WINDOWS:
@@ -392,7 +389,6 @@ def _doubt(label: str, target: Target, count: int, inside: bool) -> str:
 
 
 def _rectangles(tree: Mapping[str, Any], target: Target) -> Iterator[Rectangle]:
-    """The rectangles of the nodes with the target's name and type."""
     waiting: list[Any] = [tree]
     while waiting:
         node = waiting.pop()

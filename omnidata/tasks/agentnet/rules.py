@@ -33,9 +33,9 @@ from omnidata.tasks.agentnet.actions import (
     actions_of_calls,
     boxes_of,
     place_of,
-    pointed,
-    scrolled,
-    terminated,
+    point_action,
+    scroll_action,
+    terminate_action,
     type_of,
 )
 from omnidata.tasks.coordinates import resizing
@@ -63,10 +63,10 @@ def judge(alternatives: Sequence[Sequence[Action]], said: Sequence[Action], rule
         rule: whose.
 
     Examples:
-        >>> truth = [pointed("click", Point(0.5, 0.5, "rel"))]
+        >>> truth = [point_action("click", Point(0.5, 0.5, "rel"))]
         >>> judge([truth], truth, "released")
         1.0
-        >>> round(judge([truth], [pointed("click", Point(0.52, 0.5, "rel"))], "released"), 3)
+        >>> round(judge([truth], [point_action("click", Point(0.52, 0.5, "rel"))], "released"), 3)
         0.495
     """
     return max(_score(truth, said, rule) for truth in alternatives)
@@ -75,8 +75,8 @@ def judge(alternatives: Sequence[Sequence[Action]], said: Sequence[Action], rule
 def _score(truth: Sequence[Action], said: Sequence[Action], rule: Rule) -> float:
     if not truth or not said:
         return 0.0
-    truth = _merged(truth, ("press", "hotkey"))
-    said = _merged(said, ("press",) if rule == "released" else ("press", "hotkey"))
+    truth = _merge_enter(truth, ("press", "hotkey"))
+    said = _merge_enter(said, ("press",) if rule == "released" else ("press", "hotkey"))
     if truth[0].kind == "done":
         score = float(said[0].kind == "done" and said[0].words == truth[0].words)
     elif type_of(said[0]) not in map(type_of, truth):
@@ -87,8 +87,8 @@ def _score(truth: Sequence[Action], said: Sequence[Action], rule: Rule) -> float
     return score * len(truth) / len(said) if surplus else score
 
 
-def _merged(actions: Sequence[Action], pressed: Sequence[str]) -> list[Action]:
-    """A write with the Enter that follows it as one, whose text ends with a line break."""
+def _merge_enter(actions: Sequence[Action], pressed: Sequence[str]) -> list[Action]:
+    """A write and the Enter after it become one write that ends with a line break."""
     found: list[Action] = []
     just_written = False
     for action in actions:
@@ -124,21 +124,20 @@ def _mean(truth: Sequence[Action], said: Sequence[Action], rule: Rule) -> float:
 
 
 def _one(action: Action, said: Action, rule: Rule) -> float:
-    """The score of an action of the right type."""
     name = type_of(action)
     if name in POINTED:
-        return _pointed(action, place_of(said))
+        return _point_score(action, place_of(said))
     if name == "write":
-        return _written(action.text or "", said.text or "", rule)
+        return _text_score(action.text or "", said.text or "", rule)
     if name in ("press", "hotkey"):
         keys, others = ([key.lower() for key in one.keys] for one in (action, said))
         return float(set(keys) == set(others) if rule == "released" else keys == others)
     if name in ("scroll", "hscroll"):
-        return 1.0 if rule == "released" else _turned(action, said)
+        return 1.0 if rule == "released" else _turn_score(action, said)
     return float(action.words == said.words)
 
 
-def _pointed(action: Action, said: Point | None) -> float:
+def _point_score(action: Action, said: Point | None) -> float:
     place = place_of(action)
     if said is None or place is None:
         return 0.0
@@ -155,7 +154,7 @@ def _holds(box: Box, place: Point) -> bool:
     return box.left <= place.x <= box.right and box.top <= place.y <= box.bottom
 
 
-def _written(text: str, said: str, rule: Rule) -> float:
+def _text_score(text: str, said: str, rule: Rule) -> float:
     from rapidfuzz.distance import Levenshtein
 
     blank = None if rule == "released" else " \t"
@@ -171,8 +170,7 @@ def _written(text: str, said: str, rule: Rule) -> float:
     return 1.0 if alike >= _ALIKE else alike / _ALIKE
 
 
-def _turned(action: Action, said: Action) -> float:
-    """The ratio of the shorter turn to the longer one; 0 for the opposite direction."""
+def _turn_score(action: Action, said: Action) -> float:
     if action.direction and action.direction != said.direction:
         return 0.0
     if action.amount is None or said.amount is None:
@@ -239,10 +237,10 @@ def parse(text: str, rule: Rule, *, space: Space = "rel") -> ParsedResponse | st
     """
     if len(text) > _LONGEST:
         return f"the text is longer than {_LONGEST} characters"
-    return _released(text, space) if rule == "released" else _meant(text, space)
+    return _read_released(text, space) if rule == "released" else _read_lenient(text, space)
 
 
-def _released(text: str, space: Space) -> ParsedResponse | str:
+def _read_released(text: str, space: Space) -> ParsedResponse | str:
     lines = [line.strip() for line in text.split("\n")]
     code = [line for line in lines if line.startswith(_MODULES)] or list(_within(lines))
     if not code:
@@ -250,7 +248,7 @@ def _released(text: str, space: Space) -> ParsedResponse | str:
     actions: list[Action] = []
     for line in code:
         try:
-            actions += _extracted(line, space)
+            actions += _extract(line, space)
         except ValueError:  # a number like 1.2.3, on which the released agent stops
             return f"a number in {line!r:.80} is none"
     if not actions:
@@ -259,7 +257,6 @@ def _released(text: str, space: Space) -> ParsedResponse | str:
 
 
 def _within(lines: list[str]) -> Iterator[str]:
-    """Code behind other words of a line, up to the next call."""
     for line in lines:
         for module in _MODULES:
             if module in line:
@@ -267,11 +264,11 @@ def _within(lines: list[str]) -> Iterator[str]:
                 break
 
 
-def _extracted(line: str, space: Space) -> Iterator[Action]:
+def _extract(line: str, space: Space) -> Iterator[Action]:
     if line.startswith("computer."):
         status = _STATUS.search(line) if line.startswith("computer.terminate") else None
         if status:
-            yield terminated(status[1])
+            yield terminate_action(status[1])
         elif line.startswith("computer.triple_click") and (pair := _PLACE.search(line)):
             yield Action("none", (Point(float(pair[1]), float(pair[2]), space),))
         return
@@ -279,7 +276,7 @@ def _extracted(line: str, space: Space) -> Iterator[Action]:
         place = Point(float(pair[1]), float(pair[2]), space)
         kind = _read_point(line)
         if kind:
-            yield pointed(kind, place)
+            yield point_action(kind, place)
     if message := _MESSAGE.search(line):
         yield Action("type", text=message[1])
     elif (text := _read_text(line)) is not None:
@@ -290,14 +287,13 @@ def _extracted(line: str, space: Space) -> Iterator[Action]:
         keys = _plain(name for name in names if name)
         yield Action("hotkey" if "hotkey" in line else "keys", keys=keys)
     if "keys=" not in line:
-        yield from _pressed(line)
+        yield from _bare_keys(line)
     if turn := _SCROLL.search(line):
         amount = int(turn[1])
-        yield scrolled("scroll", amount, (amount > 0) - (amount < 0))
+        yield scroll_action("scroll", amount, (amount > 0) - (amount < 0))
 
 
 def _read_text(line: str) -> str | None:
-    """The text of the first `write` whose quotation mark is closed before a bracket."""
     closed = {quote: line.rfind(f"{quote})") for quote in "'\""}
     for found in _WRITTEN.finditer(line):
         if found.end() <= closed[found[1]]:
@@ -305,8 +301,7 @@ def _read_text(line: str) -> str | None:
     return None
 
 
-def _pressed(line: str) -> Iterator[Action]:
-    """Keys that stand for themselves, without `keys=`."""
+def _bare_keys(line: str) -> Iterator[Action]:
     end = line.rfind(")") + 1
     if found := _HOTKEY.search(line, 0, end):
         keys = _plain(_QUOTED.findall(found[1]))
@@ -321,7 +316,7 @@ def _pressed(line: str) -> Iterator[Action]:
 
 
 def _plain(names: Iterable[str]) -> tuple[str, ...]:
-    """Keys as they are compared: those of a Mac are those of others."""
+    """Mac keys count as their counterparts."""
     stripped = (name.strip() for name in names)
     return tuple("ctrl" if name.lower() in ("cmd", "command") else name for name in stripped)
 
@@ -333,7 +328,7 @@ def _read_point(line: str) -> ActionType | None:
     return next((kind for kind in kinds if kind in line), None)
 
 
-def _meant(text: str, space: Space) -> ParsedResponse | str:
+def _read_lenient(text: str, space: Space) -> ParsedResponse | str:
     code = _code(text)
     if not code:
         return "there is no line of code"
@@ -345,7 +340,6 @@ def _meant(text: str, space: Space) -> ParsedResponse | str:
 
 
 def _code(text: str) -> str:
-    """The blocks that hold calls, or the whole text where it is code, or the calls in it."""
     if not any(module in text for module in _MODULES):
         return ""
     blocks = [found[1].strip() for found in _FENCED.finditer(text)]

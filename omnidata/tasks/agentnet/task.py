@@ -24,9 +24,9 @@ from omnidata.tasks.agentnet import recordings
 from omnidata.tasks.agentnet.actions import (
     POINTED,
     boxes_of,
+    code_line,
     place_of,
-    spelled,
-    terminated,
+    terminate_action,
     turn_of,
     type_of,
 )
@@ -39,11 +39,11 @@ from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.explaining import (
     SCREENSHOT,
     Turn,
-    explained,
+    explain,
+    format_point,
     gap,
     of_turns,
-    quoted,
-    shown,
+    quote,
 )
 from omnidata.tasks.profiles import RowProfile
 from omnidata.types import (
@@ -89,7 +89,6 @@ class BenchProfile(RowProfile):
         self._space = space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and hold it against the ground truth and its alternatives."""
         try:
             truths = truths_of(step.source)
         except ValueError as error:
@@ -103,7 +102,7 @@ class BenchProfile(RowProfile):
         return Verdict("ok", (judge(truths, done, self._rule),), {"code": found.code})
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """The table of `RowProfile`, and by what the steps' first actions need."""
+        """Return the table of `RowProfile`, also by the need of the steps' first actions."""
         found = super().total(steps, rows)
         judged = ~np.isnan(rows.values[self.values[0]])
         found["by"]["kind"] = by_group(
@@ -115,7 +114,7 @@ class BenchProfile(RowProfile):
 
 
 def kind_of(step: Step) -> str | None:
-    """What the first action of the ground truth needs; None where it cannot be used."""
+    """Return the need of the first true action; None if it is unusable."""
     try:
         first = type_of(truths_of(step.source)[0][0])
     except ValueError:
@@ -149,8 +148,6 @@ _MIDDLE: Final[Mapping[Space, str]] = {"rel": "0.5", "norm1000": "500"}
 
 
 class _Parsed(TypedDict, total=False):
-    """What a line of scores has of an answer."""
-
     code: str
 
 
@@ -208,15 +205,13 @@ class AgentNet(Benchmark):
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step]:
-        """Read the trajectories."""
         return loader.read(data, note)
 
     def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
-        """What the trajectory's column `task_completed` says."""
+        """Return the trajectory's column `task_completed`."""
         return {"true": True, "false": False}.get(steps[0].tags.get("completed", ""))
 
     def action_log(self, events: Path) -> Log | None:
-        """The log of a recording that its recorder made."""
         return recordings.read_log(events) if recordings.recognises(events) else None
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
@@ -231,7 +226,6 @@ class AgentNet(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The ground truth as code; None where it cannot be used, or its pixels cannot be told."""
         try:
             actions = truths_of(step.source)[0]
         except ValueError:
@@ -246,9 +240,9 @@ class AgentNet(Benchmark):
             point = place_of(action)
             pair = place(point, screen, space=space, size=size) if point else None
             places += [pair] if pair else []
-            lines.append(spelled(action, f"x={pair[0]:g}, y={pair[1]:g}" if pair else ""))
-            marked.append(spelled(action, PLACE) if pair else lines[-1].replace(PLACE, "bbox"))
-        return Target(_fenced(lines), _fenced(marked), tuple(places))
+            lines.append(code_line(action, f"x={pair[0]:g}, y={pair[1]:g}" if pair else ""))
+            marked.append(code_line(action, PLACE) if pair else lines[-1].replace(PLACE, "bbox"))
+        return Target(_code_block(lines), _code_block(marked), tuple(places))
 
     def right_actions(self, step: Step) -> Sequence[Action]:
         """The ground truth; nothing where it cannot be used.
@@ -267,12 +261,10 @@ class AgentNet(Benchmark):
         return found
 
     def takes(self, actions: Sequence[Action]) -> int:
-        """All of them."""
         return len(actions)
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The actions as code, their numbers as they are."""
-        return _fenced([line for action in actions for line in _expressed(action)])
+        return _code_block([line for action in actions for line in _code_lines(action)])
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """`oracle` answers with the ground truth; `center` clicks the middle of the screen."""
@@ -280,7 +272,7 @@ class AgentNet(Benchmark):
 
     def _center(self, step: Step) -> str:
         x, y = (_MIDDLE.get(self._space, str(extent // 2)) for extent in step.screen)
-        return _fenced([f"pyautogui.click(x={x}, y={y})"])
+        return _code_block([f"pyautogui.click(x={x}, y={y})"])
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none.
@@ -300,15 +292,14 @@ class AgentNet(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it, as the profile reads it."""
         rule: Rule = "fixed" if profile == "agentnetbench-fixed" else "released"
         truths = _truths(step)
         code = ((verdict and verdict.parsed) or {}).get("code", "")
         found = parse(code, rule, space=self._space) if code else ""
         read = () if isinstance(found, str) else found.actions
-        done = _placed(read, self._space, step, receipt)
+        done = _relative(read, self._space, step, receipt)
         target = _turn(truths[0], step) if truths else None
-        return explained(
+        return explain(
             verdict,
             self.profiles[profile],
             lambda parsed, right: _sentence(step, truths, done, rule, right=right),
@@ -323,27 +314,24 @@ class AgentNet(Benchmark):
         )
 
 
-def _expressed(action: Action) -> Iterator[str]:
-    """An action of any agent as lines of code: a drag from somewhere begins with a move.
+def _code_lines(action: Action) -> Iterator[str]:
+    """Return an action of any agent as lines of code.
 
-    What is typed at a place is a click and a text, and the enter key after it is pressed. A wheel
-    that does not turn by notches turns by nobody knows how many; of an end of which nobody says
-    more it is said that it is a success.
-
-    Raises:
-        CannotSayError: AgentNet has no such action, or it lacks its place.
+    A drag with a start begins with a move. Text at a place is a click and a text, followed by the
+    enter key if submitted. A turn not counted in notches has no amount; an end without a status is
+    a success.
     """
     if action.kind == "type" and (action.start or action.submit):
         if action.start:
-            yield from _expressed(Action("tap", action.start))
-        yield from _expressed(Action("type", text=action.text))
+            yield from _code_lines(Action("tap", action.start))
+        yield from _code_lines(Action("type", text=action.text))
         if action.submit:
-            yield from _expressed(Action("enter"))
+            yield from _code_lines(Action("enter"))
         return
     if action.kind == "tap" and (action.button, action.count) not in CLICKS:
         raise CannotSayError(f"AgentNet has no {action.label}, {action.count} times")
     if action.kind == "drag" and action.start:
-        yield from _expressed(Action("move", action.start))
+        yield from _code_lines(Action("move", action.start))
         action = replace(action, start=())
     if action.kind == "scroll":
         way = finger_way(action)
@@ -360,21 +348,23 @@ def _expressed(action: Action) -> Iterator[str]:
     elif action.kind == "type":
         action = replace(action, text=action.text or "")
     elif action.kind == "done":
-        action = terminated(action.words if action.words in _STATUS else action.status or "success")
+        action = terminate_action(
+            action.words if action.words in _STATUS else action.status or "success"
+        )
     held = action.held or (action.kind == "drag" and action.button != "left")
     if type_of(action) == "other" or held:
         raise CannotSayError(f"AgentNet has no {action.label}")
     found = place_of(action)
     if found is None and type_of(action) in POINTED:
         raise CannotSayError(f"AgentNet has no {action.label} at no place")
-    yield spelled(action, f"x={found.x!r}, y={found.y!r}" if found else "")
+    yield code_line(action, f"x={found.x!r}, y={found.y!r}" if found else "")
 
 
 _ASIDE: Final = ("left", "right")
 _STATUS: Final = ("success", "failure")
 
 
-def _fenced(lines: list[str]) -> str:
+def _code_block(lines: list[str]) -> str:
     code = "\n".join(lines)
     return f"```python\n{code}\n```"
 
@@ -383,17 +373,15 @@ def _fenced(lines: list[str]) -> str:
 
 
 def _truths(step: Step) -> Sequence[Sequence[Action]]:
-    """What is right; nothing where it cannot be used."""
     try:
         return truths_of(step.source)
     except ValueError:
         return ()
 
 
-def _placed(
+def _relative(
     actions: Sequence[Action], space: Space, step: Step, receipt: Mapping[str, Any] | None
 ) -> Sequence[Action]:
-    """The same with places in shares of the screen; nothing where the receipt cannot be read."""
     try:
         return relative(actions, space, step, receipt)
     except OmnidataError:
@@ -410,7 +398,6 @@ def _turn(actions: Sequence[Action], step: Step) -> Turn:
 
 
 def _regions(action: Action, step: Step) -> tuple[Region, ...]:
-    """Where an action is right, in pixels: its boxes, or else its place."""
     if boxes := boxes_of(action):
         return tuple(in_pixels(box, step.screen) for box in boxes)
     point = _point(action, step)
@@ -418,7 +405,6 @@ def _regions(action: Action, step: Step) -> tuple[Region, ...]:
 
 
 def _point(action: Action, step: Step) -> Point | None:
-    """Its place in pixels; None where nobody says it, or how large the screen is."""
     place = place_of(action)
     return on_screen(step, Point(place.x, place.y, "rel"), {}) if place else None
 
@@ -426,7 +412,6 @@ def _point(action: Action, step: Step) -> Point | None:
 def _nearest(
     truths: Sequence[Sequence[Action]], said: Sequence[Action], rule: Rule
 ) -> Sequence[Action]:
-    """The ground truth against which an answer scores highest."""
     return max(truths, key=lambda one: judge([one], said, rule), default=())
 
 
@@ -438,7 +423,6 @@ def _sentence(
     *,
     right: bool,
 ) -> str:
-    """How an answer differs from the nearest of the accepted ground truths."""
     if not said:
         return "the answer does nothing"
     truth = _nearest(truths, said, rule)
@@ -474,7 +458,7 @@ def _where(step: Step, action: Action, said: Action) -> str:
     regions, point = _regions(action, step), _point(said, step)
     if point is None or not regions:
         return f"{type_of(said)} has no usable place"
-    return f"the point {shown(point)} is {gap(point, regions, step.screen)}"
+    return f"the point {format_point(point)} is {gap(point, regions, step.screen)}"
 
 
 def _differs(step: Step, action: Action, said: Action, rule: Rule) -> str:
@@ -482,11 +466,11 @@ def _differs(step: Step, action: Action, said: Action, rule: Rule) -> str:
     if name in POINTED:
         return _where(step, action, said)
     if name == "write":
-        return f"the text differs: {quoted(said.text)} in place of {quoted(action.text)}"
+        return f"the text differs: {quote(said.text)} in place of {quote(action.text)}"
     if name in ("press", "hotkey"):
         return f"the keys differ: {'+'.join(said.keys)} in place of {'+'.join(action.keys)}"
     if name == "terminate":
-        return f"the status is {quoted(said.words)} in place of {quoted(action.words)}"
+        return f"the status is {quote(said.words)} in place of {quote(action.words)}"
     if name in ("scroll", "hscroll") and rule == "fixed":
         return f"{name} goes {turn_of(said):+g} in place of {turn_of(action):+g}"
     return f"the released evaluator has no rule for {name}"

@@ -1,7 +1,7 @@
-"""Where a response says `Answer:`, however it is dressed.
+"""Read answers behind `Answer:` and its variants.
 
 The prompts of IDMBench and CriticBench (AgentStudio, appendices D and E) ask for a last line
-`Answer: ...`. Models write `**Answer:**`, `ANSWER :` or `{"answer": ...}` and mean the same.
+`Answer: ...`. Models also write `**Answer:**`, `ANSWER :` or `{"answer": ...}`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _RELEASED_LETTERS = re.compile(r"answer:\s*+([A-Z](?:\n[A-Z])*+)", re.IGNORECASE
 
 
 def released_letter(text: str | None) -> str | None:
-    r"""IDM-Single as released: the last `Answer:` and one character, as written; None = none.
+    r"""Return the character after the last `Answer:`, as IDM-Single's release does; None = none.
 
-    Blanks may stand around the colon. The letter may be the first of a word.
+    Blanks around the colon are allowed. The letter may be the first of a word.
 
     Examples:
         >>> released_letter("Answer: A\nNo. ANSWER :\n\nH. scroll down")
@@ -49,9 +49,9 @@ def released_letter(text: str | None) -> str | None:
 
 
 def released_letters(text: str | None) -> Letters:
-    r"""IDM-Multiple as released: the last `Answer:` with a letter, then a letter a line.
+    r"""Return the letters after the last `Answer:`, one a line, as IDM-Multiple's release does.
 
-    No blank may stand before the colon, nor between the lines; () = nothing matched.
+    Blanks before the colon and empty lines are not allowed; () = nothing matched.
 
     Examples:
         >>> released_letters("Answer: A\nB\nThe end."), released_letters("Answer: A, B")
@@ -64,14 +64,14 @@ def released_letters(text: str | None) -> Letters:
 
 
 def _all(pattern: re.Pattern[str], text: str | None) -> list[str]:
-    """All matches from the left: one may swallow the `A` of the next `Answer`."""
+    """Matches may overlap: one may swallow the `A` of the next `Answer`."""
     return pattern.findall(text) if text else []
 
 
 def read_letter(text: str | None) -> str | None:
-    r"""IDM-Single read with care: the last answer's first letter, in upper case; None = unread.
+    r"""Return the first letter of the last answer, in upper case; None = unread.
 
-    An upper-case letter may have words behind it, except `A` and `I`, which are words themselves.
+    Words may follow an upper-case letter, except `A` and `I`, which are words themselves.
 
     Examples:
         >>> read_letter("**Answer:** (h)\nThe answer: this is a list that moved down.")
@@ -89,10 +89,10 @@ def read_letter(text: str | None) -> str | None:
 
 
 def read_letters(text: str | None) -> Letters | None:
-    r"""IDM-Multiple read with care: the last answer's letters, in upper case; None = unread.
+    r"""Return the letters of the last answer, in upper case; None = unread.
 
-    One or several letters a line, with or without bullets, numbers and the options' texts; blank
-    lines between them do not count, and the first line of prose ends the answer.
+    A line has one or several letters, with or without bullets, numbers and the options' texts.
+    Blank lines are skipped; the first line of prose ends the answer.
 
     Examples:
         >>> read_letters("Answer:\r\n1. **C**\r\n\r\n2. g: type\r\nThat is all.")
@@ -124,7 +124,6 @@ _LETTER_BEFORE_WORDS = re.compile(
 
 
 def _letters(answer: str) -> Letters:
-    """The letters at the beginning of what follows `Answer:`; () = it begins with prose."""
     found: list[str] = []
     for line in answer.splitlines():
         bare = line.strip(DRESS)
@@ -138,7 +137,6 @@ def _letters(answer: str) -> Letters:
 
 
 def _of_line(line: str) -> list[str]:
-    """The letters of one line; [] = it is prose."""
     if len(line) == 1:
         return [line.upper()] if _is_letter(line) else []
     found: list[str] = []
@@ -152,7 +150,6 @@ def _of_line(line: str) -> list[str]:
 
 
 def _of_part(part: str) -> list[str] | None:
-    """The letters of what stands between two separators; None = it is prose."""
     part = _without_number(part.strip(DRESS))
     words = [word for word in part.split() if not _CONNECTIVE.fullmatch(word)]
     letters = [word.strip(DRESS) for word in words]
@@ -190,10 +187,10 @@ class PointVerdict(NamedTuple):
     """The verdict on one response.
 
     Attributes:
-        hit: the point hits the box; None = the row cannot be judged, `fault` says why.
-        point: the point in pixels of the screenshot; None = not read, or not convertible.
+        hit: whether the point hits the box; None if the row cannot be judged, because of `fault`.
+        point: the point in pixels of the screenshot; None if unread or not convertible.
         fault: "no-pair" (the response is unread and counts as a miss), "box-unusable" and
-            "resolution-unusable" (the row is at fault); empty otherwise.
+            "resolution-unusable" (faults of the row); empty otherwise.
     """
 
     hit: bool | None
@@ -210,10 +207,10 @@ _RELEASE = re.compile(rf"\(\s*+{_PLAIN}\s*+,\s*+{_PLAIN}\s*+\)")
 
 
 def read_released(text: str | None) -> Pair | None:
-    r"""The last `( number , number )`, as the released evaluator reads it; None = there is none.
+    r"""Return the last `( number , number )`, as the released evaluator does; None = none.
 
     A number is an optional sign, then digits with an optional fraction, or a fraction alone. Digits
-    are Unicode's, blanks include line ends. Numbers beyond a float become infinite.
+    are Unicode's, blanks include line ends. Numbers too large for a float become infinite.
 
     Examples:
         >>> read_released("1. (0.2, 0.3)  2. ( .85,\n-0.07 )")
@@ -233,17 +230,17 @@ def judge_released(
     space: Space,
     to_screen: ToScreen | None = None,
 ) -> PointVerdict:
-    """The released verdict: strictly inside the box, in pixels, products in float64.
+    """Return the released verdict: strictly inside the box, in pixels, products in float64.
 
-    The released evaluator raises where a verdict here has a row's fault. It takes "px" for one
-    model's name only and knows no "norm1000": of that, no profile makes a released score.
+    The released evaluator raises an error for a row's fault. It uses "px" for one model's name only
+    and has no "norm1000", so no profile has a released score of that.
 
     Args:
         row: the untouched row; `bbox` is [left, top, right, bottom] and `resolution` [W, H], both
             in pixels.
         text: the response; None = there is none.
         space: unit of the coordinates in the response.
-        to_screen: for pixels of a picture that had another size; None = it had the row's.
+        to_screen: converts pixels of a resized picture; None if it had the row's size.
 
     Examples:
         >>> row = {"bbox": [1064, 99, 1148, 140], "resolution": [1440, 900]}
@@ -272,17 +269,17 @@ def judge_point(
     space: Space,
     to_screen: ToScreen | None = None,
 ) -> PointVerdict:
-    """The paper's verdict: within the box, edges included.
+    """Return the paper's verdict: within the box, edges included.
 
-    A billionth makes up for rounding: a point that was converted from an edge lies on that edge. A
-    box without height can be hit; one that is not finite, or upside down, cannot be judged.
+    A tolerance of 1e-9 makes up for rounding: a point converted from an edge lies on that edge. A
+    box without height can be hit; a box that is infinite or upside down cannot be judged.
 
     Args:
         row: the untouched row; `bbox` is [left, top, right, bottom] and `resolution` [W, H], both
             in pixels.
         text: the response; None = there is none.
         space: unit of the coordinates in the response.
-        to_screen: for pixels of a picture that had another size; None = it had the row's.
+        to_screen: converts pixels of a resized picture; None if it had the row's size.
 
     Examples:
         >>> row = {"bbox": [336, 652, 466, 652], "resolution": [1440, 900]}
@@ -334,7 +331,6 @@ def _is_size(value: Any) -> bool:
 
 
 def _numbers(value: Any, count: int) -> list[Any] | None:
-    """The value itself if it is a list of so many numbers that floats can hold."""
     if not isinstance(value, list | tuple) or len(value) != count:
         return None
     for number in value:

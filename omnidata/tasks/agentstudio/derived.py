@@ -19,7 +19,7 @@ from omnidata.tasks.derivation import Derivation, Element, Trajectory
 
 def _single(trajectory: Trajectory) -> dict[str, Any]:
     (action,) = _actions(trajectory)
-    return {**action, "instruction": trajectory.instruction, **_shared(trajectory)}
+    return {**action, "instruction": trajectory.instruction, **_common_columns(trajectory)}
 
 
 def _several(trajectory: Trajectory) -> dict[str, Any]:
@@ -28,13 +28,13 @@ def _several(trajectory: Trajectory) -> dict[str, Any]:
         "instruction": trajectory.instruction,
         "annotation_id": trajectory.name,
         "actions": _actions(trajectory),
-        **_shared(trajectory),
+        **_common_columns(trajectory),
         "metadata": {"made_of": list(trajectory.made_of)},
         **known,
     }
 
 
-def _shared(trajectory: Trajectory) -> dict[str, Any]:
+def _common_columns(trajectory: Trajectory) -> dict[str, Any]:
     return {
         "source": trajectory.source,
         "platform": trajectory.platform or None,
@@ -62,7 +62,6 @@ def _actions(trajectory: Trajectory) -> list[dict[str, Any]]:
 
 
 def _box(region: Region) -> dict[str, Any]:
-    """With the unit; a point is a box without an extent."""
     if isinstance(region, Point):
         return {"x": region.x, "y": region.y, "width": 0, "height": 0, "space": region.space}
     return {

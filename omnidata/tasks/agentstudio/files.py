@@ -55,7 +55,7 @@ def form(row: Row) -> Form | None:
 
 
 def is_columnwise(row: Row) -> bool:
-    """Whether a row has the Hub's form."""
+    """Return whether a row has the Hub's form."""
     return isinstance(row.get("actions"), Mapping) or any(
         f"{key}_path" in held or isinstance(held.get(key), Mapping)
         for held in (row, *_actions(row))
@@ -97,7 +97,6 @@ def rezip(row: Row) -> dict[str, Any]:
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    """A row or an action, without what only the Hub's form has."""
     plain = {}
     for key, value in row.items():
         name = key.removesuffix("_path")
@@ -116,7 +115,7 @@ def _plain(row: Row) -> dict[str, Any]:
 
 
 def _name(value: Any) -> Any:
-    """The path below `images`; the Hub's has the folders above it too."""
+    """The Hub's paths include the folders above `images`."""
     if not isinstance(value, str):
         return value
     _, found, below = f"/{value}".partition("/images/")
@@ -142,7 +141,7 @@ class Held:
     columns: Mapping[str, str]
 
     def image(self, column: str, name: str, item: int | None) -> MediaRef:
-        """A reference to an image by the name that it had; `item` is the action's number."""
+        """Return a reference to an image by its old name; `item` is the action's number."""
         # The Hub's cache links its files to others elsewhere, and the rows are from there too.
         path = self.path.resolve()
         cell = ParquetLocation(path.name, self.columns[column], self.row, item)
@@ -174,7 +173,6 @@ def rows(path: Path) -> Iterator[tuple[dict[str, Any], Held]]:
 
 
 def _is_image(leaf: str) -> bool:
-    """Whether a leaf of the schema holds the bytes of images, in lists or not."""
     *above, column, last = ["", *leaf_parts(leaf)]
     return last == "bytes" and column in IMAGES and above in ([""], ["", "actions"])
 
@@ -231,7 +229,6 @@ class Files:
     missing: int = 0
 
     def fingerprint(self) -> str:
-        """SHA-256 over the annotations: the same wherever the data lies, images left out."""
         digest = hashlib.sha256()
         for path in self.paths:
             content = fingerprint(path) if is_parquet(path) else read_file(path)
@@ -302,7 +299,6 @@ def recognises(data: Path, task: TaskName) -> bool:
 
 
 def _groups(data: Path) -> list[list[Path]]:
-    """The files that may be meant; the shards of one Parquet table are one."""
     groups: dict[tuple[Path, str], list[Path]] = {}
     for folder in (data, data / "data"):
         for path in sorted(folder.glob("*")):
@@ -314,7 +310,6 @@ def _groups(data: Path) -> list[list[Path]]:
 
 
 def _stem(path: Path) -> tuple[str, int]:
-    """The name without its number as a shard, and how many shards there are; 0 for no shard."""
     found = _SHARD.fullmatch(path.stem)
     if found and path.suffix == ".parquet":
         return found["stem"], int(found["count"])
@@ -322,7 +317,7 @@ def _stem(path: Path) -> tuple[str, int]:
 
 
 def _images(folder: Path) -> Path:
-    """`images` beside the file, or beside the `data` folder that the Hub puts it in."""
+    """The Hub puts `images` beside the `data` folder."""
     for candidate in (folder / "images", folder.parent / "images"):
         if candidate.is_dir():
             return candidate
@@ -330,7 +325,6 @@ def _images(folder: Path) -> Path:
 
 
 def _peek(path: Path) -> Form | None:
-    """The form of the first row; None where there is none that is known."""
     if is_parquet(path):
         found = columns(path)
         return form(dict.fromkeys(found)) if found else None
@@ -373,7 +367,7 @@ def read(files: Files, note: Note) -> Iterator[Line]:
 def _parquet(path: Path, note: Note) -> Iterator[Line]:
     for row, held in rows(path):
         where = f"{path}, row {held.row}"
-        yield Line(where, _rezipped(row, where, note), held)
+        yield Line(where, _rezip(row, where, note), held)
 
 
 def _rows(path: Path, note: Note) -> Iterator[Line]:
@@ -382,11 +376,11 @@ def _rows(path: Path, note: Note) -> Iterator[Line]:
             note(not_an_object(line, "one JSON object in UTF-8"))
             yield Line(line.where, None)
         else:
-            plain = _rezipped(line.row, line.where, note) if is_columnwise(line.row) else line.row
+            plain = _rezip(line.row, line.where, note) if is_columnwise(line.row) else line.row
             yield Line(line.where, plain)
 
 
-def _rezipped(row: Row, where: str, note: Note) -> Row | None:
+def _rezip(row: Row, where: str, note: Note) -> Row | None:
     try:
         return rezip(row)
     except ValueError as error:

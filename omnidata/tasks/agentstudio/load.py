@@ -94,15 +94,12 @@ def load(
         strict=strict,
         check_media=check_media,
     )
-    restored = (_restored(step, task, instructions) for step in source.steps)
+    restored = (_restore(step, task, instructions) for step in source.steps)
     return replace(source, steps=collect(restored))
 
 
-def _restored(step: Step, task: TaskName, instructions: Instructions) -> Step:
-    """The step with its own roles alone and the instruction that is asked for.
-
-    In a repository every step has the roles of all, and one of the two instructions.
-    """
+def _restore(step: Step, task: TaskName, instructions: Instructions) -> Step:
+    """In a repository every step has the roles of all tasks and one of the two instructions."""
     if task == "groundui":
         text = rows.instruction_of(step.source, instructions)
         return step if text is None else replace(step, instruction=text)
@@ -148,8 +145,6 @@ def _read(
 
 @dataclass(slots=True)
 class _Reader:
-    """Turns lines into steps."""
-
     task: TaskName
     instructions: Instructions
     files: Files
@@ -157,7 +152,6 @@ class _Reader:
     repeats: Repeats = field(default_factory=Repeats)
 
     def step(self, line: Line, number: int) -> Step | None:
-        """The step of a row; None for one that is skipped."""
         sample_id = f"{self.files.stem}/{number}"
         place = RowContext(f"{sample_id} ({line.where})", about(self.note, sample_id))
         row = line.row
@@ -181,7 +175,7 @@ class _Reader:
             tags=rows.tags_of(row, place),
             source=row,
         )
-        return named(step)
+        return assign_group(step)
 
     def _check(self, row: Row, place: RowContext) -> bool:
         if self.task == "groundui":
@@ -191,7 +185,6 @@ class _Reader:
         return rows.check_trajectory(row, self.task, place)
 
     def _is_new(self, row: Row, place: RowContext) -> bool:
-        """Look for repetitions; False for a row that no JSON can hold, which is skipped."""
         try:
             canonical = json.dumps(row, sort_keys=True)
         except (TypeError, ValueError, RecursionError) as error:
@@ -208,7 +201,6 @@ class _Reader:
         return text if isinstance(text, str) else ""
 
     def _media(self, line: Line, row: Row, place: RowContext) -> dict[str, MediaRef | None]:
-        """References by role; None where the row names no image."""
         if self.task in _COLUMNS:
             return {
                 role: self._image(row.get(column), role, place, line.held, (column, None))
@@ -234,7 +226,6 @@ class _Reader:
         held: Held | None,
         at: tuple[str, int | None],
     ) -> MediaRef | None:
-        """A reference; `at` is the column, and the number of the action that has it."""
         if isinstance(name, str):
             reason = unsafe(name)
         else:
@@ -258,7 +249,7 @@ class _Reader:
         return MediaRef("image", self.files.images, name)  # opening it checks the path
 
 
-def named(step: Step) -> Step:
+def assign_group(step: Step) -> Step:
     """The step with its group: the page of a row of GroundUI, the recording of another row.
 
     A row that says what it belongs to, as those of `omnidata synth` do, is taken at its word.
@@ -308,14 +299,12 @@ def _role(position: int) -> str:
 
 
 def _observations(row: Row) -> list[Any]:
-    """The images' names: before every action, and after the last if there is one."""
     actions = row["actions"]
     last = actions[-1].get("obs_after")
     return [action.get("obs_before") for action in actions] + ([] if last is None else [last])
 
 
 def _size(ref: MediaRef | None) -> Screen:
-    """Of a file; an image inside a Parquet file costs a chunk of others to look at."""
     if ref is None or ref.cell is not None:
         return UNKNOWN
     try:

@@ -48,7 +48,7 @@ def family(source: str) -> str:
 
 
 def number(value: object) -> float | None:
-    """A coordinate as it is; None for what is none: NaN, a text, a number beyond `FARTHEST`."""
+    """Return a finite coordinate up to `FARTHEST`; None for other values."""
     if not is_number(value):
         return None
     return value if -FARTHEST <= value <= FARTHEST else None  # NaN is in no interval
@@ -117,7 +117,7 @@ def action_box(row: Mapping[str, Any], action: Mapping[str, Any]) -> Region | No
 
 
 def is_flat(box: Box) -> bool:
-    """Whether no point lies strictly inside."""
+    """Return whether no point lies strictly inside."""
     return box.left == box.right or box.top == box.bottom
 
 
@@ -155,8 +155,8 @@ def window(task: Trajectory, actions: Sequence[Mapping[str, Any]]) -> range:
     return range(max(0, stop - WINDOW), stop)
 
 
-def shown(task: Trajectory, row: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The actions in the window of a row; for IDM-Multiple their operations are the answer."""
+def actions_in_window(task: Trajectory, row: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the actions in the window of a row, IDM-Multiple's answer."""
     actions: Sequence[Mapping[str, Any]] = row["actions"]
     return [actions[position] for position in window(task, actions)]
 
@@ -172,7 +172,7 @@ _NOISE = re.compile(r"-> (HOVER|ENTER)\s*$")
 
 
 def check_groundui(row: Row, place: RowContext) -> bool:
-    """Whether a row of GroundUI can be scored."""
+    """Return whether a row of GroundUI can be scored."""
     if not isinstance(row.get("instruction"), str):
         return place.refuse(
             "column-wrong", f"instruction is {short(row.get('instruction'))}", "a text"
@@ -196,7 +196,7 @@ def check_groundui(row: Row, place: RowContext) -> bool:
 
 
 def screen_of(row: Row) -> Screen | None:
-    """The `resolution` of a GroundUI row; None if there is none to scale by."""
+    """Return the `resolution` of a GroundUI row; None if it is unusable."""
     value = row.get("resolution")
     if not isinstance(value, list | tuple) or len(value) != 2:
         return None
@@ -235,7 +235,7 @@ def instruction_of(row: Row, which: Instructions, place: RowContext | None = Non
 
 
 def check_single(row: Row, place: RowContext) -> bool:
-    """Whether a row of IDM-Single can be scored."""
+    """Return whether a row of IDM-Single can be scored."""
     if not _check_space(row, place) or not _check_operation(row, row, place):
         return False
     _check_action(row, row, place, "")
@@ -243,7 +243,7 @@ def check_single(row: Row, place: RowContext) -> bool:
 
 
 def check_trajectory(row: Row, task: Trajectory, place: RowContext) -> bool:
-    """Whether a row of IDM-Multiple or CriticBench can be scored."""
+    """Return whether a row of IDM-Multiple or CriticBench can be scored."""
     if not _check_space(row, place) or not _check_actions(row, place):
         return False
     actions = row["actions"]
@@ -324,7 +324,6 @@ def _check_operation(
 
 
 def _check_action(row: Row, action: Row, place: RowContext, name: str) -> None:
-    """Boxes and label noise; nothing here decides about a verdict."""
     box = action.get("bbox")
     region = action_box(row, action)
     if box is not None and region is None:
@@ -392,7 +391,7 @@ def _edges(region: Region) -> list[float]:
 
 
 def tags_of(row: Row, place: RowContext) -> dict[str, str]:
-    """Platform, source family and the row's own source; those that the row has."""
+    """Return platform, source family and the row's own source, if it has them."""
     tags: dict[str, str] = {}
     platform, source = row.get("platform"), row.get("source")
     if isinstance(platform, str) and platform:
@@ -419,7 +418,7 @@ def tags_of(row: Row, place: RowContext) -> dict[str, str]:
 
 
 class Repeats:
-    """Finds rows that come twice; they are kept, as they are in the published figures."""
+    """Finds repeated rows; they are kept, as in the published figures."""
 
     def __init__(self) -> None:
         self._seen: dict[str, dict[Hashable, str]] = {}

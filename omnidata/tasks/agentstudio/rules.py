@@ -1,10 +1,9 @@
-"""CriticBench: verdicts on success, and what they count (AgentStudio, section 5.3, appendix E).
+"""The rules of AgentStudio's benchmarks.
 
-The *release* asks whether the right word, `True` or `False`, occurs anywhere in the response; a
-response with both is always right. It stores no prediction: what is wrong counts as the opposite of
-the truth. The *paper* takes the answer from the response: the last `Answer: True` or `Answer:
-False`, whatever the case and the bold type. A response without one is unread, predicts nothing, and
-is counted apart.
+CriticBench (section 5.3, appendix E): the *release* searches the right word, `True` or `False`,
+anywhere in the response, so a response with both is always right. It stores no prediction: a wrong
+response counts as the opposite of the truth. The *paper* reads the last `Answer: True` or `Answer:
+False`, in any case and in bold. A response without one is unread and counted separately.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from omnidata.tasks.agentstudio.answers import (
     released_letter,
     released_letters,
 )
-from omnidata.tasks.agentstudio.rows import PLATFORMS, shown
+from omnidata.tasks.agentstudio.rows import PLATFORMS, actions_in_window
 from omnidata.tasks.coordinates import resizing
 from omnidata.tasks.points import answers
 from omnidata.tasks.profiles import RowProfile
@@ -42,14 +41,14 @@ _TRUTH = re.compile(
 
 
 def released_score(success: bool, text: str | None) -> bool | None:
-    """Whether the right word occurs in the response, case and all.
+    """Return whether the right word occurs in the response, in exactly that case.
 
     Args:
-        success: the trajectory succeeded.
-        text: the response; None = there is none, and the released evaluator raises.
+        success: whether the trajectory succeeded.
+        text: the response; None if there is none.
 
     Returns:
-        The verdict; None where the release raises.
+        The verdict; None if the release raises an error, as without a response.
 
     Examples:
         >>> released_score(True, "not True, so Answer: False"), released_score(True, "Answer: true")
@@ -59,7 +58,7 @@ def released_score(success: bool, text: str | None) -> bool | None:
 
 
 def read_success(text: str | None) -> bool | None:
-    r"""What the last `Answer:` with a truth value says; None = unread.
+    r"""Return the truth value of the last `Answer:` that has one; None = unread.
 
     Examples:
         >>> read_success("Answer: True. No:\n**Answer:** FALSE\nAnswer: see above")
@@ -86,12 +85,12 @@ class LettersVerdict(NamedTuple):
     """The verdict on one response.
 
     Attributes:
-        correct: the letters are the reference; None = the row cannot be judged.
-        distance: edits from the letters to the reference; None = the row cannot be judged.
+        correct: whether the letters equal the reference; None if the row cannot be judged.
+        distance: edits from the letters to the reference; None if the row cannot be judged.
         parsed: the letters read; () = none.
-        reference: the row's letters; () where `fault` names the row.
+        reference: the row's letters; () for a fault of the row.
         fault: "unread" (no letters: wrong, and as many edits as the reference has letters),
-            "operation-unknown" and "window-empty" (the row is at fault); empty otherwise.
+            "operation-unknown" and "window-empty" (faults of the row); empty otherwise.
     """
 
     correct: bool | None
@@ -104,13 +103,13 @@ class LettersVerdict(NamedTuple):
 def judge_single(
     operation: str, action_space: Sequence[str], text: str | None, *, reading: Reading
 ) -> LettersVerdict:
-    """IDM-Single: one letter for the action between two screenshots.
+    """Judge IDM-Single: one letter for the action between two screenshots.
 
     Args:
-        operation: the action that was made.
+        operation: the recorded action.
         action_space: the choices, in the order of their letters.
-        text: the response; None = there is none.
-        reading: "release" takes its pattern's letter as written, "paper" reads with care.
+        text: the response; None if there is none.
+        reading: "release" uses `released_letter`, "paper" uses `read_letter`.
 
     Examples:
         >>> space = ["CLICK", "SELECT", "TYPE"]
@@ -128,13 +127,13 @@ def judge_single(
 def judge_multiple(
     operations: Sequence[str], action_space: Sequence[str], text: str | None, *, reading: Reading
 ) -> LettersVerdict:
-    """IDM-Multiple: the letters of all actions of a window, in order.
+    """Judge IDM-Multiple: the letters of all actions of a window, in order.
 
     Args:
         operations: the actions that the prompt asks for; none is a fault of the row.
         action_space: the choices, in the order of their letters.
-        text: the response; None = there is none.
-        reading: "release" takes its pattern's letters as written, "paper" reads with care.
+        text: the response; None if there is none.
+        reading: "release" uses `released_letters`, "paper" uses `read_letters`.
 
     Examples:
         >>> space = ["CLICK", "SELECT", "TYPE"]
@@ -158,7 +157,7 @@ def _judge(operations: Sequence[str], space: Sequence[str], letters: Letters) ->
 
 
 def letters_of(operations: Sequence[str], action_space: Sequence[str]) -> Letters | None:
-    """The letters that stand for operations; None = one of them is not in the action space.
+    """Return the letters of operations; None if the action space lacks one of them.
 
     Examples:
         >>> letters_of(["TYPE", "CLICK"], ["CLICK", "SELECT", "TYPE"])
@@ -181,7 +180,7 @@ _BY: Mapping[str, Sequence[str]] = {"platform": PLATFORMS, "source": (), "subset
 
 
 class AgentStudioProfile(RowProfile):
-    """What the profiles share: their names and the axes of the table."""
+    """Base class of AgentStudio's profiles: their names and the axes of the table."""
 
     by = _BY
 
@@ -205,7 +204,7 @@ class PointProfile(AgentStudioProfile):
         self.space = space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the point and hold it against the row's box."""
+        """Read the point and compare it with the row's box."""
         rule = judge_point if self.reading == "paper" else judge_released
         resized = (
             resizing(receipt, step.screen, where=step.sample_id) if self.space == "px" else None
@@ -219,30 +218,32 @@ class PointProfile(AgentStudioProfile):
 
 
 class LetterProfile(AgentStudioProfile):
-    """IDM-Single: the letter is that of the action (section 5.2)."""
+    """IDM-Single: the letter of the action (section 5.2)."""
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read the letter."""
         row = step.source
         found = judge_single(row["operation"], row["action_space"], text, reading=self.reading)
-        return _lettered(found, (found.correct,))
+        return _letters_verdict(found, (found.correct,))
 
 
 class LettersProfile(AgentStudioProfile):
-    """IDM-Multiple: the letters are those of the actions; edits where they are not."""
+    """IDM-Multiple: the letters of the actions, and their edit distance."""
 
     values = ("score", "edit_distance")
     columns: Mapping[str, Unit] = {"accuracy": "share", "edit_distance": "number"}
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read the letters."""
-        operations = [action["operation"] for action in shown("idm-multiple", step.source)]
+        operations = [
+            action["operation"] for action in actions_in_window("idm-multiple", step.source)
+        ]
         space = step.source["action_space"]
         found = judge_multiple(operations, space, text, reading=self.reading)
-        return _lettered(found, (found.correct, found.distance))
+        return _letters_verdict(found, (found.correct, found.distance))
 
 
-def _lettered(found: LettersVerdict, values: tuple[float | bool | None, ...]) -> Verdict:
+def _letters_verdict(found: LettersVerdict, values: tuple[float | bool | None, ...]) -> Verdict:
     outcome: Outcome = "ok" if found.parsed else "unparsed"
     parsed = {"letters": list(found.parsed)} if found.parsed else None
     return Verdict(outcome, values, parsed, found.fault)
@@ -251,8 +252,8 @@ def _lettered(found: LettersVerdict, values: tuple[float | bool | None, ...]) ->
 class CriticProfile(AgentStudioProfile, YesNoProfile):
     """CriticBench: does the trajectory succeed? (section 5.3).
 
-    The release stores only whether a response is right, so that an unread one counts as the
-    opposite of the truth; the paper's profile counts it as neither.
+    The release stores only whether a response is right, so an unread one counts as the opposite of
+    the truth; the paper's profile counts it as neither.
     """
 
     def truth(self, step: Step) -> bool:

@@ -26,7 +26,7 @@ from omnidata.tasks.agentstudio.rows import (
     PLATFORMS,
     Instructions,
     action_box,
-    shown,
+    actions_in_window,
     target_box,
     window,
 )
@@ -42,13 +42,13 @@ from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import (
     Side,
     answer_space,
+    format_place,
     in_pixels,
     pair_on_screen,
     place,
-    pointed,
 )
 from omnidata.tasks.diagnosis import place_cause
-from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, placed
+from omnidata.tasks.explaining import SCREENSHOT, Rule, explain, explain_place
 from omnidata.tasks.published import (
     Published,
     PublishedRow,
@@ -92,14 +92,20 @@ _PLACEHOLDER = re.compile(r"\{(instruction|choices|action_space)\}")
 
 
 def groundui(step: Step) -> Conversation:
-    """The screenshot, then the instruction (Appendix C.3)."""
-    return (*_shown(step, "screenshot"), _said(_text("groundui", instruction=step.instruction)))
+    """Return the screenshot, then the instruction (Appendix C.3)."""
+    return (
+        *_image_messages(step, "screenshot"),
+        _text_message(_text("groundui", instruction=step.instruction)),
+    )
 
 
 def idm_single(step: Step) -> Conversation:
-    """The observations before and after an action, then its choices (Appendix D.2)."""
+    """Return the observations before and after an action, then its choices (Appendix D.2)."""
     choices = _choices(step.source["action_space"])
-    return (*_shown(step, "before", "after"), _said(_text("idm_single", choices=choices)))
+    return (
+        *_image_messages(step, "before", "after"),
+        _text_message(_text("idm_single", choices=choices)),
+    )
 
 
 def idm_multiple(step: Step, *, gemini_limit: bool = False) -> Conversation:
@@ -111,9 +117,9 @@ def idm_multiple(step: Step, *, gemini_limit: bool = False) -> Conversation:
             the released evaluator does so for every model with "gemini" in its name.
     """
     kept = window("idm-multiple", step.source["actions"])
-    images = _shown(step, *(f"observation_{n}" for n in range(kept.start, kept.stop + 1)))
-    question = _said(_text("idm_multiple", choices=_choices(step.source["action_space"])))
-    limit = (_said(_text("gemini_limit")),) if gemini_limit else ()
+    images = _image_messages(step, *(f"observation_{n}" for n in range(kept.start, kept.stop + 1)))
+    question = _text_message(_text("idm_multiple", choices=_choices(step.source["action_space"])))
+    limit = (_text_message(_text("gemini_limit")),) if gemini_limit else ()
     return (*images, question, *limit)
 
 
@@ -132,17 +138,17 @@ def criticbench(
     kept = window("criticbench", row["actions"])
     messages: list[Message] = []
     for position in kept:
-        messages += _shown(step, f"observation_{position}")
+        messages += _image_messages(step, f"observation_{position}")
         if not observations_only:
-            messages.append(_said(row["actions"][position]["metadata"]["repr"]))
+            messages.append(_text_message(row["actions"][position]["metadata"]["repr"]))
     if not symmetric:
-        messages += _shown(step, f"observation_{kept.stop}")
+        messages += _image_messages(step, f"observation_{kept.stop}")
     if observations_only:
         question = _text("critic_observations", instruction=step.instruction)
     else:
         space = ", ".join(row["action_space"])
         question = _text("critic", instruction=step.instruction, action_space=space)
-    return (*messages, _said(question))
+    return (*messages, _text_message(question))
 
 
 _TEMPLATES: Mapping[TaskName, Sequence[str]] = {
@@ -154,19 +160,18 @@ _TEMPLATES: Mapping[TaskName, Sequence[str]] = {
 
 
 def templates(task: TaskName) -> list[str]:
-    """The texts that a prompt may have."""
+    """Return the texts of a task's prompts."""
     return [_template(name) for name in _TEMPLATES[task]]
 
 
-def _shown(step: Step, *roles: str) -> tuple[Message, ...]:
-    """A message for each image that the step has."""
+def _image_messages(step: Step, *roles: str) -> tuple[Message, ...]:
     refs = {role: step.media.get(role) for role in roles}
     return tuple(
         Message("user", (Part("image", media=ref, role=role),)) for role, ref in refs.items() if ref
     )
 
 
-def _said(text: str) -> Message:
+def _text_message(text: str) -> Message:
     return Message("user", (Part("text", text),))
 
 
@@ -175,7 +180,7 @@ def _choices(space: Sequence[str]) -> str:
 
 
 def _text(name: str, **values: str) -> str:
-    """A text with its places filled at once: braces in the data stay what they are."""
+    """Fills all placeholders at once, so braces in the data stay as they are."""
     return _PLACEHOLDER.sub(lambda found: values[found[1]], _template(name))
 
 
@@ -237,11 +242,11 @@ _WORDINGS = Variation(
 
 
 @cache
-def published(task: TaskName) -> Published:
+def published_results(task: TaskName) -> Published:
     """What is published of a benchmark.
 
     Examples:
-        >>> published("idm-single").settings[0].metrics["accuracy"].model
+        >>> published_results("idm-single").settings[0].metrics["accuracy"].model
         'Claude 3.5 Sonnet'
     """
     found = read_published("omnidata.tasks.agentstudio", task)
@@ -249,7 +254,6 @@ def published(task: TaskName) -> Published:
 
 
 def _rows(task: TaskName) -> list[PublishedRow]:
-    """The rows; a model of two tables has one row, with the values of both."""
     text = (
         resources.files("omnidata.tasks.agentstudio").joinpath("published_tables.json").read_bytes()
     )
@@ -290,7 +294,7 @@ def _fraction(metric: str, value: float) -> float:
 
 
 def _same(model: str) -> str:
-    """The model without the date that only some tables print."""
+    """Only some tables print the model's date."""
     return model.partition(" (")[0]
 
 
@@ -325,20 +329,14 @@ _TITLES: Mapping[TaskName, tuple[str, str]] = {
 
 
 class _Point(TypedDict, total=False):
-    """What a line of GroundUI's scores has of an answer."""
-
     point: tuple[Side, Side] | None
 
 
 class _Letters(TypedDict):
-    """What a line of the scores of either IDM benchmark has of an answer."""
-
     letters: Annotated[list[str], msgspec.Meta(min_length=1)]
 
 
 class _Truth(TypedDict):
-    """What a line of CriticBench's scores has of an answer."""
-
     success: bool
 
 
@@ -422,7 +420,6 @@ class AgentStudio(Benchmark):
         return kinds[self._task](reading)
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the dataset's annotations."""
         wanted = self.options.get("instructions")
         instructions: Instructions = "raw" if wanted == "raw" else "recaptioned"
         return loader.load(
@@ -430,19 +427,15 @@ class AgentStudio(Benchmark):
         )
 
     def detect(self, data: Path) -> bool:
-        """Whether the first row of a file has the benchmark's columns."""
         return recognises(data, self._task)
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the annotations."""
         return find(data, self._task).fingerprint()
 
     def named(self, step: Step) -> Step:
-        """The step with its group: its page or its recording."""
-        return loader.named(step)
+        return loader.assign_group(step)
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The user messages for one step."""
         if self._task == "groundui":
             return groundui(step)
         if self._task == "idm-single":
@@ -458,7 +451,6 @@ class AgentStudio(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The row's point, letters or truth value; None where it has no usable one."""
         row = step.source
         if self._task == "groundui":
             box = target_box(row)
@@ -478,26 +470,22 @@ class AgentStudio(Benchmark):
         return Target(text, text)
 
     def right_actions(self, step: Step) -> Sequence[Action]:
-        """A tap in the row's box; nothing where it has none."""
         box = target_box(step.source)
         return (Action("tap", (box,)),) if box else ()
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The place of the first action, its numbers as they are."""
-        return pointed(actions[0])
+        return format_place(actions[0])
 
     @property
     def published(self) -> Published:
-        """What the paper and its release print."""
-        return published(self.name)
+        return published_results(self.name)
 
     def application(self, step: Step) -> str:
-        """Of screens that were recorded with AgentStudio, as their names tell it (Table 11)."""
+        """Return the app in the names of AgentStudio's own screens (Table 11)."""
         said = _RECORDED.match(str(step.source.get("image", "")))
         return f"{said[1]} {said[2]}" if said else ""
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """The rule of a baseline: a step's answer, in the form that the prompt asks for."""
         task, space = self._task, self._space
         if name in _CONSTANT:
             return lambda step: _CONSTANT[name]
@@ -519,7 +507,6 @@ class AgentStudio(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         judge = self.profiles[profile]
         if self.name == "groundui":
             release = profile == "agentstudio-release"
@@ -532,12 +519,11 @@ class AgentStudio(Benchmark):
 
 
 def _kind(task: TaskName, step: Step) -> str:
-    """Rows among which answers can be compared: letters mean different actions elsewhere."""
+    """The same letter means different actions in other kinds of rows."""
     return "" if task == "criticbench" else " ".join(map(str, step.source["action_space"]))
 
 
 def _target(task: TaskName, step: Step, space: Space) -> str:
-    """The right answer; an empty one where the row has none."""
     row = step.source
     if task == "criticbench":
         return f"Answer: {row['is_success']}"
@@ -548,13 +534,12 @@ def _target(task: TaskName, step: Step, space: Space) -> str:
 
 
 def _letters(task: TaskName, row: Mapping[str, Any]) -> Sequence[str] | None:
-    """Those of the actions that are asked for; None where one is not in the action space."""
-    actions = [row] if task == "idm-single" else shown("idm-multiple", row)
+    actions = [row] if task == "idm-single" else actions_in_window("idm-multiple", row)
     return letters_of([action["operation"] for action in actions], row["action_space"])
 
 
 def _point(point: Point, step: Step, space: Space) -> str:
-    """All digits: a box without height is hit by the exact coordinate only."""
+    """All digits are needed: only the exact coordinate hits a box without height."""
     found = convert(point, space, step.screen)
     return f"Answer: ({found.x!r}, {found.y!r})"
 
@@ -569,16 +554,17 @@ _RELEASE: Final = Rule(borderline="the released evaluator excludes the edges")
 def _explain_ground(
     step: Step, verdict: Verdict | None, profile: Profile, *, is_release: bool, space: Space
 ) -> Explanation:
-    """Of GroundUI: where the point is, seen from the target."""
     box = target_box(step.source)
     # The profile has brought the point to the screen.
     said = pair_on_screen(step, ((verdict and verdict.parsed) or {}).get("point"), "px", {})
     regions: tuple[Box, ...] = (box,) if box else ()
     rule = _RELEASE if is_release else Rule()
-    return explained(
+    return explain(
         verdict,
         profile,
-        lambda parsed, right: placed(step, "the point", said, regions, right=right, rule=rule),
+        lambda parsed, right: explain_place(
+            step, "the point", said, regions, right=right, rule=rule
+        ),
         overlays=lambda: {SCREENSHOT: Overlays(regions, (), said)},
         diagnosis=lambda parsed: (
             (
@@ -592,19 +578,18 @@ def _explain_ground(
 
 
 def _explain_single(step: Step, verdict: Verdict | None, profile: Profile) -> Explanation:
-    """Of IDM-Single: the operation that was answered beside the one that was done."""
 
     def sentence(parsed: Mapping[str, Any], right: bool) -> str:
         given: Sequence[str] = parsed.get("letters", ())
-        return _compared(step, given, _right_letters(step, [step.source]))
+        return _compare_letters(step, given, _right_letters(step, [step.source]))
 
-    return explained(
+    return explain(
         verdict,
         profile,
         sentence,
         target_label=str(step.source["operation"]),
         answer_label=lambda parsed: _operation(step, parsed["letters"][0]),
-        overlays=lambda: _recorded(step, {"before": step.source}),
+        overlays=lambda: _recorded_places(step, {"before": step.source}),
         noun="operation",
         diagnosis=lambda parsed: Diagnosis("wrong_type"),
         frames=_FRAMES,
@@ -612,19 +597,18 @@ def _explain_single(step: Step, verdict: Verdict | None, profile: Profile) -> Ex
 
 
 def _explain_multiple(step: Step, verdict: Verdict | None, profile: Profile) -> Explanation:
-    """Of IDM-Multiple: the letters that were answered beside those of the actions."""
-    asked = shown("idm-multiple", step.source)
+    asked = actions_in_window("idm-multiple", step.source)
 
     def sentence(parsed: Mapping[str, Any], right: bool) -> str:
         given: Sequence[str] = parsed.get("letters", ())
         wanted = _right_letters(step, asked)
-        said = _compared(step, given, wanted)
+        said = _compare_letters(step, given, wanted)
         if tuple(given) == wanted:
             return said
         distance = edit_distance(given, wanted)
         return f"{said}: {distance} edit{'s' * (distance != 1)} apart"
 
-    return explained(
+    return explain(
         verdict,
         profile,
         sentence,
@@ -637,13 +621,12 @@ def _explain_multiple(step: Step, verdict: Verdict | None, profile: Profile) -> 
 
 
 def _explain_critic(step: Step, verdict: Verdict | None, profile: Profile) -> Explanation:
-    """Of CriticBench: what was said of a trajectory beside what it is."""
 
     def sentence(parsed: Mapping[str, Any], right: bool) -> str:
         true = "succeeded" if step.source["is_success"] else "failed"
         return f"the answer is {_truth(parsed.get('success'))}, and the trajectory {true}"
 
-    return explained(
+    return explain(
         verdict,
         profile,
         sentence,
@@ -660,22 +643,18 @@ def _right_letters(step: Step, actions: Sequence[Mapping[str, Any]]) -> tuple[st
     return tuple(letters_of(operations, step.source["action_space"]) or ())
 
 
-def _compared(step: Step, given: Sequence[str], wanted: tuple[str, ...]) -> str:
-    said = f"the answer is {_spelled(step, given)}"
+def _compare_letters(step: Step, given: Sequence[str], wanted: tuple[str, ...]) -> str:
+    said = f"the answer is {_format_letters(step, given)}"
     if tuple(given) == wanted:
         return f"{said}, as recorded"
-    return f"{said}, the recorded action is {_spelled(step, wanted)}"
+    return f"{said}, the recorded action is {_format_letters(step, wanted)}"
 
 
-def _spelled(step: Step, given: Sequence[str]) -> str:
+def _format_letters(step: Step, given: Sequence[str]) -> str:
     return ", ".join(f"{letter} ({_operation(step, letter)})" for letter in given) or "nothing"
 
 
 def _operation(step: Step, letter: str) -> str:
-    """What a letter stands for in a row; the letter where it stands for nothing.
-
-    Only the alphabet's letters do.
-    """
     space = step.source["action_space"]
     place = ord(letter) - ord("A") if len(letter) == 1 else -1
     return str(space[place]) if 0 <= place < len(space) else letter
@@ -687,11 +666,12 @@ def _truth(success: object) -> str:
 
 def _trajectory(step: Step) -> Mapping[str, Overlays]:
     actions = step.source["actions"]
-    return _recorded(step, {f"observation_{n}": action for n, action in enumerate(actions)})
+    return _recorded_places(step, {f"observation_{n}": action for n, action in enumerate(actions)})
 
 
-def _recorded(step: Step, actions: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Overlays]:
-    """Where recorded actions were made, by the role of the picture before each."""
+def _recorded_places(
+    step: Step, actions: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, Overlays]:
     found = ((role, action_box(step.source, action)) for role, action in actions.items())
     return {
         role: Overlays((in_pixels(region, step.screen),))

@@ -48,7 +48,7 @@ _TYPES: Final[Mapping[Kind, Type]] = {
 
 
 def type_of(action: Action) -> Type | None:
-    """The evaluator's type of an action; None for what it does not know."""
+    """Return the evaluator's type of an action; None for others."""
     if action.kind == "tap":
         return "click" if action.count == 1 else None
     return _TYPES.get(action.kind)
@@ -70,7 +70,7 @@ def direction_of(action: Action) -> Direction | None:
     return "left" if to_x < x else "right"
 
 
-def released(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
+def match_released(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
     """What the evaluator gives.
 
     Args:
@@ -88,8 +88,8 @@ def released(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
     if wanted is None or wanted != given:
         return False, False
     if wanted == "click":
-        named = _named(truth, said.element, screen) if said.element else None
-        box = named or _rounded(said, screen)
+        named = _element_box(truth, said.element, screen) if said.element else None
+        box = named or _pixel_box(said, screen)
         return True, bool(box) and _clicks(box, (0, 0), _elements(truth, screen))
     if wanted == "scroll":
         return True, direction_of(truth.action) == direction_of(said)
@@ -98,8 +98,8 @@ def released(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
     return True, wanted == "stop" or truth.action.kind == said.kind
 
 
-def fixed(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
-    """The rules with their faults corrected; arguments and result as in `released`."""
+def match_fixed(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
+    """Match by the corrected rules; arguments and result as in `match_released`."""
     wanted, action = type_of(truth.action), truth.action
     if wanted == "click" and min(screen) < 1:
         return None
@@ -121,8 +121,8 @@ def _same(one: str, other: str) -> bool:
     return one in other or other in one or Indel.normalized_similarity(one, other) > RATIO
 
 
-def _rounded(action: Action, screen: Screen) -> Edges | None:
-    """The box of an action in whole pixels; halves go to the even neighbour."""
+def _pixel_box(action: Action, screen: Screen) -> Edges | None:
+    """Halves round to even."""
     box = action.start[0] if action.start else None
     if not isinstance(box, Box):
         return None
@@ -138,12 +138,10 @@ def _rounded(action: Action, screen: Screen) -> Edges | None:
 
 
 def _elements(truth: Truth, screen: Screen) -> list[Edges]:
-    """The elements in whole pixels, enlarged."""
-    return [_enlarged(box) for box in _boxes(truth, screen)]
+    return [_enlarge(box) for box in _boxes(truth, screen)]
 
 
 def _boxes(truth: Truth, screen: Screen) -> list[Edges]:
-    """The elements in whole pixels."""
     width, height = screen
     found: list[Edges] = []
     for y, x, tall, wide in truth.rects:
@@ -152,8 +150,7 @@ def _boxes(truth: Truth, screen: Screen) -> list[Edges]:
     return found
 
 
-def _named(truth: Truth, element: int | None, screen: Screen) -> Edges | None:
-    """The element with the number, as it was drawn on the screenshot that a model was shown."""
+def _element_box(truth: Truth, element: int | None, screen: Screen) -> Edges | None:
     boxes = _boxes(truth, screen)
     if element is None or not 0 <= element < len(boxes):
         return None
@@ -161,10 +158,9 @@ def _named(truth: Truth, element: int | None, screen: Screen) -> Edges | None:
 
 
 def _in_order(boxes: Sequence[Edges]) -> list[Edges]:
-    """Elements in lines from top to bottom, each from left to right, as the release numbers them.
+    """The release numbers elements line by line, top to bottom, each line left to right.
 
-    A line goes on while the next element holds the line's mean height, and the last one the next
-    one's middle.
+    A line continues while the next element contains the line's mean height.
     """
     lines: list[list[Edges]] = []
     for box in sorted(boxes, key=cmp_to_key(_before)):
@@ -179,7 +175,6 @@ def _in_order(boxes: Sequence[Edges]) -> list[Edges]:
 
 
 def _before(one: Edges, other: Edges) -> int:
-    """Which comes first: the higher one, if the other begins below its middle; else the left."""
     if one[1] > other[1] and one[1] > _middle(other):
         return 1
     if one[1] < other[1] and other[1] > _middle(one):
@@ -191,7 +186,7 @@ def _middle(box: Edges) -> float:
     return (box[1] + box[3]) / 2
 
 
-def _enlarged(box: Edges) -> Edges:
+def _enlarge(box: Edges) -> Edges:
     left, top, right, bottom = box
     x, y = (left + right) / 2, (top + bottom) / 2
     wide, tall = (right - left) * ENLARGED, (bottom - top) * ENLARGED
@@ -204,14 +199,14 @@ def _holds(box: Edges, point: Pair) -> bool:
 
 def _clicks(box: Edges | None, point: Pair, elements: Sequence[Edges]) -> bool:
     assert box is not None
-    box = _enlarged(box)
+    box = _enlarge(box)
     if _holds(box, point):
         return True
     return any(_overlap(box, e) > OVERLAP for e in elements if _holds(e, point))
 
 
 def _overlap(one: Edges, other: Edges) -> float:
-    """Intersection over union; an area counts as one pixel at least."""
+    """Intersection over union; an area is at least one pixel."""
     wide = max(0, min(one[2], other[2]) - max(one[0], other[0]))
     tall = max(0, min(one[3], other[3]) - max(one[1], other[1]))
     areas = [max((box[2] - box[0]) * (box[3] - box[1]), 1) for box in (one, other)]
@@ -224,7 +219,7 @@ def _clicks_fixed(truth: Truth, said: Action, screen: Screen) -> bool:
         return False
     point = _pixel(wanted, screen)
     elements = _elements(truth, screen)
-    box = _named(truth, said.element, screen) or _rounded(said, screen)
+    box = _element_box(truth, said.element, screen) or _pixel_box(said, screen)
     if box is not None:
         return _clicks(box, point, elements)
     if given is None:

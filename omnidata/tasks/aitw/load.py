@@ -32,7 +32,7 @@ from omnidata.loaders.stored_steps import collect, row_ids, select_steps
 from omnidata.media import InMemoryMedia, image, image_size, read_bytes, unsafe
 from omnidata.tasks.aitw import rows as aitw_files
 from omnidata.tasks.aitw.rows import PICTURE, Line, Row, action_of, form_of, one
-from omnidata.tasks.phones.actions import headed, middle
+from omnidata.tasks.phones.actions import middle, with_direction
 from omnidata.tasks.phones.splits import read_splits
 from omnidata.types import ByteRange, LoadedDataset, MediaRef, Modality, Step
 
@@ -58,8 +58,6 @@ _RGB = 3
 
 
 class _Placed(NamedTuple):
-    """A row that has found its place in an episode."""
-
     number: int
     row: Row
     shot: MediaRef | None
@@ -97,7 +95,6 @@ class StepReader:
     _shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = field(default_factory=dict)
 
     def add(self, line: Line) -> None:
-        """Take a row; its record is not kept."""
         place = RowContext(line.where, self.note)
         own, number = _identity(line.row), one(line.row, "step_id")
         if own is None or type(number) is not int or not 0 <= number < MAX_STEPS:
@@ -142,10 +139,10 @@ class StepReader:
         touch = middle(action.start)
         if touch and not all(0 <= side <= 1 for side in touch):
             place.warn("target-outside", f"{touch} is outside the screen", "x and y, 0 to 1")
-        return headed(action)
+        return with_direction(action)
 
     def steps(self) -> Iterator[Step]:
-        """All steps, episode by episode in the order of their first rows."""
+        """Yield all steps, episode by episode in the order of their first rows."""
         for episode, name in enumerate(self.rows.groups):
             yield from self._steps(name, episode)
 
@@ -214,7 +211,6 @@ class StepReader:
         return self._beside(line, number, sample_id)
 
     def _within(self, line: Line, sample_id: str) -> tuple[MediaRef | None, Screen]:
-        """A picture in a TFRecord, and its size, which the row states."""
         assert line.record is not None
         height, width = (one(line.row, f"image/{name}") for name in ("height", "width"))
         channels = one(line.row, "image/channels") if "image/channels" in line.row else _RGB
@@ -257,7 +253,6 @@ class StepReader:
             picture_broken(place, what, "the pixels that the row states")
 
     def _beside(self, line: Line, number: int, sample_id: str) -> tuple[MediaRef, Screen]:
-        """The picture of a row of a JSON file, and its size, which only CAGUI's rows state."""
         folder = line.path.parent.relative_to(self.root).as_posix()
         names = [f"{folder}/{line.path.stem}_{number}{suffix}" for suffix in _PICTURES]
         own = line.row.get("image_path")
@@ -289,7 +284,6 @@ def _sample_id(name: str, number: int) -> str:
 
 
 def _subset(line: Line) -> str:
-    """The part of the dataset: as the row says, else as its picture's or its file's path does."""
     said = line.row.get("subset")
     if isinstance(said, str) and said:
         return said.lower()
@@ -382,7 +376,6 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
 
 
 def _tags_of(data: Path) -> tuple[str, ...]:
-    """The tags that a repository says its steps have: `TAGS`, and those of its split files."""
     if not is_repository(data):
         return TAGS
     said = read_manifest(data).tags[len(TAGS) :]
@@ -393,7 +386,6 @@ _SKIPPING = frozenset({"json-invalid", "record-broken", "id-missing", "id-repeat
 
 
 def _check_boxes(lost: Sequence[str], findings: list[Finding], data: Path) -> None:
-    """Boxes in pixels of a picture whose size nobody knows."""
     if lost:
         findings.append(
             Finding(

@@ -99,7 +99,7 @@ def find(data: Path) -> list[Path]:
 
 
 def find_splits(data: Path) -> list[Path]:
-    """The release's split files, sorted: those in `splits` in the folder, or beside the file."""
+    """Return the release's split files, sorted: in the folder's `splits`, or beside the file."""
     place = (data if data.is_dir() else data.parent) / SPLITS
     return sorted(place.glob("*.json")) if place.is_dir() else []
 
@@ -181,7 +181,11 @@ def _examples(path: Path, note: Note) -> Iterator[Line]:
                 example = read_example(record.data)
                 row = example.as_json(but=PICTURE)
             except ValueError as error:
-                note(_broken(where, f"the record is not an example: {error}", "a tf.train.Example"))
+                note(
+                    _json_finding(
+                        where, f"the record is not an example: {error}", "a tf.train.Example"
+                    )
+                )
                 continue
             parts = example.texts.get(PICTURE, [])
             if parts:
@@ -192,12 +196,11 @@ def _examples(path: Path, note: Note) -> Iterator[Line]:
 
 
 def _is_file(example: Example, part: slice) -> bool:
-    """Whether a picture is a PNG or JPEG file; the dataset's own are bare pixels."""
     start = example.data[part.start : part.start + 4]
     return start.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF"))
 
 
-def _broken(where: str, what: str, expected: str) -> Finding:
+def _json_finding(where: str, what: str, expected: str) -> Finding:
     return Finding("json-invalid", "error", where, what, expected, SKIPPED)
 
 
@@ -272,7 +275,7 @@ def truth_of(row: Row, screen: Screen) -> Truth | None:
 
 
 def rects_of(row: Row, screen: Screen) -> tuple[Rect, ...]:
-    """The elements of the screen; none where they cannot be read, or not be scaled."""
+    """Return the elements of the screen; none if they cannot be read or scaled."""
     form = form_of(row)
     value = _value(row.get("image/ui_annotations_positions" if form == "aitw" else "ui_positions"))
     if not isinstance(value, list) or len(value) > 4 * _MOST_RECTS:
@@ -280,11 +283,11 @@ def rects_of(row: Row, screen: Screen) -> tuple[Rect, ...]:
     if form == "aitw":
         value = [value[at : at + 4] for at in range(0, len(value) - 3, 4)]
     if form == "aitz":
-        return tuple(_scaled(rect, screen) for rect in value if _is_rect(rect) and min(screen) > 0)
+        return tuple(_scale(rect, screen) for rect in value if _is_rect(rect) and min(screen) > 0)
     return tuple((rect[0], rect[1], rect[2], rect[3]) for rect in value if _is_rect(rect))
 
 
-def _scaled(rect: list[float], screen: Screen) -> Rect:
+def _scale(rect: list[float], screen: Screen) -> Rect:
     width, height = screen
     return rect[0] / height, rect[1] / width, rect[2] / height, rect[3] / width
 
@@ -300,7 +303,7 @@ def _is_number(value: object) -> bool:
 
 
 def _pair(row: Row, name: str) -> Pair:
-    """A place as x and y; rows have y before x."""
+    """Rows have y before x."""
     value = _value(row.get(name))
     if not isinstance(value, list) or len(value) != 2 or not all(map(_is_number, value)):
         raise ValueError(f"{name} is {short(row.get(name))}, not [y, x] from 0 to 1")
@@ -308,7 +311,6 @@ def _pair(row: Row, name: str) -> Pair:
 
 
 def _value(value: object) -> Any:
-    """A list, or the list that a JSON text holds."""
     try:
         return decode(value) if isinstance(value, str) else value
     except RecursionError:

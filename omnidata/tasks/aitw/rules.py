@@ -71,7 +71,7 @@ _WAYS: dict[Direction, Pair] = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), 
 
 
 def code_of(action: Action) -> Code | None:
-    """The number that Android in the Wild has for an action; None if it has none."""
+    """Return the number of an action in Android in the Wild; None if it has none."""
     return _CODES.get(action.label)
 
 
@@ -97,12 +97,12 @@ def dual_point(action: Action) -> tuple[Pair, Pair] | None:
     return touch, (touch[0] + _AWAY * way[0], touch[1] + _AWAY * way[1])
 
 
-def released(truth: Truth, said: Action) -> Verdict:
+def match_released(truth: Truth, said: Action) -> Verdict:
     """What `check_actions_match` gives.
 
     Examples:
         >>> truth = Truth(Action("swipe", direction="up"))
-        >>> released(truth, Action("swipe", direction="down"))
+        >>> match_released(truth, Action("swipe", direction="down"))
         (True, True)
     """
     code = code_of(said)
@@ -124,7 +124,7 @@ def released(truth: Truth, said: Action) -> Verdict:
 
 
 def _floats(pairs: tuple[Pair, Pair]) -> list[npt.NDArray[np.float32]]:
-    """The places as (y, x)."""
+    """The places as (y, x), float32."""
     return [np.array([y, x], np.float32) for x, y in pairs]
 
 
@@ -149,14 +149,14 @@ def _in_same(
     return bool((inside[0] & inside[1]).any())
 
 
-def fixed(truth: Truth, said: Action) -> Verdict:
+def match_fixed(truth: Truth, said: Action) -> Verdict:
     """The rules with opposite swipes, other texts and elements beyond the edge put right.
 
     Texts are equal where they are so without spaces around them and in any case.
 
     Examples:
         >>> truth = Truth(Action("type", text="Walmart"))
-        >>> [fixed(truth, Action("type", text=said)) for said in ("walmart ", "a")]
+        >>> [match_fixed(truth, Action("type", text=said)) for said in ("walmart ", "a")]
         [(True, True), (True, False)]
     """
     code = code_of(said)

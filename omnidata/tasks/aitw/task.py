@@ -12,7 +12,7 @@ from omnidata.tasks.aitw import load as loader
 from omnidata.tasks.aitw.rows import fingerprint, recognises, truth_of
 from omnidata.tasks.phones import agentcpm, answers
 from omnidata.tasks.phones.actions import Truth, direction_of, middle
-from omnidata.tasks.phones.task import Evaluator, PhoneTask, Wording, unsized
+from omnidata.tasks.phones.task import Evaluator, PhoneTask, Wording, without_size
 from omnidata.types import LoadedDataset, Publication, Remote
 
 _AITW = "Android in the Wild (Rawles et al., 2023)"
@@ -82,20 +82,26 @@ class Aitw(PhoneTask):
     roles = loader.ROLES
     subsets = ("aitw", "aitz", "cagui", *loader.SUBSETS)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
-        "aitw": Evaluator(unsized(rules.released), 140, "GP_ratio", source=_AITW),
-        "aitw-fixed": Evaluator(unsized(rules.fixed), 140, "GP_ratio", source=_AITW + _MENDED),
-        "agentcpm": Evaluator(
-            unsized(agentcpm.released), 140, as_released="agentcpm", source=_AGENTCPM
+        "aitw": Evaluator(without_size(rules.match_released), 140, "GP_ratio", source=_AITW),
+        "aitw-fixed": Evaluator(
+            without_size(rules.match_fixed), 140, "GP_ratio", source=_AITW + _MENDED
         ),
-        "agentcpm-fixed": Evaluator(unsized(agentcpm.fixed), 140, source=_AGENTCPM + _MENDED),
+        "agentcpm": Evaluator(
+            without_size(agentcpm.match_released), 140, as_released="agentcpm", source=_AGENTCPM
+        ),
+        "agentcpm-fixed": Evaluator(
+            without_size(agentcpm.match_fixed), 140, source=_AGENTCPM + _MENDED
+        ),
         "aitz": Evaluator(
-            aitz_rules.released,
+            aitz_rules.match_released,
             as_released="aitz",
             misses="the released evaluator reads every click as a click at (0, 0)",
             source=_AITZ,
             leaves_out=_UNSIZED,
         ),
-        "aitz-fixed": Evaluator(aitz_rules.fixed, source=_AITZ + _MENDED, leaves_out=_UNSIZED),
+        "aitz-fixed": Evaluator(
+            aitz_rules.match_fixed, source=_AITZ + _MENDED, leaves_out=_UNSIZED
+        ),
     }
     """Partial match, the GP of Android in the Wild, is the share of an episode's right steps; that
     of the others is the share of those before the first wrong one."""
@@ -132,34 +138,28 @@ class Aitw(PhoneTask):
     )
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
 
     def detect(self, data: Path) -> bool:
-        """Whether one of the first files there is Android in the Wild's."""
         return recognises(data)
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the files, pictures of JSON files left out."""
         return fingerprint(data)
 
     def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
-        """What a row says was done, and what was there."""
         return truth_of(row, screen)
 
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
-        """An answer by the names of the table, or their aliases."""
         return answers.read_prompted(body, self._space)
 
     def places(self, action: Action) -> Sequence[Pair]:
-        """Where a finger touches, and for a swipe where it is lifted."""
+        """Return the touched place, and for a swipe the lifted one."""
         if direction_of(action):
             return rules.dual_point(action) or ()
         touch = middle(action.start)
         return (touch,) if touch and action.kind in ("tap", "long_press") else ()
 
     def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
-        """The answer for an action."""
         if direction := direction_of(action):
             ends = zip(("start_coordinate", "end_coordinate"), places, strict=False)
             return {"action_type": f"SWIPE_{direction.upper()}", **dict(ends)}

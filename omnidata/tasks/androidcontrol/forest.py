@@ -81,7 +81,7 @@ def elements_of(forest: bytes) -> list[Element]:
     return list(map(_element, _nodes(forest)))
 
 
-def labelled_bounds(forest: bytes) -> list[Bounds]:
+def bounds_for_uground(forest: bytes) -> list[Bounds]:
     """The places of the elements that UGround's preparation of the data keeps, in their order.
 
     Of AndroidWorld's list, which has elements without children, with a description, or that scroll
@@ -116,14 +116,6 @@ _UGROUND_SCREEN = (1080, 2400)
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """An element of the message.
-
-    Attributes:
-        box: where it is; all zero where that is not said.
-        said: its texts, by the number of the field.
-        true: numbers of the fields that are true or, of its children, not empty.
-    """
-
     box: Bounds
     said: Mapping[int, str]
     true: Set[int]

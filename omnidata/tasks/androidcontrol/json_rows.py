@@ -139,7 +139,6 @@ def _item(row: Row, key: str, number: int) -> Any:
 
 
 def _moments(row: Row) -> tuple[str | None, list[Moment]]:
-    """The episode of an object, None where it does not say it, and its steps."""
     whole = row.get("episode", row)
     actions = row.get("step_check_pams", row.get("actions"))
     if not isinstance(whole, dict) or not isinstance(actions, list):

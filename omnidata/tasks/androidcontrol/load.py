@@ -38,7 +38,7 @@ screen; that of the screen after the last action is with the last step. Both are
 
 
 def item(row: Row, name: str, number: int) -> Any:
-    """One value of a feature; None if it is not there."""
+    """Return one value of a feature; None if it is absent."""
     values = row.get(name)
     return values[number] if isinstance(values, list) and number < len(values) else None
 
@@ -117,11 +117,11 @@ def elements(step: Step) -> list[Element]:
         raise broken_tree(step, f"the accessibility tree cannot be read: {error}") from None
 
 
-def worded(action: Action) -> Action:
+def with_words(action: Action) -> Action:
     """An action with the dataset's wording for histories, where it has one of its own.
 
     Examples:
-        >>> worded(Action("swipe", direction="up")).words
+        >>> with_words(Action("swipe", direction="up")).words
         'scroll down'
     """
     if action.kind == "swipe" and action.direction:
@@ -146,24 +146,15 @@ _SHOTS, _FORESTS = "screenshots", "accessibility_trees"
 
 @dataclass(frozen=True, slots=True)
 class _Notes:
-    """Takes the findings about an episode.
-
-    Attributes:
-        note: takes those of all episodes.
-        name: the episode's.
-        count: of its actions.
-    """
-
     note: Note
     name: str
     count: int
 
     def episode(self) -> Note:
-        """About all its steps."""
         return about(self.note, *(f"{self.name}/{number}" for number in range(self.count)))
 
     def screen(self, number: int) -> Note:
-        """About a screenshot or forest; what was seen after the last action is the last step's."""
+        """The screen after the last action belongs to the last step."""
         if number > self.count:  # more than the episode has steps for
             return self.note
         return about(self.note, f"{self.name}/{min(number, self.count - 1)}")
@@ -188,7 +179,7 @@ class EpisodeReader:
     _splits: Mapping[str, str] | None = None
 
     def of_records(self, paths: Iterable[Path]) -> Iterator[Step]:
-        """The steps of TFRecords, of which a record is held at a time."""
+        """Yield the steps of TFRecords, one record in memory at a time."""
         for path in paths:
             try:
                 for record in records(path):
@@ -241,7 +232,7 @@ class EpisodeReader:
         """
         told: list[Finding] = []
         reader = json_rows.reader(
-            told.append, low=low, said=scroll, worded=worded, tags_of=self._tags
+            told.append, low=low, said=scroll, worded=with_words, tags_of=self._tags
         )
         rows = json_rows.FILES.rows(json_rows.FILES.find(data), told.append)
         steps = collect(reader.steps(rows, data))
@@ -255,12 +246,11 @@ class EpisodeReader:
         return steps
 
     def refuse(self, code: str, where: str, what: str, expected: str) -> None:
-        """Pass over a record."""
+        """Skip a record with a finding."""
         self.skipped += 1
         self.note(Finding(code, "error", where, what, expected, SKIPPED))
 
     def _sizes(self, features: Row, example: Example, where: str, notes: _Notes) -> list[Screen]:
-        """The size of every screenshot, as the record states it."""
         count = max(len(features["actions"]), len(example.texts.get(_SHOTS, ())))
         return [
             stated_size(
@@ -330,7 +320,7 @@ class EpisodeReader:
                 f"({x}, {y}) is outside the screen of {screen[0]} x {screen[1]}",
                 "pixels of the screenshot",
             )
-        return worded(action)
+        return with_words(action)
 
     def _check_lengths(self, features: Row, example: Example, where: str, notes: _Notes) -> None:
         count = len(features["actions"])
@@ -404,7 +394,6 @@ _SIDES = ("widths", "heights")
 
 
 def _small(example: Example) -> dict[str, Any]:
-    """The features without screenshots and forests."""
     texts = {name: example.text(name) for name in example.texts if name not in (_SHOTS, _FORESTS)}
     return {**texts, **example.numbers}
 

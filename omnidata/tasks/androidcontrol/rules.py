@@ -53,7 +53,6 @@ def os_atlas(truth: Truth, said: Action) -> Verdict:
 
 
 def _alike(wanted: str | None, given: str | None) -> bool:
-    """The first words, in any case, as answers have them: the bracket before it is one's part."""
     if wanted == given:
         return True
     first, other = (f"[{text or ''}]".lower().split()[0] for text in (wanted, given))
@@ -77,12 +76,10 @@ def uground(truth: Truth, said: Action) -> Verdict:
 
 
 def _kind(action: Action) -> tuple[str, int]:
-    """What both call the type; a tap twice is no tap."""
     return action.kind, action.count
 
 
 def _same(action: Action, said: Action) -> bool:
-    """Whether two actions of one kind are the same, wherever a finger scrolls."""
     fields = ("text", "app", "keys", "button", "status")
     if any(getattr(action, name) != getattr(said, name) for name in fields):
         return False

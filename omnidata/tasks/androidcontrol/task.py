@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from omnidata.actions import OPPOSITE, Action, Pair, Screen, finger_way
 from omnidata.tasks.androidcontrol import load as loader
 from omnidata.tasks.androidcontrol import rules
-from omnidata.tasks.androidcontrol.forest import labelled_bounds
-from omnidata.tasks.androidcontrol.load import STEP, item, truth_of, worded
+from omnidata.tasks.androidcontrol.forest import bounds_for_uground
+from omnidata.tasks.androidcontrol.load import STEP, item, truth_of, with_words
 from omnidata.tasks.json_answers import read_pair
 from omnidata.tasks.observation import OPTIONS, VARIATION, Element
 from omnidata.tasks.phones import agentcpm
@@ -20,9 +20,9 @@ from omnidata.tasks.phones.actions import (
     DIRECTIONS,
     IMPOSSIBLE,
     Truth,
-    headed,
     middle,
     read_call,
+    with_direction,
 )
 from omnidata.tasks.phones.answers import name_of
 from omnidata.tasks.phones.task import (
@@ -33,7 +33,7 @@ from omnidata.tasks.phones.task import (
     Evaluator,
     PhoneTask,
     Wording,
-    unsized,
+    without_size,
 )
 from omnidata.tasks.published import HISTORY as HISTORY_TABLE
 from omnidata.tasks.published import Published, read_published
@@ -78,27 +78,29 @@ class AndroidControl(PhoneTask):
     variations = (HISTORY_TABLE, VARIATION)
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
         "agentcpm-ac-fixed": Evaluator(
-            unsized(agentcpm.fixed_ac), 40, source=f"{_AGENTCPM}, with its faults corrected"
+            without_size(agentcpm.match_fixed_ac),
+            40,
+            source=f"{_AGENTCPM}, with its faults corrected",
         ),
         "agentcpm-ac": Evaluator(
-            unsized(agentcpm.released_ac),
+            without_size(agentcpm.match_released_ac),
             40,
             as_released="agentcpm",
             source=f"{_AGENTCPM}: candidate boxes",
             leaves_out="steps that open an app; steps that click, type and press Enter",
         ),
         "os-atlas-ac": Evaluator(
-            unsized(rules.os_atlas),
+            without_size(rules.os_atlas),
             140,
             source="OS-Atlas (Wu et al., 2024), which UI-TARS follows: 14 % of the screen",
         ),
         "uground-ac": Evaluator(
-            unsized(rules.uground),
+            without_size(rules.uground),
             source="UGround (Gou et al., 2025), after AndroidControl's paper (Li et al., 2024): "
             "the element, of those that are seen and have a text",
             leaves_out="no step, where the papers take 500; clicks that do the same as opening an "
             "app or going back are wrong here",
-            truth=partial(truth_of, places=labelled_bounds),
+            truth=partial(truth_of, places=bounds_for_uground),
         ),
         "gui-r1": GUI_R1,
     }
@@ -136,37 +138,30 @@ class AndroidControl(PhoneTask):
     )
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the dataset's annotations."""
         low = self.options["level"] == "low"
         return loader.load(
             data, check_media=check_media, strict=strict, low=low, scroll=self.said_sense
         )
 
     def detect(self, data: Path) -> bool:
-        """Whether one of the first files there is AndroidControl's."""
         return loader.recognises(data)
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the TFRecords and the splits."""
         return loader.fingerprint(data)
 
     @property
     def published(self) -> Published:
-        """What OmniBench's paper prints of agents on it."""
         return read_published("omnidata.tasks.androidcontrol", self.name)
 
     def elements(self, step: Step) -> Sequence[Element]:
-        """The elements of the forest of the step's screen."""
         return loader.elements(step)
 
     def goal(self, step: Step) -> str:
-        """The goal of the episode, or the step's own instruction."""
         if self.options["level"] == "high":
             return step.instruction
         return str(item(step.source, "step_instructions", step.source[STEP]) or "")
 
     def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
-        """What a row says was done, and what was there."""
         return truth_of(row, screen)
 
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
@@ -186,12 +181,11 @@ class AndroidControl(PhoneTask):
         return action, self.body(action, places) == dict(body)
 
     def places(self, action: Action) -> Sequence[Pair]:
-        """Where a finger touches."""
+        """Return the touched place."""
         touch = middle(action.start)
         return (touch,) if touch and action.kind in ("tap", "long_press", "type") else ()
 
     def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
-        """The answer for an action."""
         place = {"coordinate": places[0]} if places else {}
         if action.kind == "type":
             name = "type" if places else "input_text"
@@ -205,8 +199,7 @@ class AndroidControl(PhoneTask):
         return {"action_type": _NAMES[action.label], **place}
 
     def past(self, action: Action) -> Action | None:
-        """An action as histories show it, in the dataset's own words where those differ."""
-        return headed(worded(action))
+        return with_direction(with_words(action))
 
 
 _ENDINGS: Mapping[str, str] = {"status": "goal_status", "terminate": "status"}
@@ -218,11 +211,6 @@ _ENDS: Mapping[str, Action] = {
 
 
 def _end(body: Mapping[str, Any], name: str) -> Action:
-    """Which end an answer says.
-
-    Raises:
-        ValueError: it says none.
-    """
     key = _ENDINGS[name]
     said = body.get(key)
     if not isinstance(said, str) or said.lower() not in _ENDS:

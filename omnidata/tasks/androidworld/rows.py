@@ -91,13 +91,11 @@ def kind_of(path: Path) -> Kind | None:
 
 
 def _has_table(path: Path) -> bool:
-    """Whether a text has the header of the table in a line."""
     lines = head_of(path).splitlines()
     return any(_is_header(_cells(line)) for line in lines)
 
 
 def _cells(line: bytes) -> list[str]:
-    """The cells of a line, also of a table in Markdown."""
     text = line.decode("utf-8", "replace").strip()
     if text.startswith("|"):
         return [cell.strip() for cell in text[1:].removesuffix("|").split("|")]
@@ -109,24 +107,23 @@ def _is_header(words: Sequence[str]) -> bool:
 
 
 def is_pickle(path: Path) -> bool:
-    """Whether a file is called as pickles are."""
+    """Return whether a file has the ending of a pickle."""
     return path.name.endswith(_PICKLED)
 
 
 def entries(path: Path, kind: Kind, note: Note) -> Iterator[Entry]:
-    """The rows of a file, with findings about those that cannot be used."""
+    """Yield the rows of a file; unusable ones become findings."""
     readers: Mapping[Kind, Callable[[Path, Note], Iterator[Entry]]] = {
         "checkpoint": _checkpoint,
         "episodes": _episodes,
         "droidrun": _droidrun,
         "csv": _table,
-        "printed": _printed,
+        "printed": _last_table,
     }
     yield from readers[kind](path, note)
 
 
 def _checkpoint(path: Path, note: Note) -> Iterator[Entry]:
-    """The episodes of a checkpoint: a list, or a pair of one with the names of what is done."""
     try:
         held = read_pickle(path, records=_RECORDS)
     except ValueError as error:
@@ -155,7 +152,6 @@ def _checkpoint(path: Path, note: Note) -> Iterator[Entry]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; () for what has many."""
     if isinstance(value, float) and isnan(value):
         return None
     if isinstance(value, datetime):
@@ -190,7 +186,6 @@ _NAMES: Final = {
 
 
 def _droidrun(path: Path, note: Note) -> Iterator[Entry]:
-    """The task of a file; a summary of such files tells nothing that they do not."""
     for where, row in _objects(path, note):
         if "task_name" not in row and isinstance(row.get("tasks"), list):
             continue
@@ -200,7 +195,6 @@ def _droidrun(path: Path, note: Note) -> Iterator[Entry]:
 
 
 def _table(path: Path, note: Note) -> Iterator[Entry]:
-    """The rows of a table of tasks, as pandas writes `process_episodes`; the averages are none."""
     text = read_text(path, LARGEST).decode("utf-8", "replace")
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
@@ -217,8 +211,8 @@ def _table(path: Path, note: Note) -> Iterator[Entry]:
         note(Finding("csv-invalid", "error", str(path), str(error), "a table as CSV", SKIPPED))
 
 
-def _printed(path: Path, note: Note) -> Iterator[Entry]:
-    """The rows of the last table of a log: one is printed after each episode, over all so far."""
+def _last_table(path: Path, note: Note) -> Iterator[Entry]:
+    """A log prints the table after each episode, over all episodes so far; the last counts."""
     columns: list[str] = []
     lines: list[tuple[int, list[str]]] = []
     is_open = False

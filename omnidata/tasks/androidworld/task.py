@@ -33,8 +33,6 @@ DIFFICULTIES: Final = ("easy", "medium", "hard")
 
 
 class _Scorer(OutcomeScorer):
-    """AndroidWorld's own rate: the mean over tasks of the mean over their episodes with a score."""
-
     name = "androidworld"
     size = 116
     axes: ClassVar[Mapping[str, Mapping[str, int | None]]] = {
@@ -43,11 +41,9 @@ class _Scorer(OutcomeScorer):
     profiles: ClassVar[Mapping[str, Any]] = {"androidworld": dict.fromkeys(RATES, "share")}
 
     def knows(self, path: Path) -> bool:
-        """Whether a file has episodes, or is a table of tasks."""
         return kind_of(path) is not None
 
     def rollouts(self, data: Path, note: Note) -> Iterator[Rollout]:
-        """The episodes, and of tables the tasks without any."""
         if not data.exists():
             raise DataError("there is no such file or folder", where=str(data), expected=EXPECTED)
         paths = list(walk(data))
@@ -105,7 +101,6 @@ class AndroidWorld(Outcomes):
 
 
 def _read(path: Path, note: Note) -> Iterator[Entry]:
-    """The rows of a file; a pickle is looked into whatever it begins with."""
     kind = kind_of(path) or ("checkpoint" if is_pickle(path) else None)
     if kind:
         yield from entries(path, kind, note)
@@ -124,15 +119,11 @@ def _nothing(data: Path, findings: list[Finding]) -> DataError:
 
 
 class _Agents:
-    """Who made the rows of files.
+    """Names the agents of rows.
 
-    A checkpoint names its agent; where several folders have the same, they are runs that nothing
-    says to be attempts, and the folder is a part of the name. A table is of the one agent whose
-    episodes lie beside it. Else the folder of the file is the agent, or the file alone.
-
-    Args:
-        data: as the user named it.
-        found: the rows.
+    A checkpoint names its agent; if several folders share the name, they are separate runs and the
+    folder becomes part of it. A table belongs to the only agent whose episodes lie beside it. Else
+    the folder is the agent, or the file at the top.
     """
 
     def __init__(self, data: Path, found: Collection[Entry]) -> None:
@@ -151,7 +142,6 @@ class _Agents:
                 self._beside[one.path.parent].add(self.of(one))
 
     def of(self, entry: Entry) -> str:
-        """The agent of a row."""
         folder = entry.path.parent
         if name := as_name(entry.row.get("agent_name")):
             shared = entry.kind == "checkpoint" and len(self._folders[name]) > 1
@@ -220,10 +210,7 @@ def _rollout(
 
 
 def _ending(row: Mapping[str, Any]) -> Ending:
-    """How an episode ended, as droidrun says it.
-
-    AndroidWorld says nothing: by a score of 0 an agent gave up, or ran out of steps.
-    """
+    """AndroidWorld scores 0 both for giving up and for running out of steps."""
     thought, most = row.get("final_thought"), row.get("max_steps")
     if isinstance(thought, str) and thought.startswith("Timeout after"):
         return "time_limit"
@@ -234,7 +221,6 @@ def _ending(row: Mapping[str, Any]) -> Ending:
 
 
 def _number(value: object) -> float | None:
-    """A number, or one that a table has as a text; None where there is none, as for NaN."""
     try:
         number = float(value) if isinstance(value, int | float | str) else None
     except (ValueError, OverflowError):
@@ -243,14 +229,12 @@ def _number(value: object) -> float | None:
 
 
 def _is_nothing(value: object) -> bool:
-    """Whether a value says that there is no success: nothing, or NaN."""
     if isinstance(value, str):
         return value.strip().lower() in ("", "nan", "none")
     return value is None or (isinstance(value, float) and not isfinite(value))
 
 
 def _difficulties(paths: Iterable[Path]) -> dict[str, str]:
-    """How difficult each task is, by the release's file if that lies among the results."""
     found: dict[str, str] = {}
     for path in paths:
         rows = json_file(path, LARGEST) if path.name == _METADATA else None

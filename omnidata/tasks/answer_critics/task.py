@@ -25,7 +25,7 @@ from omnidata.metrics.classification import RATES
 from omnidata.metrics.paired import Unit
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.derivation import Derivation, Judged
-from omnidata.tasks.explaining import explained
+from omnidata.tasks.explaining import explain
 from omnidata.tasks.points import answers
 from omnidata.tasks.profiles import Mask
 from omnidata.tasks.yes_no import YesNoProfile
@@ -125,7 +125,6 @@ class CriticProfile(YesNoProfile):
     by: Mapping[str, Sequence[str]] = {"source": (), "model": (), "cause": tuple(CAUSES)}
 
     def truth(self, step: Step) -> bool:
-        """Whether the answers are right."""
         return bool(step.source["right"])
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
@@ -146,7 +145,7 @@ class CriticProfile(YesNoProfile):
         return Verdict("ok", values, {"right": said})
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """The table, with `calibration`: the reliability diagram and selective accuracy."""
+        """Return the table with `calibration`: reliability diagram and selective accuracy."""
         everywhere = np.ones(len(steps), dtype=np.bool_)
         return {**super().total(steps, rows), "calibration": _calibration(rows, everywhere)}
 
@@ -197,7 +196,7 @@ class _Row(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class _Looking:
-    """Whether a file is of a task's rows; picklable, as tasks are."""
+    """A picklable predicate, because tasks are pickled."""
 
     name: Name
 
@@ -209,7 +208,7 @@ class _Looking:
 
 
 def _row(name: Name) -> Callable[[Judged], dict[str, Any]]:
-    def written(judged: Judged) -> dict[str, Any]:
+    def make_row(judged: Judged) -> dict[str, Any]:
         return {
             "sample_id": judged.name,
             "asks": name,
@@ -236,12 +235,10 @@ def _row(name: Name) -> Callable[[Judged], dict[str, Any]]:
             **judged.about,
         }
 
-    return written
+    return make_row
 
 
 class _Truth(TypedDict):
-    """What a line of scores has of an answer."""
-
     right: bool
 
 
@@ -286,7 +283,7 @@ class Critic(Benchmark):
         super().__init__(name, options)
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterator[Step | None]:
-        """The rows; a medium lies beside the file."""
+        """Read the rows; media lie beside the file."""
         for line in self.files.rows(self.files.find(data), note):
             yield self._step(line, note)
 
@@ -356,13 +353,12 @@ class Critic(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target:
-        """Yes or no, with all confidence."""
-        return _said(right=step.source["right"])
+        return _answer(right=step.source["right"])
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """A constant, or as `Benchmark.policy`."""
+        """Return a constant, or as `Benchmark.policy`."""
         if name in ("always-yes", "always-no"):
-            text = _said(right=name == "always-yes").text
+            text = _answer(right=name == "always-yes").text
             return lambda step: text
         return super().policy(name, steps)
 
@@ -374,13 +370,12 @@ class Critic(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """What was said of the answers beside what the profile of their task said."""
 
         def sentence(parsed: Mapping[str, Any], right: bool) -> str:
             return f"the critic says {_word(parsed['right'])}, the profile {_word(truth)}"
 
         truth = step.source["right"]
-        return explained(
+        return explain(
             verdict,
             self.profiles[profile],
             sentence,
@@ -391,7 +386,7 @@ class Critic(Benchmark):
         )
 
 
-def _said(*, right: bool) -> Target:
+def _answer(*, right: bool) -> Target:
     text = f"Answer: {'Yes' if right else 'No'}\nConfidence: 1.00"
     return Target(text, text)
 

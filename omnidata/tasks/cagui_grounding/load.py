@@ -65,11 +65,12 @@ def box_of(row: Mapping[str, Any]) -> Box:
     return Box(left, top, right, bottom, "px")
 
 
-def implied_size(row: Mapping[str, Any]) -> Screen:
+def size_from_shares(row: Mapping[str, Any]) -> Screen:
     """The picture's size, as pixels and shares of one box tell; (0, 0) where they do not.
 
     Examples:
-        >>> implied_size({"abs_position": "<0, 0, 54, 120>", "rel_position": "<0, 0, 0.05, 0.05>"})
+        >>> row = {"abs_position": "<0, 0, 54, 120>", "rel_position": "<0, 0, 0.05, 0.05>"}
+        >>> size_from_shares(row)
         (1080, 2400)
     """
     shares = row.get("rel_position")
@@ -96,7 +97,7 @@ class Reader:
     _folders: dict[Path, Path] = field(default_factory=dict)
 
     def steps(self, data: Path) -> Iterator[Step | None]:
-        """The steps of all rows; None for a row that becomes none."""
+        """Yield the steps of all rows; None for a skipped row."""
         for line in FILES.rows(FILES.find(data), self.note):
             task = line.row.get("task")
             forms = FORMS.get(task, ()) if isinstance(task, str) else ()
@@ -146,12 +147,11 @@ class Reader:
             )
 
     def _picture(self, line: Line) -> tuple[MediaRef | None, Screen]:
-        """The screenshot, where the release has it, and its size."""
         value = line.row.get("image")
         if held := line.picture(("image",)):
             return held, size_of(held)
         if not isinstance(value, str) or not value:
-            return None, implied_size(line.row)
+            return None, size_from_shares(line.row)
         if line.path not in self._folders:
             self._folders[line.path] = images(line.path, ("images",))
         folder = self._folders[line.path]
@@ -163,4 +163,4 @@ class Reader:
                 return ref, image_size(ref)
             except MediaError:
                 continue
-        return places[0], implied_size(line.row)
+        return places[0], size_from_shares(line.row)

@@ -22,7 +22,7 @@ from omnidata.tasks.coordinates import (
     resizing,
 )
 from omnidata.tasks.diagnosis import place_cause
-from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, placed, quoted
+from omnidata.tasks.explaining import SCREENSHOT, Rule, explain, explain_place, quote
 from omnidata.tasks.points import read_point
 from omnidata.tasks.profiles import RowProfile
 from omnidata.tasks.published import Published, read_published
@@ -96,7 +96,6 @@ def read_any(text: str) -> Pair | None:
 
 
 def _pair(value: object) -> Pair | None:
-    """The first two numbers of a list, unless they are beyond any screen."""
     if not isinstance(value, list) or len(value) < 2 or not all(map(is_number, value[:2])):
         return None
     x, y = value[:2]
@@ -133,7 +132,6 @@ class GroundingProfile(RowProfile):
         self._reading, self._space = reading, space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Hold the text, or the point, against the row's."""
         if step.source["form"] == "bbox2text":
             right = self._same(text, step.source["text"])
             return Verdict("ok", (right,), {"text": text[:_SHOWN]})
@@ -166,8 +164,6 @@ class GroundingProfile(RowProfile):
 
 
 class _Parsed(TypedDict, total=False):
-    """What a line of scores has of an answer."""
-
     point: tuple[float, float]
     text: str
 
@@ -213,15 +209,12 @@ class CaguiGrounding(Benchmark):
 
     @property
     def published(self) -> Published:
-        """What AgentCPM-GUI's release prints."""
         return read_published("omnidata.tasks.cagui_grounding", self.name)
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
-        """Read the rows."""
         return loader.Reader(data if data.is_dir() else data.parent, note).steps(data)
 
     def prompt(self, step: Step, predicted: Sequence[Any] | None = None) -> Conversation:
-        """The screenshot and the question of the step's form."""
         form, shot = step.source["form"], step.media.get("screenshot")
         if form == "bbox2text":
             asked = _QUESTIONS[form] % compact(_corners(box_of(step.source), step.screen))
@@ -231,25 +224,22 @@ class CaguiGrounding(Benchmark):
         return (Message("user", (*shown, Part("text", asked))),)
 
     def asked_of(self, step: Step) -> Asked | None:
-        """A place; nothing that dialects have words for where the text in a box is asked for."""
+        """Return "point"; None for text in a box, which dialects do not support."""
         return None if step.source["form"] == "bbox2text" else self.asked
 
     def goal(self, step: Step) -> str:
-        """What the element does, or the text that is looked for."""
         wanted = "the element with this function"
         if step.source["form"] == "text2point":
             wanted = "this text"
         return f"Point at {wanted}: {step.instruction}"
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The place of the first action, its numbers as they are."""
         x, y = point_said(actions[0])
         return compact({"POINT": [x, y]})
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The text, or a point of the box; None where pixels are of a screen of unknown size."""
         if step.source["form"] == "bbox2text":
             text = step.source["text"]
             return Target(text, text.replace(PLACE, "bbox"))
@@ -267,7 +257,6 @@ class CaguiGrounding(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         told = step.source["form"] == "bbox2text"
         given = (verdict and verdict.parsed) or {}
         point = pair_on_screen(step, given.get("point"), self._space, receipt)
@@ -275,11 +264,11 @@ class CaguiGrounding(Benchmark):
 
         def sentence(parsed: Mapping[str, Any], right: bool) -> str:
             if told:
-                one, other = quoted(parsed.get("text", "")), quoted(step.source["text"])
+                one, other = quote(parsed.get("text", "")), quote(step.source["text"])
                 return (
                     f"the profile accepts {one} for {other}" if right else f"{one} is not {other}"
                 )
-            return placed(step, "the point", point, regions, right=right, rule=_RULE)
+            return explain_place(step, "the point", point, regions, right=right, rule=_RULE)
 
         def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:
             if told:
@@ -290,7 +279,7 @@ class CaguiGrounding(Benchmark):
             return place_cause(step, regions, (said,), receipt=receipt) or Diagnosis("rule")
 
         kind = "text" if told else "point"
-        return explained(
+        return explain(
             verdict,
             self.profiles[profile],
             sentence,
@@ -303,7 +292,6 @@ class CaguiGrounding(Benchmark):
 
 
 def _corners(box: Box, screen: Screen) -> list[list[int]]:
-    """Two corners in thousandths, as the release has them; in pixels where the size is unknown."""
     corners = (Point(box.left, box.top, "px"), Point(box.right, box.bottom, "px"))
     found = [
         convert(corner, "norm1000", screen) if min(screen) > 0 else corner for corner in corners

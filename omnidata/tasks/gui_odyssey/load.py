@@ -156,11 +156,6 @@ _EXPECTED_ROW: Final = (
 
 
 def _act(call: Row) -> Action:
-    """What a call of a row does.
-
-    Raises:
-        ValueError: it is no action of the dataset.
-    """
     if call.get("action_type") in _APPS:
         raise ValueError(f"GUI-Odyssey has no {call['action_type']}")
     return replace(read_any(call), words=None)
@@ -198,12 +193,12 @@ def rects_of(row: Row) -> tuple[Rect, ...]:
 
 
 def split_files(data: Path) -> list[Path]:
-    """The files of the data that say which episodes are for training, sorted."""
+    """Return the files that list the training episodes, sorted."""
     return [path for path in walk(data) if path.suffix == ".json" and path.stem in SPLITS]
 
 
 def read_splits(paths: Iterable[Path], note: Note) -> dict[str, dict[str, str]]:
-    """Episode -> split -> its part, as "random_test"."""
+    """Return episode -> split -> its part, as "random_test"."""
     found: dict[str, dict[str, str]] = {}
     for path in paths:
         parts = json_file(path, _MAX_SPLITS)
@@ -240,7 +235,7 @@ class Reader:
     _shots: dict[Path, dict[str, str]] = field(default_factory=dict)
 
     def steps(self, data: Path) -> Iterator[Step]:
-        """The steps of all episodes, or of rows of single steps where there are no annotations."""
+        """Yield the steps of all episodes, or of rows of single steps without annotations."""
         paths = find(data)
         if not _is_annotation(head_of(paths[0])):
             rows = step_rows.Reader(
@@ -292,7 +287,7 @@ class Reader:
                 screens.append(stated)
                 continue
             action = self._action(given, at)
-            shot = self._shot(given, line.path)
+            shot = self._screenshot(given, line.path)
             screen = _size(shot, stated)
             detail = as_name(given.get("low_level_instruction"))
             if self.low and not detail:
@@ -334,8 +329,7 @@ class Reader:
             place.warn("target-outside", f"info is {short(row['info'])}", "places from 0 to 1000")
         return action
 
-    def _shot(self, row: Row, path: Path) -> MediaRef | None:
-        """The screenshot, also where the shards of the release were not put into one folder."""
+    def _screenshot(self, row: Row, path: Path) -> MediaRef | None:
         name = as_name(row.get("screenshot"))
         if name is None:
             return None
@@ -347,7 +341,7 @@ class Reader:
 
 
 def _size(shot: MediaRef | None, stated: Screen) -> Screen:
-    """The picture's own, as a device may be turned; the device's where there is no picture."""
+    """The picture's own size, because a device may be turned."""
     if shot is None or unsafe(shot.path):
         return stated
     try:

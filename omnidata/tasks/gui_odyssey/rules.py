@@ -36,33 +36,33 @@ REACH: Final = 0.14
 _ALIKE: Final = 0.5
 
 
-def released(truth: Truth, said: Action) -> Verdict:
+def match_released(truth: Truth, said: Action) -> Verdict:
     """What the evaluator gives.
 
     Examples:
         >>> expert = Truth(Action("type", text="12:30"))
-        >>> [released(expert, Action("type", text=text)) for text in ("12:59", "", "7")]
+        >>> [match_released(expert, Action("type", text=text)) for text in ("12:59", "", "7")]
         [(True, True), (True, True), (True, False)]
     """
     wanted, given = ((action.text or "").split(":")[0] for action in (truth.action, said))
-    return _judged(truth, said, wanted.strip(), given.strip())
+    return _match(truth, said, wanted.strip(), given.strip())
 
 
-def fixed(truth: Truth, said: Action) -> Verdict:
+def match_fixed(truth: Truth, said: Action) -> Verdict:
     """The rules with their faults corrected.
 
     Examples:
         >>> expert = Truth(Action("type", text="12:30"))
-        >>> [fixed(expert, Action("type", text=text)) for text in ("12:30 ", "12:59", "")]
+        >>> [match_fixed(expert, Action("type", text=text)) for text in ("12:30 ", "12:59", "")]
         [(True, True), (True, True), (True, False)]
     """
     wanted, given = ((action.text or "").strip() for action in (truth.action, said))
     if bool(wanted) != bool(given):
         return _kind(truth.action) == _kind(said), False
-    return _judged(truth, said, wanted, given)
+    return _match(truth, said, wanted, given)
 
 
-def _judged(truth: Truth, said: Action, wanted: str, given: str) -> Verdict:
+def _match(truth: Truth, said: Action, wanted: str, given: str) -> Verdict:
     action = truth.action
     if _kind(action) != _kind(said):
         return False, False
@@ -87,7 +87,6 @@ def _touches(truth: Truth, own: Pair | None) -> bool:
 
 
 def _alike(wanted: str, given: str) -> bool:
-    """Whether one text is in the other, or the similarity of ANLS is at least a half."""
     if wanted in given or given in wanted:
         return True
     from rapidfuzz.distance import Levenshtein  # loads slowly, and few verdicts come here

@@ -22,7 +22,7 @@ from omnidata.tasks.phones.task import (
     PhoneTask,
     Wording,
     relative,
-    unsized,
+    without_size,
 )
 from omnidata.tasks.published import Published, read_published
 from omnidata.types import LoadedDataset, Publication, Remote, Step
@@ -44,7 +44,7 @@ _NAMES: Mapping[str, str] = {
 
 
 def truth_of(row: Mapping[str, Any], screen: Screen) -> Truth | None:
-    """What a row says was done, and the element that was touched; None where it is no action."""
+    """Return the expert's action and the touched element; None if unreadable."""
     if step_rows.ROW in row:
         return step_rows.truth_of(row, screen)
     try:
@@ -57,8 +57,8 @@ def truth_of(row: Mapping[str, Any], screen: Screen) -> Truth | None:
         return Truth(action)
 
 
-def prepared(row: Mapping[str, Any], screen: Screen) -> Truth | None:
-    """The same as AgentCPM-GUI prepares it: no element, and recent apps are the home screen."""
+def agentcpm_truth(row: Mapping[str, Any], screen: Screen) -> Truth | None:
+    """Return AgentCPM-GUI's form: no element, and recent apps as the home screen."""
     found = truth_of(row, screen)
     if found is None:
         return None
@@ -111,16 +111,20 @@ class GuiOdyssey(PhoneTask):
     subsets = tuple(part for parts in loader.PARTS.values() for part in parts)
     baselines: Sequence[str] = ("oracle", "center", "majority")
     evaluators: ClassVar[Mapping[str, Evaluator]] = {
-        "odyssey-ams": Evaluator(unsized(rules.released), 140, source=_ODYSSEY),
-        "odyssey-ams-fixed": Evaluator(unsized(rules.fixed), 140, source=_ODYSSEY + _MENDED),
+        "odyssey-ams": Evaluator(without_size(rules.match_released), 140, source=_ODYSSEY),
+        "odyssey-ams-fixed": Evaluator(
+            without_size(rules.match_fixed), 140, source=_ODYSSEY + _MENDED
+        ),
         "agentcpm": Evaluator(
-            unsized(agentcpm.released),
+            without_size(agentcpm.match_released),
             140,
             as_released="agentcpm",
             source=_AGENTCPM,
-            truth=prepared,
+            truth=agentcpm_truth,
         ),
-        "agentcpm-fixed": Evaluator(unsized(agentcpm.fixed), 140, source=_AGENTCPM + _MENDED),
+        "agentcpm-fixed": Evaluator(
+            without_size(agentcpm.match_fixed), 140, source=_AGENTCPM + _MENDED
+        ),
         "gui-r1": GUI_R1,
     }
     by: ClassVar[Mapping[str, Sequence[str]]] = {"category": (), "device": (), **loader.PARTS}
@@ -153,32 +157,26 @@ class GuiOdyssey(PhoneTask):
     )
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step]:
-        """Read the episodes."""
         splits = loader.read_splits(loader.split_files(data), note)
         low = self.options["level"] == "low"
         return loader.Reader(note, splits, low, self.said_sense).steps(data)
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the episodes, or those of a Parquet repository."""
         source = super().load(data, check_media=check_media, strict=strict)
         return step_rows.check_sense(source, self.said_sense)
 
     def detect(self, data: Path) -> bool:
-        """Whether one of the first files there is GUI-Odyssey's."""
         return loader.recognises(data)
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the annotations, or the rows, and the splits."""
         root = data if data.is_dir() else data.parent
         return files.fingerprint([*loader.find(data), *loader.split_files(data)], root)
 
     @property
     def published(self) -> Published:
-        """What AgentCPM-GUI's release prints of agents on it."""
         return read_published("omnidata.tasks.gui_odyssey", self.name)
 
     def goal(self, step: Step) -> str:
-        """The goal of the episode, or the step's own instruction."""
         if self.options["level"] == "high":
             return step.instruction
         if step_rows.ROW in step.source:
@@ -186,15 +184,12 @@ class GuiOdyssey(PhoneTask):
         return str(step.source["low_level_instruction"])
 
     def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
-        """What a row says was done, and the element that was touched."""
         return truth_of(row, screen)
 
     def command(self, text: str) -> Action | None:
-        """A command of the release's own agent."""
         return rules.read_command(text)
 
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
-        """An answer by the names of the table, or their aliases."""
         name = answers.name_of(body).upper()
         if name == "SCROLL":
             said = str(body.get("direction")).lower()
@@ -210,12 +205,11 @@ class GuiOdyssey(PhoneTask):
         return action, self.body(action, [list(touch)] if touch else []) == dict(body)
 
     def places(self, action: Action) -> Sequence[Pair]:
-        """Where a finger touches."""
+        """Return the touched place."""
         touch = middle(action.start) if action.kind in ("tap", "long_press") else None
         return (touch,) if touch else ()
 
     def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
-        """The answer for an action."""
         if direction := direction_of(action):
             return {"action_type": "SCROLL", "direction": direction}
         if action.kind == "type":

@@ -37,7 +37,7 @@ _LONGEST: Final = 100_000
 
 
 class Parsed(TypedDict, total=False):
-    """What a line of scores has of an answer."""
+    """The parsed answer in a line of scores."""
 
     operation: str
     point: tuple[float, float]
@@ -87,7 +87,6 @@ def read(text: str, reading: Reading) -> Mapping[str, Any] | None:
 
 
 def _literal(text: str) -> Any:
-    """The value that Python writes so; None where it is none. Nothing is run."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes such as "\d", which are the answer's
@@ -97,18 +96,18 @@ def _literal(text: str) -> Any:
 
 
 def operation_of(said: Mapping[str, Any]) -> Operation | None:
-    """What an answer does, by its number or by its name."""
+    """Return the operation of an answer, by its number or name."""
     code = said.get("action_type")
     if isinstance(code, str):
         return OPERATIONS.get(code.strip().upper())
     return next((name for name, number in CODES.items() if code == number), None)
 
 
-def released_f1(said: Mapping[str, Any], wanted: Operation, value: str) -> float:
+def f1_released(said: Mapping[str, Any], wanted: Operation, value: str) -> float:
     """Operation F1 as SeeClick's script has it: whatever the type is, it is written out.
 
     Examples:
-        >>> released_f1({"action_type": "3", "value": "a"}, "TYPE", "a")  # no number: no value
+        >>> f1_released({"action_type": "3", "value": "a"}, "TYPE", "a")  # no number: no value
         0.6666666666666666
     """
     code, given = said["action_type"], said.get("value")
@@ -120,8 +119,8 @@ def released_f1(said: Mapping[str, Any], wanted: Operation, value: str) -> float
     return f1(text, f"{CODES[wanted]} {value.lower()}" if wanted != "CLICK" else "4")
 
 
-def fixed_f1(op: Operation | None, given: object, wanted: Operation, value: str) -> float:
-    """Operation F1 of an operation and its value; 0 of one that lacks it, or is none."""
+def f1_fixed(op: Operation | None, given: object, wanted: Operation, value: str) -> float:
+    """Return the F1 of operation and value; 0 without a valid operation or needed value."""
     if op is None or (op != "CLICK" and not isinstance(given, str)):
         return 0.0
     said = f"{op} {str(given).lower()}" if op != "CLICK" else op
@@ -129,7 +128,7 @@ def fixed_f1(op: Operation | None, given: object, wanted: Operation, value: str)
 
 
 def boxes_of(step: Step) -> Sequence[Box]:
-    """The boxes of the elements that are right, the one that was used first, in pixels."""
+    """Return the boxes of the right elements in pixels, the recorded one first."""
     return (
         [region for region in step.action.start if isinstance(region, Box)] if step.action else ()
     )
@@ -178,9 +177,8 @@ class Mind2WebProfile(RowProfile):
         self._space = space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the action and hold it against the annotated one."""
         boxes, row = boxes_of(step), step.source["row"]
-        operation, value = wanted_of(row)
+        operation, value = target_of(row)
         if not boxes or operation is None or min(step.screen) < 1:
             return Verdict("ok", (None, None, None), None, "nobody knows the element")
         if self._reading == "released" and operation != "CLICK":
@@ -199,9 +197,9 @@ class Mind2WebProfile(RowProfile):
         at = _share(step, point, receipt) if point else None
         if self._reading == "released":
             boxes = boxes[:1]
-            score = released_f1(said, operation, value) if point else 0.0
+            score = f1_released(said, operation, value) if point else 0.0
         else:
-            score = fixed_f1(op, given, operation, value)
+            score = f1_fixed(op, given, operation, value)
         element = at is not None and any(
             _inside(at, box, step.screen, self._reading) for box in boxes
         )
@@ -224,7 +222,7 @@ class Mind2WebProfile(RowProfile):
         kinds: dict[str, list[int]] = {}
         for at in places:
             tasks.setdefault(steps[at].episode, []).append(at)
-            kinds.setdefault(wanted_of(steps[at].source["row"])[0] or "", []).append(at)
+            kinds.setdefault(target_of(steps[at].source["row"])[0] or "", []).append(at)
         each = {
             name: np.array([rows.values[value][own].mean() for own in tasks.values()])
             for name, value in zip(self.columns, self.values, strict=True)
@@ -239,8 +237,8 @@ class Mind2WebProfile(RowProfile):
         }
 
 
-def wanted_of(row: Mapping[str, Any]) -> tuple[Operation | None, str]:
-    """What was done, and the value that was typed or selected."""
+def target_of(row: Mapping[str, Any]) -> tuple[Operation | None, str]:
+    """Return the operation and its typed or selected value."""
     done = row.get("operation")
     if not isinstance(done, Mapping):
         return None, ""
@@ -249,7 +247,7 @@ def wanted_of(row: Mapping[str, Any]) -> tuple[Operation | None, str]:
 
 
 def _finite(point: Point | None) -> Point | None:
-    """The point, its numbers beyond any float as near as there is one: JSON has no infinity."""
+    """JSON has no infinity."""
     if point is None or point.x != point.x or point.y != point.y:
         return None
     x, y = (max(-float_info.max, min(float_info.max, side)) for side in (point.x, point.y))
@@ -257,14 +255,13 @@ def _finite(point: Point | None) -> Point | None:
 
 
 def _edges(box: Box, screen: Screen, reading: Reading) -> list[float]:
-    """Left, top, right and bottom in shares of the page."""
     sides = zip((box.left, box.top, box.right, box.bottom), screen * 2, strict=True)
     edges = [side / extent for side, extent in sides]
     return [round(edge, 3) for edge in edges] if reading == "released" else edges
 
 
 def _share(step: Step, point: Point, receipt: Mapping[str, Any] | None) -> Pair | None:
-    """A point of an answer in shares of the page, in which the script compares."""
+    """The script compares shares of the page."""
     if point.space != "px":
         parts = 1000 if point.space == "norm1000" else 1
         return point.x / parts, point.y / parts

@@ -30,7 +30,7 @@ from omnidata.tasks.mind2web.rules import (
     aim_of,
     operation_of,
     read,
-    wanted_of,
+    target_of,
 )
 from omnidata.tasks.points import UNITS
 from omnidata.types import PLACE, MediaRef, Publication, Remote, Step, Target
@@ -115,10 +115,9 @@ class Mind2Web(Benchmark):
         self.profiles = {profile.name: profile for profile in profiles}
 
     def steps(self, data: Path, note: Note) -> Iterator[Step | None]:
-        """Read the rows, each task's together."""
         tasks: Grouped[Line] = Grouped()
         for found in _FILES.rows(_FILES.find(data), note):
-            line = replace(found, row=_published(found.row))
+            line = replace(found, row=_normalize(found.row))
             own = as_name(line.row.get("annotation_id"))
             if own is None or as_name(line.row.get("action_uid")) is None:
                 RowContext(line.where, note).refuse(
@@ -131,15 +130,13 @@ class Mind2Web(Benchmark):
             yield from _task(own, [tasks[number] for number in numbers], note)
 
     def application(self, step: Step) -> str:
-        """The website."""
         return step.tags.get("website", "")
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The annotated action at a point of its element; None where that is not in the page."""
         aim, size = aim_of(step), size or step.screen
-        operation, value = wanted_of(step.source["row"])
+        operation, value = target_of(step.source["row"])
         if aim is None or operation is None or min(size) < 1:
             return None
         x, y = place(aim, step.screen, space=space or self._space, size=size)
@@ -150,7 +147,7 @@ class Mind2Web(Benchmark):
         return Target(text.replace(hole, f"[{x!r}, {y!r}]", 1), template, ((x, y),))
 
     def takes(self, actions: Sequence[Action]) -> int:
-        """One, or all up to the text that is typed where the answer has just clicked."""
+        """Return 1, or the actions up to the text that is typed after a click."""
         if actions[0].kind != "tap" or actions[0].button != "left":
             return 1
         for count, action in enumerate(actions[1:3], 2):
@@ -161,7 +158,6 @@ class Mind2Web(Benchmark):
         return 1
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The action as an object, if it is a click, or a text or a choice at a place."""
         action = actions[-1]
         if len(actions) > 1:
             action = replace(action, start=actions[0].start)
@@ -196,7 +192,6 @@ class Mind2Web(Benchmark):
 
 
 def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
-    """The steps of one task, in the order of its actions; rows of some are not published."""
     numbers = [whole_number(decode(str(line.row.get("target_action_index")))) for line in lines]
     known = {n for n in numbers if n is not None and 0 <= n < 1000}
     if len(known) < len(lines):  # the first release has no such column
@@ -212,7 +207,7 @@ def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
             at.refuse("instruction-missing", "the row has no confirmed_task", "a text")
             yield None
             continue
-        shot = _shot(line)
+        shot = _screenshot(line)
         screens[index] = screen = size_of(shot)
         told = [*(row.get("action_reprs") or ())][:1000]
         told += [None] * (index + 1 - len(told))
@@ -229,12 +224,8 @@ def _task(own: str, lines: Sequence[Line], note: Note) -> Iterator[Step | None]:
         )  # fmt: skip
 
 
-def _published(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row of UGround's samples or plans with the columns that the dataset has, beside its own.
-
-    Its pictures are blocks of a page, of which each has the boxes of the targets in it; the first
-    block with a target is the step's. Before the pages are cut, they are the pictures.
-    """
+def _normalize(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """UGround's pictures are blocks of a page, each with the boxes of its targets."""
     if "pos_candidates" in row or not isinstance(row.get("operation"), str) or "bbox" not in row:
         return row
     blocks, folder, boxes = row.get("target_blocks"), row.get("blocks_path"), row["bbox"]
@@ -255,8 +246,7 @@ def _published(row: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def _shot(line: Line) -> MediaRef | None:
-    """The page: in the row, or a file that it names."""
+def _screenshot(line: Line) -> MediaRef | None:
     name = line.row.get("screenshot")
     if held := line.picture(("screenshot",)):
         return held
@@ -265,7 +255,6 @@ def _shot(line: Line) -> MediaRef | None:
 
 
 def _past(words: object) -> Action | None:
-    """An earlier action, as the row tells it in words."""
     if not isinstance(words, str):
         return None
     found = list(_DONE.finditer(words))
@@ -276,15 +265,13 @@ def _past(words: object) -> Action | None:
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with the operation as an object, which the Hub has as a text."""
     done = row.get("operation")
     found = decode(done) if isinstance(done, str) else done
     return {**row, "operation": done if found is BROKEN else found}
 
 
 def _action(row: Mapping[str, Any], words: object, screen: Screen, at: RowContext) -> Action | None:
-    """What was done, at any of the elements that are right; None where nobody can tell."""
-    operation, value = wanted_of(_plain(row))
+    operation, value = target_of(_plain(row))
     if operation is None:
         at.refuse(
             "operation-unusable",
@@ -310,7 +297,6 @@ def _action(row: Mapping[str, Any], words: object, screen: Screen, at: RowContex
 
 
 def _boxes(row: Mapping[str, Any], at: RowContext) -> tuple[Box, ...]:
-    """The boxes of the elements that are right: the one that was used first, then those around."""
     found: list[tuple[bool, bool, Box]] = []
     for text in row.get("pos_candidates") or ():
         one = decode(text) if isinstance(text, str) else text

@@ -105,25 +105,25 @@ def _notches(value: object) -> int:
         except (ValueError, OverflowError):
             number = float("nan")
     if not 1 <= abs(number) <= _MOST_NOTCHES or number != int(number):
-        raise ValueError(f"wheel_dist is {_shown(value)}, no whole number other than 0")
+        raise ValueError(f"wheel_dist is {_format_value(value)}, no whole number other than 0")
     return int(number)
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     try:
         return f"{value!r:.80}"
     except ValueError:  # more digits than Python writes
         return "a very large number"
 
 
-def spelled(action: Action) -> tuple[Function, dict[str, Any]]:
+def call_of(action: Action) -> tuple[Function, dict[str, Any]]:
     """The function and its arguments, all of them written out.
 
     Args:
         action: as `read_call` gives it.
 
     Examples:
-        >>> spelled(Action("type", text="^s"))
+        >>> call_of(Action("type", text="^s"))
         ('keyboard_input', {'keys': '^s'})
     """
     if action.kind == "tap":
@@ -157,7 +157,7 @@ def words(action: Action, target: str = "") -> str:
         >>> words(Action("done", status="success"))
         'FINISH'
     """
-    function, args = spelled(action)
+    function, args = call_of(action)
     if not function:
         return "FINISH"
     given = ", ".join(f"{key}={json.dumps(args[key], ensure_ascii=False)}" for key in args)
@@ -170,15 +170,17 @@ _MODIFIERS: Final = {"ctrl": "^", "control": "^", "shift": "+", "alt": "%"}
 _SPELLED: Final = {"esc": "ESC", "escape": "ESC", "pageup": "PGUP", "pagedown": "PGDN"}
 
 
-def typed(action: Action) -> str:
+def write_keys(action: Action) -> str:
     """What is typed or pressed, in pywinauto's notation.
 
     Raises:
         CannotSayError: pywinauto types nothing of that kind.
 
     Examples:
-        >>> typed(Action("hotkey", keys=("ctrl", "s"))), typed(Action("type", text="50% {a}"))
-        ('^s', '50{%} {{}a{}}')
+        >>> write_keys(Action("hotkey", keys=("ctrl", "s")))
+        '^s'
+        >>> write_keys(Action("type", text="50% {a}"))
+        '50{%} {{}a{}}'
     """
     if action.kind == "type":
         text = "".join(f"{{{sign}}}" if sign in "^%+~(){}" else sign for sign in action.text or "")
@@ -187,24 +189,24 @@ def typed(action: Action) -> str:
     if action.kind not in ("keys", "hotkey", "enter") or not keys:
         raise CannotSayError(f"keyboard_input does no {action.label}")
     if action.kind == "keys":
-        return "".join(map(_named, keys))
+        return "".join(map(_write_key, keys))
     *held, last = keys
     if any(key.lower() not in _MODIFIERS for key in held):
         raise CannotSayError(f"keyboard_input holds no {'+'.join(held)}")
-    return "".join(_MODIFIERS[key.lower()] for key in held) + _named(last)
+    return "".join(_MODIFIERS[key.lower()] for key in held) + _write_key(last)
 
 
-def _named(key: str) -> str:
+def _write_key(key: str) -> str:
     if len(key) == 1:
         return f"{{{key}}}" if key in "^%+~(){}" else key
     return f"{{{_SPELLED.get(key.lower(), key.upper())}}}"
 
 
-def pressed(text: str) -> tuple[Action, ...]:
+def read_keys(text: str) -> tuple[Action, ...]:
     """What a text in pywinauto's notation types and presses, one action after the other.
 
     Examples:
-        >>> [(one.kind, one.text, one.keys) for one in pressed("^sab{ENTER}")]
+        >>> [(one.kind, one.text, one.keys) for one in read_keys("^sab{ENTER}")]
         [('hotkey', None, ('ctrl', 's')), ('type', 'ab', ()), ('keys', None, ('enter',))]
     """
     found: list[Action] = []
@@ -271,7 +273,6 @@ def presses(text: str) -> list[str]:
 
 
 def _key(name: str) -> str:
-    """A key that is written in braces: a character that stands for itself, or a name."""
     if len(name) == 1:
         return name if name.isalnum() else f"{{{name}}}"
     upper = name.upper()
@@ -323,20 +324,18 @@ class Answer(msgspec.Struct, frozen=True):
     fault: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The answer as a JSON object."""
         body: dict[str, Any] = {"function": self.function, "status": self.status}
         if self.action is not None:
-            body["args"] = self._said()
+            body["args"] = self._score_args()
         if self.point is not None:
             body["coordinates"] = self.point
         return body
 
-    def _said(self) -> dict[str, Any]:
-        """The arguments under the names that scores have for them."""
+    def _score_args(self) -> dict[str, Any]:
         assert self.action is not None
         if self.action.kind == "scroll":
             return {"notches": notches(self.action)}
-        return {"text": self.action.text} if self.action.kind == "type" else spelled(self.action)[1]
+        return {"text": self.action.text} if self.action.kind == "type" else call_of(self.action)[1]
 
 
 def parse(text: str) -> Answer | ParseFailure:
@@ -374,7 +373,6 @@ def parse(text: str) -> Answer | ParseFailure:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """What the release reads, then the objects that begin at one of the first braces."""
     if text.startswith("`"):
         value = decode(text[_DROPPED[0] : -_DROPPED[1]])
         if isinstance(value, dict):
@@ -383,11 +381,6 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _read(body: Mapping[str, Any]) -> Answer | None:
-    """The answer of an object; None if it has no Function and no Status that ends the task.
-
-    Raises:
-        ValueError: there is no such function.
-    """
     said = {key.lower().replace("_", ""): value for key, value in body.items()}
     status = said.get("status")
     status = status.strip().upper() if isinstance(status, str) else ""
@@ -420,7 +413,6 @@ def _point(said: Mapping[str, Any]) -> Pair | None:
 
 
 def _is_prompted(body: Mapping[str, Any], found: Answer) -> bool:
-    """Whether an object is an answer to the letter of the prompt."""
     if body.keys() != set(KEYS) or found.action is None or found.status != body["Status"]:
         return False
     if body["Function"] != found.function or not isinstance(body["Args"], dict):

@@ -28,7 +28,7 @@ from omnidata.tasks.omnibench.rows import (
     read_subtask,
     read_trajectory,
     rect_of,
-    said_categories,
+    row_categories,
     subtasks_of,
 )
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
@@ -70,8 +70,7 @@ def kind_of(row: object) -> Kind | None:
     return "trajectory" if "actions" in row and named and "action_space" not in row else None
 
 
-def _listed(data: Path) -> Iterator[Path]:
-    """The file, or JSON files in the folder and one level below, sorted."""
+def _list_files(data: Path) -> Iterator[Path]:
     if not data.is_dir():
         yield from [data] if data.exists() else []
         return
@@ -93,11 +92,7 @@ def _is_candidate(entry: os.DirEntry[str]) -> bool:
 
 
 def _look(path: Path) -> Look:
-    """Whether one of the first rows is of a known kind, or none of them is JSON.
-
-    A document is not decoded where nothing in its first megabyte looks like ours: other benchmarks
-    have documents of hundreds of them.
-    """
+    """Searches the first megabyte before it decodes: other files may be hundreds of megabytes."""
     if path.suffix != ".jsonl":
         head = head_of(path)
         if not any(sign in head for sign in _SIGNS):
@@ -112,7 +107,7 @@ FILES = RowFiles(
     "JSON lines, or files with a JSON object or a list of them: "
     + "; or ".join(f"a {kind} with {columns}" for kind, columns in COLUMNS.items()),
     _look,
-    _listed,
+    _list_files,
 )
 
 
@@ -143,7 +138,7 @@ class StepReader:
     _sizes: dict[str, Screen] = field(default_factory=dict)
 
     def steps(self) -> Iterator[Step]:
-        """All steps, in the order of the trajectories."""
+        """Yield all steps, in the order of the trajectories."""
         for trajectory in self.library.trajectories:
             if not trajectory.actions:
                 RowContext(trajectory.id, self.note).warn(
@@ -177,7 +172,7 @@ class StepReader:
                 tags=tags,
                 source={**row, **owner},
             )
-            yield named(step)
+            yield assign_group(step)
             history.append(action)
             screens.append(screen)
 
@@ -187,7 +182,7 @@ class StepReader:
         known = subtasks_of(nodes, task.source if task else {}, self.library.subtasks)
         subtasks: list[Subtask] = [subtask for subtask in known.values() if subtask]
         apps = [subtask.application for subtask in subtasks if subtask.application]
-        categories = categories_of(apps, said_categories(subtasks))
+        categories = categories_of(apps, row_categories(subtasks))
         if task:
             apps, categories = list(task.applications.values()), dict(task.categories)
         found = {
@@ -200,7 +195,6 @@ class StepReader:
         return {tag: value for tag, value in found.items() if value}
 
     def _picture(self, name: str, sample_id: str) -> MediaRef:
-        """A reference; opening it checks the path."""
         if reason := unsafe(name):
             self.note(
                 Finding(
@@ -216,7 +210,6 @@ class StepReader:
         return MediaRef("image", self.library.root, name)
 
     def _size(self, shot: MediaRef | None) -> Screen:
-        """Width and height of a picture; composed tasks show many a picture more than once."""
         if shot is None:
             return UNKNOWN
         if shot.path not in self._sizes:
@@ -239,8 +232,8 @@ class StepReader:
             )
 
 
-def named(step: Step) -> Step:
-    """The step with its episode, and its group: all trajectories of one task or subtask."""
+def assign_group(step: Step) -> Step:
+    """Return the step grouped with all trajectories of its task or subtask."""
     kind = tag_of(step, "kind")
     episode, owner = f"{kind}/{step.episode_id}", step.source.get(f"{kind}_id")
     return replace(step, episode=episode, group=f"{kind}/{owner}" if owner else episode)
@@ -255,19 +248,18 @@ def task_of(step: Step) -> str:
 
 
 def _owner(trajectory: Trajectory) -> dict[str, str]:
-    """Whose a trajectory is, which no action says: what is split goes by it."""
+    """Splits keep an owner's trajectories together."""
     given = {"task_id": trajectory.task_id, "subtask_id": trajectory.subtask_id}
     return {key: own for key, own in given.items() if own}
 
 
 def _one(values: Iterable[str]) -> str:
-    """The one value, `SEVERAL`, or none."""
     found = list(dict.fromkeys(filter(None, values)))
     return found[0] if len(found) == 1 else SEVERAL if found else ""
 
 
 def picture_root(data: Path) -> Path:
-    """The folder that the pictures of a dataset lie below."""
+    """Return the folder above the dataset's pictures."""
     return data if data.is_dir() else data.parent
 
 
@@ -340,14 +332,13 @@ def read_library(data: Path | str, *, check_orders: bool = True) -> Library:
         lines["trajectory"], lambda line: _trajectory(line, subtasks, tasks, note), note
     )
     apps = (subtask.application for subtask in subtasks.values())
-    categories = categories_of(apps, said_categories(subtasks.values()))
+    categories = categories_of(apps, row_categories(subtasks.values()))
     return Library(root, subtasks, tuple(trajectories.values()), tasks, findings, categories)
 
 
 def _unique(
     lines: list[Line], read: Callable[[Line], _Value | None], note: Note
 ) -> dict[str, _Value]:
-    """What the rows hold, by id; of rows with the same id the first."""
     found: dict[str, _Value] = {}
     for line in lines:
         value = read(line)
@@ -376,7 +367,6 @@ def _subtask(line: Line, root: Path, note: Note) -> Subtask | None:
 
 
 def _evaluation(own: str, root: Path, place: RowContext) -> str | None:
-    """The text of a subtask's evaluation function; None where there is no such file."""
     for name in (f"{EVALUATIONS}/{own}.txt", f"{own}.txt"):
         try:
             path = resolve(MediaRef("image", root, name), budget=_SMALL)
@@ -484,7 +474,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         data,
         steps,
         findings,
-        _skipped(findings),
+        _count_skipped(findings),
         FILES.fingerprint(data),
         row_ids(steps, range(len(steps))),
         TAGS,
@@ -501,6 +491,5 @@ _SKIPPING = frozenset(
 )
 
 
-def _skipped(findings: list[Finding]) -> int:
-    """Rows that became nothing; each has one of these findings."""
+def _count_skipped(findings: list[Finding]) -> int:
     return sum(finding.code in _SKIPPING for finding in findings)

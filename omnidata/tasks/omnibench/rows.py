@@ -38,13 +38,13 @@ _UNUSABLE = "correct the action; the step has no target until then"
 
 
 def identity(row: Row, *keys: str) -> str | None:
-    """The first of these keys that names the row: a text that is not empty, or a whole number."""
+    """Return the value of the first key with a text or whole number."""
     named = (id_of(row.get(key)) for key in keys)
     return next((own for own in named if own and own.strip()), None)
 
 
 def ids_of(value: object) -> tuple[str, ...] | None:
-    """A list of ids, texts or whole numbers; None for anything else."""
+    """Return a list of ids, texts or whole numbers; None for other values."""
     if not isinstance(value, list):
         return None
     found = [own for own in map(id_of, value) if own is not None]
@@ -52,12 +52,12 @@ def ids_of(value: object) -> tuple[str, ...] | None:
 
 
 def text_of(row: Row, *keys: str) -> str:
-    """The first of these keys that holds a text; empty if none does."""
+    """Return the text of the first key that has one, or an empty text."""
     return next((row[key] for key in keys if isinstance(row.get(key), str)), "")
 
 
 def read_subtask(line: Line, place: RowContext) -> Subtask | None:
-    """The subtask of a row; None for one without id or template. Its evaluation is not here."""
+    """Return the subtask of a row without its evaluation; None without id or template."""
     row = line.row
     own, template = identity(row, "id", "subtask_id"), row["instruction_template"]
     if own is None:
@@ -86,7 +86,6 @@ def read_subtask(line: Line, place: RowContext) -> Subtask | None:
 
 
 def _parameters(row: Row, template: str, place: RowContext) -> Iterator[Mapping[str, Any]]:
-    """The bindings; one alone need not be in a list."""
     value = row.get("available_parameters")
     given = [value] if isinstance(value, Mapping) else [] if value is None else value
     if not isinstance(given, list) or not all(isinstance(binding, Mapping) for binding in given):
@@ -118,7 +117,7 @@ def _names(row: Row, key: str, place: RowContext) -> tuple[str, ...]:
 
 
 def read_trajectory(line: Line, place: RowContext) -> Trajectory | None:
-    """The trajectory of a row; None for one without id or actions."""
+    """Return the trajectory of a row; None for a row without id or actions."""
     row = line.row
     own, actions = identity(row, "trajectory_id", "id"), row["actions"]
     if own is None:
@@ -161,7 +160,6 @@ def read_trajectory(line: Line, place: RowContext) -> Trajectory | None:
 
 
 def _observations(row: Row, actions: int, place: RowContext) -> tuple[str, ...]:
-    """The pictures' names; empty where a picture has none."""
     value = row.get("observations")
     names = value if isinstance(value, list) else []
     if len(names) - actions not in (0, 1):
@@ -186,7 +184,7 @@ def _order(row: Row, place: RowContext) -> tuple[str, ...]:
 
 
 def action_of(row: Mapping[str, Any]) -> Action | None:
-    """What an action of a trajectory does, in its own words; None for one that cannot be read."""
+    """Return an action of a trajectory, in its own words; None if unreadable."""
     try:
         action = _read(row)
     except ValueError:
@@ -204,7 +202,7 @@ def _read(row: Mapping[str, Any]) -> Action:
 
 
 def rect_of(action: Mapping[str, Any]) -> Box | None:
-    """Where an action's control is, in pixels of the screenshot; None if that is not said."""
+    """Return the control of an action, in pixels of the screenshot; None if unknown."""
     edges = action.get("rect")
     if not isinstance(edges, list | tuple) or len(edges) != 4:
         return None
@@ -217,7 +215,7 @@ def rect_of(action: Mapping[str, Any]) -> Box | None:
 
 
 def control_of(action: Mapping[str, Any]) -> str:
-    """The text of an action's control; empty if that is not said."""
+    """Return the text of an action's control; empty if unknown."""
     return text_of(action, "control_text").strip()
 
 
@@ -280,7 +278,6 @@ def valid_orders(row: Row, graph: Graph, place: RowContext) -> tuple[tuple[str, 
 
 
 def _valid(value: object, graph: Graph, place: RowContext) -> tuple[tuple[str, ...], ...]:
-    """The listed orders that are orders of the graph, each once."""
     if not isinstance(value, list):
         if value is not None:
             place.warn("orders-unusable", f"successful_topo is {short(value)}", "a list of orders")
@@ -420,14 +417,14 @@ def subtask_of(node: str, subtasks: Mapping[str, Subtask]) -> Subtask | None:
 def subtasks_of(
     nodes: Iterable[str], row: Row, subtasks: Mapping[str, Subtask]
 ) -> dict[str, Subtask | None]:
-    """Node -> its subtask: the one that the task's row names, else as `subtask_of`."""
+    """Return node -> subtask: the one in the task's row, or else by `subtask_of`."""
     said = row.get("subtasks")
     named = said if isinstance(said, Mapping) else {}
     return {node: subtask_of(id_of(named.get(node)) or node, subtasks) for node in nodes}
 
 
-def said_categories(subtasks: Iterable[Subtask]) -> dict[str, str]:
-    """Application -> category, as far as the subtasks' rows say it; the paper's say nothing."""
+def row_categories(subtasks: Iterable[Subtask]) -> dict[str, str]:
+    """Return application -> category from the subtasks' rows; the paper's have none."""
     found = ((subtask, text_of(subtask.source, "category")) for subtask in subtasks)
     return {subtask.application: category for subtask, category in found if category}
 
@@ -449,7 +446,7 @@ class TaskReader:
     _apps: set[str] = field(default_factory=set)
 
     def task(self, line: Line) -> TaskGraph | None:
-        """The task of a row; None for one whose graph cannot be used."""
+        """Return the task of a row; None if its graph is unusable."""
         row, place = line.row, RowContext(line.where, self.note)
         own = identity(row, "task_id", "id")
         own = own or (line.path.stem if line.alone else str(line.number))
@@ -461,7 +458,7 @@ class TaskReader:
             return None
         subtasks = subtasks_of(graph.nodes, row, self.subtasks)
         applications = dict(self._applications(row, subtasks, place))
-        given = said_categories(filter(None, subtasks.values())) | _texts(row.get("category"))
+        given = row_categories(filter(None, subtasks.values())) | _texts(row.get("category"))
         self._check_apps(applications.values(), given, place)
         if row.get("successful_topo") is None:
             self._unlisted.append(line.where)
@@ -480,7 +477,6 @@ class TaskReader:
     def _applications(
         self, row: Row, subtasks: Mapping[str, Subtask | None], place: RowContext
     ) -> Iterator[tuple[str, str]]:
-        """What the row itself says of a node, else what its subtask does."""
         given = _texts(row.get("application"))
         unknown, untold = [], []
         for node, subtask in subtasks.items():
@@ -511,7 +507,6 @@ class TaskReader:
             )
 
     def _check_apps(self, apps: Any, given: Mapping[str, str], place: RowContext) -> None:
-        """Say of every application without a category that it is its own; once each."""
         for app in apps:
             if app in given or app in self._apps or category_of(app):
                 continue
@@ -524,7 +519,7 @@ class TaskReader:
             )
 
     def finish(self) -> None:
-        """Say what is said once for all tasks."""
+        """Note the findings about all tasks together."""
         if self.check_orders and self._unlisted:
             self.note(
                 Finding(
@@ -539,6 +534,5 @@ class TaskReader:
 
 
 def _texts(value: object) -> dict[str, str]:
-    """The pairs of two texts in an object; none if it is no object."""
     pairs = value.items() if isinstance(value, Mapping) else ()
     return {key: name for key, name in pairs if isinstance(key, str) and isinstance(name, str)}

@@ -19,7 +19,7 @@ from omnidata.loaders.repository import is_repository
 from omnidata.loaders.task_library import TaskGraph
 from omnidata.metrics.graph_evaluator import LoggedAction, Walk, walk
 from omnidata.metrics.graphs import GraphProfile, TaskScore, coverage, score_task, total
-from omnidata.metrics.intervals import named_methods
+from omnidata.metrics.intervals import method_column
 from omnidata.metrics.rollouts import Attempt, behaviour
 from omnidata.predictions import numbered_lines
 from omnidata.tasks.omnibench.load import read_library
@@ -95,15 +95,11 @@ INTENT = Variation(
 
 
 class _Sequence(msgspec.Struct):
-    """A line of the sequences; what else is in it is passed over."""
-
     task_id: str | int
     executed: list[str | int]
 
 
 class _Action(msgspec.Struct):
-    """A line of a log; what else is in it, as the action itself, is passed over."""
-
     task_id: str | int
     passed: list[str | int]
     status: str | None = None
@@ -127,14 +123,14 @@ class Executed:
 
 
 class GraphScorer(OfflineScorer):
-    """Scores the subtasks that an agent completed of task graphs."""
+    """Scores the subtasks of task graphs that an agent completed."""
 
     profiles: ClassVar[Mapping[str, Columns]] = {
         name: dict.fromkeys(_COLUMNS[rules], "share") for name, rules in _PROFILES.items()
     }
 
     def takes(self, answers: Path) -> bool:
-        """Whether the file is none of predictions: its first line has no sample id."""
+        """Return whether the first line of a file has no sample id, unlike predictions."""
         if answers.is_dir():
             return False
         try:
@@ -245,10 +241,9 @@ def _of_agent(
     *,
     strict: bool,
 ) -> tuple[Sequence[Scored], Sequence[Finding]]:
-    """One agent's results, for nothing says whose they are."""
     if strict:
         refuse_findings(findings, data)
-    scores = [_scored(task, done.get(task.id), data) for task in tasks.values()]
+    scores = [_score(task, done.get(task.id), data) for task in tasks.values()]
     results = _results(profile, list(tasks.values()), scores, done)
     results["counts"] |= counts
     attempts = [
@@ -268,13 +263,12 @@ def _of_agent(
 
 
 def _gains(task: TaskGraph, walk: Walk) -> list[tuple[int, float]]:
-    """What each completed subtask adds to CR, and at which action."""
     parts = [float(coverage(task.graph, [node])) for node in walk.executed]
     return list(zip(walk.at, parts, strict=True))
 
 
 def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:
-    """The tasks; one that cannot be read would be missing from every mean."""
+    """Any unreadable task would be missing from every mean, so it is an error."""
     if is_repository(data):
         raise DataError(
             "a Parquet repository has steps, but no task graph",
@@ -306,7 +300,7 @@ def read_actions(path: Path) -> Iterator[tuple[str, str, LoggedAction]]:
         PredictionError: the file is missing, or a line is no action; names file and line.
     """
     expected = '{"task_id": "...", "passed": ["node", ...]}'
-    for where, found in _converted(path, _Action, "action", expected):
+    for where, found in _read_lines(path, _Action, "action", expected):
         passed = frozenset(map(str, found.passed))
         finished = (found.status or "").strip().upper() == "FINISH"
         yield where, str(found.task_id), LoggedAction(passed, finished)
@@ -319,14 +313,14 @@ def read_sequences(path: Path) -> Iterator[Executed]:
         PredictionError: the file is missing, or a line is no sequence; names file and line.
     """
     expected = '{"task_id": "...", "executed": ["node", ...]}'
-    for where, found in _converted(path, _Sequence, "sequence", expected):
+    for where, found in _read_lines(path, _Sequence, "sequence", expected):
         yield Executed(str(found.task_id), [str(node) for node in found.executed], where)
 
 
 Line = TypeVar("Line", _Action, _Sequence)
 
 
-def _converted(
+def _read_lines(
     path: Path, kind: type[Line], noun: str, expected: str
 ) -> Iterator[tuple[str, Line]]:
     for number, line in numbered_lines(path, expected=f"JSON lines of {expected}"):
@@ -357,7 +351,7 @@ def _unknown(found: Executed) -> Finding:
     )
 
 
-def _scored(task: TaskGraph, found: Executed | None, data: Path) -> TaskScore:
+def _score(task: TaskGraph, found: Executed | None, data: Path) -> TaskScore:
     where = f"task {task.id} ({found.where})" if found else f"task {task.id} ({data})"
     nodes = found.nodes if found else ()
     return score_task(task.graph, task.applications, task.categories, nodes, where=where)
@@ -369,7 +363,6 @@ def _results(
     scores: Sequence[TaskScore],
     done: Mapping[str, Executed],
 ) -> dict[str, Any]:
-    """The content of `results.json`."""
     intents = [task.intent or None for task in tasks]
     labels = [_labels(task) for task in tasks]
     rules = _PROFILES[profile]
@@ -389,7 +382,7 @@ def _results(
         "profile": profile,
         "overall": {key: overall[key] for key in shown if key in overall},
         "ci95": overall["ci95"],
-        **named_methods(overall.get("ci95_method", {})),
+        **method_column(overall.get("ci95_method", {})),
         "answered": total(answered, profile=rules)["overall"],
         "by": table["by"],
         "counts": {**counts, "unknown_tasks": len(done) - len(answered)},
@@ -398,7 +391,6 @@ def _results(
 
 
 def _labels(task: TaskGraph) -> tuple[str, ...]:
-    """The capabilities that a row says its task was chosen to test."""
     value = task.source.get("capability")
     given = value if isinstance(value, list) else [value]
     return tuple(name for name in given if isinstance(name, str) and name)
@@ -419,11 +411,10 @@ def _lines(
             "profile": profile,
             **found.values(_PROFILES[profile]),
             **({"ending": walked.ending, "turns": walked.steps} if walked else {}),
-            "parsed": _parsed(sequence) if sequence else None,
+            "parsed": _progress(sequence) if sequence else None,
         }
 
 
-def _parsed(found: Executed) -> dict[str, Any]:
-    """What was completed, and at which actions, where there is a log of them."""
+def _progress(found: Executed) -> dict[str, Any]:
     at: dict[str, Any] = {"at": list(found.walk.at)} if found.walk else {}
     return {"executed": list(found.nodes), **at}

@@ -36,26 +36,26 @@ from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Side, answer_space, pair_on_screen, place, resizing
 from omnidata.tasks.diagnosis import diagnose
-from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, placed
+from omnidata.tasks.explaining import SCREENSHOT, Rule, explain, explain_place
 from omnidata.tasks.json_answers import Pair, ParseFailure
 from omnidata.tasks.omnibench import load as loader
 from omnidata.tasks.omnibench.actions import (
     BUTTONS,
     Answer,
+    call_of,
     notches,
     parse,
-    pressed,
     read_call,
+    read_keys,
     same_keys,
-    spelled,
-    typed,
     words,
+    write_keys,
 )
 from omnidata.tasks.omnibench.load import Metadata
 from omnidata.tasks.omnibench.rows import (
     action_of,
     categories_of,
-    said_categories,
+    row_categories,
     subtasks_of,
     table10,
     text_of,
@@ -128,17 +128,16 @@ def system_prompt(space: Space = "px") -> str:
         ['- You are provided a screenshot of the current screen']
     """
     text = _read("trajectory").replace(_ANNOTATED, _PLAIN)
-    text = _cut(text, _LIST, _OPERATIONS)
+    text = _replace_between(text, _LIST, _OPERATIONS)
     text = text.replace("consisting of 8 distinct parts", "consisting of 6 distinct parts")
     text = text.replace(
         'the "ControlLabel", "ControlText", "Function"', 'the "coordinates", "Function"'
     )
-    text = _cut(text, _LABEL, _FUNCTION, _POINT.replace("{unit}", _UNITS[space]))
+    text = _replace_between(text, _LABEL, _FUNCTION, _POINT.replace("{unit}", _UNITS[space]))
     return text.replace("{apis}", _read("apis"))
 
 
-def _cut(text: str, begin: str, end: str, between: str = "") -> str:
-    """The text with what lies between two places replaced."""
+def _replace_between(text: str, begin: str, end: str, between: str = "") -> str:
     start = text.index(begin)
     return text[:start] + between + text[text.index(end, start) :]
 
@@ -186,13 +185,12 @@ def judge(target: Action | None, answer: Answer | None, point: Pair | None) -> M
     """
     if target is None or (target.kind == "tap" and not target.start):
         return None, None
-    if answer is None or answer.function != spelled(target)[0]:
+    if answer is None or answer.function != call_of(target)[0]:
         return False, False
     return True, _is_exact(target, answer, point)
 
 
 def _is_exact(target: Action, answer: Answer, point: Pair | None) -> bool:
-    """Whether arguments and place are the same, given that the function is."""
     action = answer.action
     if action is None:
         return False
@@ -245,7 +243,6 @@ class StepProfile(EpisodeProfile):
         return Verdict("ok", self._values(step, answer, point), answer.as_dict(), answer.fault)
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
         return Verdict(outcome, self._values(step, None, None))
 
     def _values(
@@ -255,7 +252,6 @@ class StepProfile(EpisodeProfile):
         return *match, answer is not None and answer.as_prompted
 
     def _target(self, step: Step) -> Action | None:
-        """The expert's action, at no place where no answer in this unit can be held against it."""
         action = action_of(step.source)
         known = self.space == "px" or min(step.screen) > 0
         return action if known or action is None else replace(action, start=())
@@ -263,7 +259,6 @@ class StepProfile(EpisodeProfile):
     def _on_screen(
         self, point: Pair | None, step: Step, receipt: Mapping[str, Any] | None
     ) -> Pair | None:
-        """A point of the answer in pixels of the screenshot."""
         if point is None:
             return None
         if self.space == "px":
@@ -292,20 +287,16 @@ class View(overview.View):
 
     @classmethod
     def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
-        """The dataset; tasks and subtasks without a single step are shown too."""
         return loader.load(data, strict=strict, needs_steps=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts as JSON values."""
         return {"counts": self.counts, "metadata": self.metadata}
 
     def tables(self) -> list[Table]:
-        """The metadata, then the steps if there are any."""
         found = [*_tables(self.metadata)] if self.metadata else []
         return [*found, *(super().tables() if self.source.steps else ())]
 
     def remarks(self) -> list[str]:
-        """How many subtasks, tasks and trajectories there are."""
         if self.library is None:
             return []
         kinds = Counter("task" if t.task_id else "subtask" for t in self.library.trajectories)
@@ -319,13 +310,12 @@ class View(overview.View):
 
 
 def _metadata(library: Library) -> dict[str, Any]:
-    """Everything that is counted, as JSON values."""
     subtasks, tasks = library.subtasks.values(), library.tasks.values()
     placed = [task for task in tasks if len(task.applications) == len(task.graph.nodes)]
     found = [complexity(task.graph, task.applications, task.categories) for task in placed]
     levels = [each.levels() for each in found]
     apps = dict.fromkeys(subtask.application for subtask in subtasks if subtask.application)
-    categories = categories_of(apps, said_categories(subtasks))
+    categories = categories_of(apps, row_categories(subtasks))
     return {
         "apps": _pairs(
             [subtask.application or "unknown" for subtask in subtasks],
@@ -337,29 +327,30 @@ def _metadata(library: Library) -> dict[str, Any]:
         ),
         "intents": dict(Counter(task.intent or "none" for task in tasks).most_common()),
         "levels": {
-            dimension: _ordered((each[dimension] for each in levels), LEVELS)
+            dimension: _count_in_order((each[dimension] for each in levels), LEVELS)
             for dimension in DIMENSIONS
         },
-        "eligible": _ordered((name for each in found for name in eligible(each)), capabilities()),
+        "eligible": _count_in_order(
+            (name for each in found for name in eligible(each)), capabilities()
+        ),
         "orders": _orders(library),
         "tasks_measured": len(found),
     }
 
 
 def _pairs(subtasks: Iterable[str], tasks: Iterable[str]) -> dict[str, dict[str, int]]:
-    """By name: how many subtasks and how many tasks; the most frequent first."""
     own, used = Counter(subtasks), Counter(tasks)
     names = sorted(own.keys() | used.keys(), key=lambda name: (-own[name], -used[name], name))
     return {name: {"subtasks": own[name], "tasks": used[name]} for name in names}
 
 
-def _ordered(values: Iterable[str], order: Iterable[str]) -> dict[str, int]:
+def _count_in_order(values: Iterable[str], order: Iterable[str]) -> dict[str, int]:
     counts = Counter(values)
     return {name: counts[name] for name in order}
 
 
 def _orders(library: Library) -> dict[str, int]:
-    """How many tasks have how many valid orders; those with too many to find have 0."""
+    """Tasks with too many orders to count are under 0."""
     counts = Counter(_size(task) for task in library.tasks.values())
     return {name: counts[name] for name in ("unknown", "1", "2-9", "10-99", "100+") if counts[name]}
 
@@ -374,11 +365,11 @@ def _size(task: TaskGraph) -> str:
 def _tables(found: Mapping[str, Any]) -> Iterable[Table]:
     for title, key in (("Applications", "apps"), ("Categories", "categories")):
         rows = [[n, str(c["subtasks"]), str(c["tasks"])] for n, c in found[key].items()]
-        yield Table(title, ("", "subtasks", "tasks"), _shortened(rows))
+        yield Table(title, ("", "subtasks", "tasks"), _shorten(rows))
     if not found["intents"]:
         return
     rows = [[name, str(count)] for name, count in found["intents"].items()]
-    yield Table("Intents", ("", "tasks"), _shortened(rows))
+    yield Table("Intents", ("", "tasks"), _shorten(rows))
     total = found["tasks_measured"]
     rows = [
         [dimension, *(cell for n in counts.values() for cell in (str(n), share(n, total)))]
@@ -392,15 +383,12 @@ def _tables(found: Mapping[str, Any]) -> Iterable[Table]:
     yield Table("Valid orders of a task", ("", "tasks"), rows)
 
 
-def _shortened(rows: list[list[str]]) -> list[list[str]]:
-    """The first rows, and how many more there are; `--json` has them all."""
+def _shorten(rows: list[list[str]]) -> list[list[str]]:
     more = len(rows) - _MOST
     return rows if more <= 0 else [*rows[:_MOST], [f"and {more} more", *("" for _ in rows[0][1:])]]
 
 
 class _Parsed(TypedDict, total=False):
-    """What a line of scores has of an answer."""
-
     function: Required[str]
     args: dict[str, Any]
     coordinates: tuple[Side, Side] | None
@@ -446,15 +434,13 @@ class OmniBench(Benchmark):
         self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
 
     def named(self, step: Step) -> Step:
-        """The step with its episode, and its group: its task or subtask."""
-        return loader.named(step)
+        """Group a task or subtask."""
+        return loader.assign_group(step)
 
     def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
-        """What was done before, and the task's intent where it is to be told."""
         lines = (
             f"\nStep {number}: {action.words}"
             for number, action in enumerate(self.earlier(step, predicted))
@@ -482,28 +468,26 @@ class OmniBench(Benchmark):
         if action is None:
             return None
         if action.kind != "tap":
-            text = _written(action, [], step)
+            text = _format_answer(action, [], step)
             return Target(text, text.replace(PLACE, "bbox"))
         if not action.start or min(step.screen) < 1:
             return None
         space, size = space or self._space, size or step.screen
         found = place(action.start[0], step.screen, space=space, size=size)
-        template = _written(action, PLACE, step).replace(f'"{PLACE}"', PLACE)
-        return Target(_written(action, list(found), step), template, (found,))
+        template = _format_answer(action, PLACE, step).replace(f'"{PLACE}"', PLACE)
+        return Target(_format_answer(action, list(found), step), template, (found,))
 
     def right_actions(self, step: Step) -> Sequence[Action]:
-        """The expert's action; what is typed as text and keys. Nothing where it cannot be used."""
         action = action_of(step.source)
         if action is None or (action.kind == "tap" and not action.start):
             return ()
-        return pressed(action.text or "") if action.kind == "type" else (action,)
+        return read_keys(action.text or "") if action.kind == "type" else (action,)
 
     def takes(self, actions: Sequence[Action]) -> int:
-        """All of them."""
         return len(actions)
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The actions as one call; several as far as one call can type them."""
+        """Return the actions as one call, if one call can type them."""
         first = actions[0]
         if first.kind == "tap" and len(actions) == 1:
             if first.count > 2 or first.button not in BUTTONS or first.held:
@@ -511,19 +495,19 @@ class OmniBench(Benchmark):
             if not first.start:
                 raise CannotSayError("click_input clicks at no place")
             point = centre(first.start[0])
-            return _written(first, [point.x, point.y])
+            return _format_answer(first, [point.x, point.y])
         if first.kind == "scroll" and len(actions) == 1:
             way = finger_way(first)
             whole = first.amount_unit == "notch" and first.amount and first.amount % 1 == 0
             if way not in ("up", "down") or not whole or first.held:
                 raise CannotSayError("wheel_mouse_input turns up or down, by whole notches")
-            return _written(replace(first, direction=OPPOSITE[way], sense=None), [])
+            return _format_answer(replace(first, direction=OPPOSITE[way], sense=None), [])
         if first.kind == "done" and len(actions) == 1 and first.status != "failure":
-            return _written(Action("done", status="success"), [])
-        return _written(Action("type", text="".join(map(typed, actions))), [])
+            return _format_answer(Action("done", status="success"), [])
+        return _format_answer(Action("type", text="".join(map(write_keys, actions))), [])
 
     def diagram(self, source: LoadedDataset, step: Step) -> TaskDiagram | None:
-        """The task's graph, coloured by application (paper, Figure 11); none of a repository."""
+        """Return the task's graph, coloured by application (Figure 11); None for a repository."""
         library = source.library if isinstance(source, Metadata) else None
         task = library.tasks.get(step.source.get("task_id", "")) if library else None
         if not (library and task):
@@ -534,11 +518,9 @@ class OmniBench(Benchmark):
 
     @property
     def published(self) -> Published:
-        """What the paper and its release print."""
         return read_published("omnidata.tasks.omnibench", self.name)
 
     def spelling(self, tag: str, value: str) -> str:
-        """An app is known by any of its spellings."""
         return canonical(value) if tag == "app" else value
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
@@ -557,12 +539,11 @@ class OmniBench(Benchmark):
         return lambda step: _blind(usual, step, self._space)
 
     def _oracle(self, step: Step) -> str:
-        """The target; pixels need no screen. An empty text where the row has no usable action."""
         found = self.target(step)
         action = action_of(step.source)
         if found is None and action and action.start and self._space == "px":
             middle = centre(action.start[0])
-            return _written(action, [middle.x, middle.y], step)
+            return _format_answer(action, [middle.x, middle.y], step)
         return found.text if found else ""
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
@@ -577,7 +558,7 @@ class OmniBench(Benchmark):
         return replace(answer.action, words=words(answer.action, where))
 
     def application(self, step: Step) -> str:
-        """Whose screen it is; nothing tells it of a task of several."""
+        """Return the step's app; empty for a task of several apps."""
         found = super().application(step)
         return "" if found == loader.SEVERAL else found
 
@@ -589,7 +570,6 @@ class OmniBench(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         wanted = action_of(step.source)
         regions = wanted.start if wanted and wanted.kind == "tap" else ()
         given = ((verdict and verdict.parsed) or {}).get("coordinates")
@@ -597,27 +577,29 @@ class OmniBench(Benchmark):
 
         def sentence(parsed: Mapping[str, Any], right: bool) -> str:
             differs = _unlike(wanted, parsed, right=right)
-            return differs or placed(step, "the point", point, regions, right=right, rule=Rule())
+            return differs or explain_place(
+                step, "the point", point, regions, right=right, rule=Rule()
+            )
 
-        return explained(
+        return explain(
             verdict,
             self.profiles[profile],
             sentence,
-            target_label=_named(spelled(wanted)[0]) if wanted else "",
-            answer_label=lambda parsed: _named(str(parsed["function"])),
+            target_label=_function_name(call_of(wanted)[0]) if wanted else "",
+            answer_label=lambda parsed: _function_name(str(parsed["function"])),
             overlays=lambda: {SCREENSHOT: Overlays(regions, (), point)},
             noun="function",
             diagnosis=lambda parsed: diagnose(
                 step,
                 (wanted,) if wanted else (),
-                _said(parsed, self._space),
+                _parsed_action(parsed, self._space),
                 receipt=receipt,
             ),
         )
 
 
-def _written(action: Action, point: Any, step: Step | None = None) -> str:
-    function, args = spelled(action)
+def _format_answer(action: Action, point: Any, step: Step | None = None) -> str:
+    function, args = call_of(action)
     row: Mapping[str, Any] = step.source if step else {}
     said = (text_of(row, "description"), text_of(row, "thought"))
     if point == PLACE:  # what stands for a place stands for nothing else
@@ -638,14 +620,13 @@ def _blind(action: Action, step: Step, space: Space) -> str:
     if space != "rel":
         found = convert(Point(0.5, 0.5, "rel"), space, step.screen if space == "px" else (1, 1))
         middle = found.x, found.y
-    return _written(action, list(middle) if action.kind == "tap" else [])
+    return _format_answer(action, list(middle) if action.kind == "tap" else [])
 
 
 # How an action differs from the expert's, in words.
 
 
-def _named(function: object) -> str:
-    """A function's name; the end of a task has none."""
+def _function_name(function: object) -> str:
     return str(function or "finish")
 
 
@@ -653,8 +634,7 @@ _ARGUMENTS: Final = {"notches": "wheel_dist", "text": "keys"}
 """Names of arguments in verdicts -> those of the functions."""
 
 
-def _said(parsed: Mapping[str, Any], space: Space) -> tuple[Action, ...]:
-    """What a profile read, as an action; nothing where its arguments could not be read."""
+def _parsed_action(parsed: Mapping[str, Any], space: Space) -> tuple[Action, ...]:
     args = {_ARGUMENTS.get(name, name): value for name, value in parsed.get("args", {}).items()}
     try:
         action = read_call(parsed.get("function"), args)
@@ -665,13 +645,14 @@ def _said(parsed: Mapping[str, Any], space: Space) -> tuple[Action, ...]:
 
 
 def _unlike(wanted: Action | None, parsed: Mapping[str, Any], *, right: bool) -> str:
-    """How an action differs from the expert's; empty where only the place can tell."""
     if wanted is None:
         return "the expert's action cannot be read"
-    name, args = spelled(wanted)
+    name, args = call_of(wanted)
     given = parsed.get("function", "")
     if given != name:
-        return f"the answer is {_named(given)}, the expert's action is {_named(name)}"
+        return (
+            f"the answer is {_function_name(given)}, the expert's action is {_function_name(name)}"
+        )
     said: Mapping[str, Any] = parsed.get("args") or {}
     if wanted.kind == "tap":
         return "" if said == args else _differ(said, args)
@@ -685,7 +666,6 @@ def _unlike(wanted: Action | None, parsed: Mapping[str, Any], *, right: bool) ->
 
 
 def _differ(said: Mapping[str, Any], args: Mapping[str, Any]) -> str:
-    """The arguments, side by side."""
     given = ", ".join(f"{name} {value!r}" for name, value in said.items()) or "nothing"
     wanted = ", ".join(f"{name} {value!r}" for name, value in args.items())
     return f"the arguments differ: {given} in place of {wanted}"

@@ -1,9 +1,9 @@
-"""Model text -> action, as the released OmniGUI evaluator reads it.
+"""Read an action from a model's text, as the released OmniGUI evaluator does.
 
-The order of attempts follows the behaviour of the published evaluator (the benchmark authors'
-release of April 2026): a `<tool_call>`, the whole text as JSON, code fences, the first balanced
-braces that hold an action, a function call. Where the released code raises and so ends the whole
-evaluation, `parse` returns `ParseFailure`. Every attempt is linear in the length of the text.
+The order of attempts follows the benchmark authors' release of April 2026: a `<tool_call>`, the
+whole text as JSON, code fences, the first balanced braces that hold an action, a function call. If
+the released code raises an error and ends the evaluation, `parse` returns `ParseFailure`. Every
+attempt takes time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from omnidata.tasks.json_answers import (
     CannotReadError,
     Pair,
     ParseFailure,
-    named,
+    action_number,
     read_object,
     read_pair,
 )
@@ -41,20 +41,19 @@ _PROMPTED_KEYS: Mapping[int, frozenset[str]] = {
 
 
 def read_prompted(body: dict[str, Any]) -> Answer | None:
-    """The action of an object that has exactly the keys and types of the prompt's table.
+    """Return the action of an object with exactly the keys and types of the prompt's table.
 
-    Coordinates are two numbers in [0, 1000]. Most answers of a good model come this way, so it is
-    also the fast path.
+    Coordinates are two numbers in [0, 1000]. This is the fast path for most answers of good models.
     """
     kind = body.get("action_type")
     if type(kind) is not int or body.keys() != _PROMPTED_KEYS.get(kind):
         return None
     if 0 <= kind <= 2:
-        start = _prompted_pair(body["coordinate"])
+        start = _prompt_pair(body["coordinate"])
         return start and Answer(kind, start, None, None, True)
     if 3 <= kind <= 6:
-        start = _prompted_pair(body["start_coordinate"])
-        end = _prompted_pair(body["end_coordinate"])
+        start = _prompt_pair(body["start_coordinate"])
+        end = _prompt_pair(body["end_coordinate"])
         return Answer(kind, start, end, None, True) if start and end else None
     if kind == 7:
         text = body["text"]
@@ -62,7 +61,7 @@ def read_prompted(body: dict[str, Any]) -> Answer | None:
     return Answer(kind, None, None, None, True)
 
 
-def _prompted_pair(value: Any) -> Pair | None:
+def _prompt_pair(value: Any) -> Pair | None:
     if type(value) is not list or len(value) != 2:
         return None
     x, y = value
@@ -78,7 +77,7 @@ def parse(text: str) -> Answer | ParseFailure:
     """Read one model output.
 
     Args:
-        text: the output as it came; None of it is trusted.
+        text: the untrusted output.
 
     Returns:
         The action, or the reason why there is none. Never raises.
@@ -133,10 +132,10 @@ _QUALIFYING = frozenset({"action_type", "point", "coordinate", "action"})
 
 
 def _candidates(text: str) -> Iterator[dict[str, Any]]:
-    """Objects in code fences, then objects in balanced braces that hold an action."""
+    """Objects in code fences first, then objects in balanced braces that hold an action."""
     if "```" in text:
         for opener in ("```json", "```"):
-            for body in _fenced(text, opener):
+            for body in _code_blocks(text, opener):
                 if body.startswith("{"):
                     value = decode(body)
                     if value is not BROKEN:
@@ -155,7 +154,7 @@ def _candidates(text: str) -> Iterator[dict[str, Any]]:
                     yield value
 
 
-def _fenced(text: str, opener: str) -> Iterator[str]:
+def _code_blocks(text: str, opener: str) -> Iterator[str]:
     position = 0
     while (begin := text.find(opener, position)) >= 0:
         begin += len(opener)
@@ -188,10 +187,10 @@ def _function_call(text: str) -> Answer | ParseFailure:
         return NO_JSON
     if call := _POINT_CALL.search(text):
         return Answer(ALIASES[call[1].lower()], _digits(call))
-    if found := _quoted_argument(_POINT_TEXT_CALL, text):
+    if found := _text_argument(_POINT_TEXT_CALL, text):
         call, argument = found
         return Answer(7, _digits(call), text=argument or None)
-    if found := _quoted_argument(_TEXT_CALL, text):
+    if found := _text_argument(_TEXT_CALL, text):
         return Answer(7, text=found[1])
     if call := _BARE_CALL.search(text):
         return Answer(ALIASES[call[1].lower()])
@@ -205,12 +204,8 @@ def _digits(call: re.Match[str]) -> Pair | None:
         return None
 
 
-def _quoted_argument(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str], str] | None:
-    """The first call whose text argument ends in `)`, with or without the closing quote.
-
-    Written out rather than left to one pattern: there, blanks before a missing `)` take quadratic
-    time.
-    """
+def _text_argument(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str], str] | None:
+    """Two steps, because one pattern takes quadratic time on blanks before a missing `)`."""
     for call in pattern.finditer(text):
         begin = call.end()
         quote = _QUOTE.search(text, begin)
@@ -231,7 +226,6 @@ _SUCCESS = frozenset({"success", "complete", "done", "finished"})
 
 
 def _tool_call(text: str) -> Answer | ParseFailure | None:
-    """The action of the first tool call; None: there is none, and the search goes on."""
     begin = text.find(_OPEN)
     end = text.find(_SHUT, begin + len(_OPEN)) if begin >= 0 else -1
     if end < 0:
@@ -276,13 +270,15 @@ def _call_body(name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None
         said = [arguments[key] for key in ("status", "reason") if key in arguments]
         done = not said or str(said[0]).lower().strip() in _SUCCESS
         return {"action_type": 10 if done else 11}
-    number = named(name)
+    number = action_number(name)
     if number is None:
         return None
-    return _placed({"action_type": number}, _existing(arguments, "coordinate", "coordinates"))
+    return _with_coordinate(
+        {"action_type": number}, _existing(arguments, "coordinate", "coordinates")
+    )
 
 
-def _placed(body: dict[str, Any], coordinate: Any) -> dict[str, Any]:
+def _with_coordinate(body: dict[str, Any], coordinate: Any) -> dict[str, Any]:
     if isinstance(coordinate, list) and read_pair(coordinate) is not None:
         body["coordinate"] = coordinate
     return body
@@ -298,7 +294,7 @@ def _simple_call(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     with suppress(ValueError, TypeError):
         seconds = float(_existing(arguments, "time", "duration") or 0)
         int(seconds * 1000 if seconds < 100 else seconds)
-    return _placed(body, coordinate)
+    return _with_coordinate(body, coordinate)
 
 
 def _swipe_call(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -319,7 +315,7 @@ def _swipe_call(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _start_call(begin: Any, direction: Any) -> dict[str, Any] | None:
-    """A swipe without an end: upwards unless it says where; a start that is no pair is none."""
+    """A swipe without an end goes up unless it has a direction."""
     if not isinstance(direction, str):
         raise CannotReadError("the direction of the swipe is not a text")
     body: dict[str, Any] = {"action_type": _DIRECTIONS.get(direction.lower(), 3)}
@@ -334,9 +330,4 @@ def _start_call(begin: Any, direction: Any) -> dict[str, Any] | None:
 
 
 def _ends(value: Any) -> tuple[int, int]:
-    """The first two items as whole numbers; of a text its first two characters.
-
-    Raises:
-        ValueError, TypeError, LookupError, OverflowError: they are none, or infinite.
-    """
     return int(float(value[0])), int(float(value[1]))

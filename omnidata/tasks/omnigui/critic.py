@@ -20,7 +20,7 @@ from omnidata.tasks.agentstudio.task import AgentStudio
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.omnigui import load as loader
 from omnidata.tasks.omnigui.files import app_key, find
-from omnidata.tasks.omnigui.rows import agreed, states_target
+from omnidata.tasks.omnigui.rows import states_target, success_of
 from omnidata.types import (
     Annotation,
     Conversation,
@@ -76,18 +76,16 @@ class OmniGuiCritic(Benchmark):
         self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read an OmniGUI dataset; a step is one of its episodes."""
         return self.ask_about(loader.load(data, check_media=check_media, strict=strict)).source
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over OmniGUI's annotations."""
         return find(data).fingerprint()
 
     def ask_about(self, source: LoadedDataset) -> Questions:
         """The episodes of an OmniGUI source that can be asked about."""
         unasked: dict[str, str] = {}
 
-        def asked() -> Iterator[Step]:
+        def questions() -> Iterator[Step]:
             for steps in by_episode(source.steps):
                 question = episode(steps, source.episode_rows.get(steps[0].episode, {}))
                 if reason := self.unaskable(steps):
@@ -95,7 +93,7 @@ class OmniGuiCritic(Benchmark):
                 else:
                     yield question
 
-        episodes = collect(asked())
+        episodes = collect(questions())
         longest: list[str] = max((list(step.media) for step in episodes), key=len, default=[])
         roles: dict[str, Modality] = dict.fromkeys(longest, "image")
         return Questions(replace(source, steps=episodes, roles=roles), unasked)
@@ -109,7 +107,7 @@ class OmniGuiCritic(Benchmark):
         missing = sorted(set(range(steps[-1].step_index + 1)) - {step.step_index for step in steps})
         if missing:
             return f"step {missing[0]} is missing"
-        actions = _acted(steps)
+        actions = _acting_steps(steps)
         if not actions:
             return "the episode has no action"
         kept = window("criticbench", [{}] * len(actions))
@@ -121,47 +119,44 @@ class OmniGuiCritic(Benchmark):
         return ""
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation for one episode; `predicted` is not used."""
         return self._critic.prompt(step)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """Whether the episode succeeded, as an answer; None where nobody knows."""
-        return self._critic.target(step) if known(step) is not None else None
+        """Return whether the episode succeeded, as an answer; None if unknown."""
+        return self._critic.target(step) if success_of_step(step) is not None else None
 
     def spelling(self, tag: str, value: str) -> str:
-        """An app is known by any of its spellings."""
         return app_key(value) if tag == "app" else value
 
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
-        """The rule of that name; `oracle` says nothing about an episode that nobody knows."""
+        """Return that rule; `oracle` is silent about unknown outcomes."""
         rule = self._critic.baseline(name, steps, options)
-        return lambda step: rule(step) if name != "oracle" or known(step) is not None else ""
+        return lambda step: (
+            rule(step) if name != "oracle" or success_of_step(step) is not None else ""
+        )
 
 
 class _CriticProfile(CriticProfile):
-    """`agentstudio-paper`, which leaves out episodes of which nobody knows the outcome."""
-
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the answer and, where the truth is known, hold it against that."""
         found = super().judge(step, text, receipt)
-        if known(step) is not None:
+        if success_of_step(step) is not None:
             return found
         said = (found.parsed or {}).get("success")
         return Verdict(found.outcome, (None, said), found.parsed, found.reason)
 
 
-def known(step: Step) -> bool | None:
-    """Whether the episode, or the trajectory of CriticBench, succeeded; None = nobody knows."""
+def success_of_step(step: Step) -> bool | None:
+    """Return whether the episode, or CriticBench's trajectory, succeeded; None if unknown."""
     success = step.source.get("is_success")
     return success if isinstance(success, bool) else None
 
 
 def by_episode(steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
-    """The steps of every episode, as loaders give them one after the other."""
+    """Yield the steps of every episode; each episode's steps follow one another."""
     for _, same in groupby(steps, key=lambda step: step.episode):
         yield tuple(same)
 
@@ -176,7 +171,7 @@ def episode(steps: Sequence[Step], row: Mapping[str, Any] = {}) -> Step:
     Returns:
         A step named `app/episode`, with `observation_0`, `observation_1`, ... for screenshots.
     """
-    actions = _acted(steps)
+    actions = _acting_steps(steps)
     media: dict[str, MediaRef | None] = {
         f"observation_{number}": step.media.get("screenshot") for number, step in enumerate(steps)
     }
@@ -193,7 +188,7 @@ def episode(steps: Sequence[Step], row: Mapping[str, Any] = {}) -> Step:
             for number, step in enumerate(actions)
         ],
         "action_space": list(SPACE),
-        "is_success": agreed((row, *(step.source for step in steps))),
+        "is_success": success_of((row, *(step.source for step in steps))),
     }
     return replace(
         steps[0],
@@ -208,6 +203,5 @@ def episode(steps: Sequence[Step], row: Mapping[str, Any] = {}) -> Step:
     )
 
 
-def _acted(steps: Sequence[Step]) -> Sequence[Step]:
-    """The steps at which something was done: all but a last one that is only looked at."""
+def _acting_steps(steps: Sequence[Step]) -> Sequence[Step]:
     return steps if states_target(steps[-1].source) else steps[:-1]

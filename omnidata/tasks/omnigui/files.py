@@ -57,12 +57,10 @@ class Listed:
         self._first = self._end = len(rows)
 
     def add(self, identity: str, row: Row, dimension: str) -> None:
-        """Take the row of an episode that has none."""
         self._rows.put(self._app + identity, (row, dimension))
         self._end = len(self._rows)
 
     def get(self, identity: str) -> tuple[Row, str] | None:
-        """The row of an episode and its dimension; None where none is listed."""
         return self._rows.get(self._app + identity)
 
     def __contains__(self, identity: str) -> bool:
@@ -109,7 +107,6 @@ class Files:
     side: list[Path]
 
     def all(self) -> Iterator[Path]:
-        """Every annotation file, in a fixed order."""
         for app in self.apps:
             yield from (_dimension(app, name) for name in DIMENSIONS)
             yield from _indexes(app)
@@ -119,7 +116,6 @@ class Files:
         yield from self.side
 
     def fingerprint(self) -> str:
-        """SHA-256 over contents and names below the root: the same wherever the data lies."""
         digest = hashlib.sha256()
         with staying_in(self.root, *self.side):
             for path in filter(Path.exists, self.all()):
@@ -186,7 +182,6 @@ def _is_app(folder: Path) -> bool:
 
 
 def _dimension(app: Path, name: str) -> Path:
-    """The file of a dimension's metadata, whatever its ending."""
     places = [app / f"{name}{suffix}" for suffix in (".jsonl", ".json", ".ndjson", ".parquet")]
     return next((path for path in places if path.exists()), places[0])
 
@@ -228,12 +223,6 @@ def read_annotations(files: Files, note: Note) -> Iterator[Annotations]:
 
 
 def _media_root(steps: Path, rows: Sequence[Row]) -> Path:
-    """The folder that holds the first screenshot; the released layout's where none does.
-
-    Args:
-        steps: the file.
-        rows: its first ones.
-    """
     folder = steps.parent
     candidates = [folder / "benchmark", folder / "media", folder]
     named = [p for row in rows if isinstance(p := row.get("image_path"), str) and not unsafe(p)]
@@ -283,7 +272,6 @@ def _add_episode(
     where: str,
     note: Note,
 ) -> bool:
-    """Take a metadata row; False where it is not used."""
     identity = as_name(row.get("ID"))
     if identity is None:
         note(
@@ -314,7 +302,6 @@ def _add_episode(
 
 
 def _steps(folder: Path, doubts: dict[str, list[Finding]], note: Note) -> Iterator[tuple[Row, str]]:
-    """The step rows: each episode's own file, or the index where an episode has none."""
     index: Grouped[tuple[Row, str]] = Grouped()
     for path in _indexes(folder):
         for row in _array(path):
@@ -358,7 +345,7 @@ def _copies_differ(
 
 
 def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
-    """(`app_key` of the app, episode) -> dependency level, from the side files."""
+    """Return (`app_key` of the app, episode) -> dependency level, from the side files."""
     levels: dict[tuple[str, str], str] = {}
     for path in files.side:
         with staying_in(files.root, *files.side):
@@ -393,7 +380,6 @@ def dependencies(files: Files, note: Note) -> dict[tuple[str, str], str]:
 
 
 def _lines(path: Path, note: Note) -> Iterator[tuple[str, Row]]:
-    """The objects of a file and their places."""
     if path.exists():
         for line in read_rows(path):
             if isinstance(line.row, dict):
@@ -403,11 +389,6 @@ def _lines(path: Path, note: Note) -> Iterator[tuple[str, Row]]:
 
 
 def _array(path: Path) -> Iterator[Row]:
-    """The steps of a file.
-
-    Raises:
-        DataError: a row is none; those before have been given.
-    """
     for line in read_rows(path):
         if not isinstance(line.row, dict) or (line.alone and "result_action_type" not in line.row):
             raise DataError(
@@ -436,7 +417,7 @@ COLUMNS: Mapping[str, str] = {
 
 @cache
 def table7() -> Mapping[str, Any]:
-    """The published table: `apps` (rows with counts and aliases) and `totals`."""
+    """Return the published table: `apps` (rows with counts and aliases) and `totals`."""
     text = resources.files("omnidata.tasks.omnigui").joinpath("apps.json").read_text("utf-8")
     table: Mapping[str, Any] = json.loads(text)
     return table
@@ -449,11 +430,11 @@ def _by_name() -> Mapping[str, Mapping[str, Any]]:
     }
 
 
-def published(app: str) -> Mapping[str, Any] | None:
+def table7_row(app: str) -> Mapping[str, Any] | None:
     """The app's row of Table 7, found under any of its spellings; None for an app not in it.
 
     Examples:
-        >>> published("googletranslate")["app"], published("Insta")["language"]
+        >>> table7_row("googletranslate")["app"], table7_row("Insta")["language"]
         ('GTrans', 'en')
     """
     return _by_name().get(canonical(app))
@@ -466,11 +447,11 @@ def app_key(app: str) -> str:
         >>> app_key("Google_Translate") == app_key("GTrans") == "gtrans"
         True
     """
-    row = published(app)
+    row = table7_row(app)
     return canonical(row["app"] if row else app)
 
 
 def language_of(app: str) -> Language | None:
-    """The language in which Table 7 lists the app; None for an app not in it."""
-    row = published(app)
+    """Return the language of the app in Table 7; None for other apps."""
+    row = table7_row(app)
     return None if row is None else row["language"]

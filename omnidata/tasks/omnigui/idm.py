@@ -91,26 +91,24 @@ class OmniGuiIdm(Benchmark):
         }
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read an OmniGUI dataset, with or without targets, as steps of this task."""
         source = self._omnigui.load(data, check_media=check_media, strict=strict)
         return self.ask_about(source).source
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over OmniGUI's annotations."""
         return self._omnigui.fingerprint(data)
 
     def ask_about(self, source: LoadedDataset) -> Questions:
         """The steps of an OmniGUI source that can be asked about, with what came after them."""
         unasked: dict[str, str] = {}
 
-        def asked() -> Iterator[Step]:
-            for step, following in followed(source.steps):
+        def questions() -> Iterator[Step]:
+            for step, following in with_next(source.steps):
                 if reason := unaskable(step, following):
                     unasked[step.sample_id] = reason
                 elif following is not None:
                     yield self._transition(step, following)
 
-        return Questions(replace(source, steps=collect(asked()), roles=ROLES), unasked)
+        return Questions(replace(source, steps=collect(questions()), roles=ROLES), unasked)
 
     def _transition(self, step: Step, following: Step) -> Step:
         clips = {"between": following.media.get("video"), "before": step.media.get("video")}
@@ -122,7 +120,6 @@ class OmniGuiIdm(Benchmark):
         return replace(step, media=media)
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation for one step; `predicted` is not used."""
         labels = {**_SHOTS, "video": _CLIPS[self._clip]}
         parts: list[Part] = []
         for role in ("screenshot", "video", "after"):
@@ -139,7 +136,6 @@ class OmniGuiIdm(Benchmark):
         )
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """A model's text as an action; None if it is none."""
         return self._omnigui.read(text, receipt)
 
     def explain(
@@ -150,28 +146,25 @@ class OmniGuiIdm(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         return self._omnigui.explain(step, verdict, profile=profile, receipt=receipt)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The expert's action as compact JSON; None where the source has no usable one."""
         return self._omnigui.target(step, space=space, size=size)
 
     def spelling(self, tag: str, value: str) -> str:
-        """An app is known by any of its spellings."""
         return app_key(value) if tag == "app" else value
 
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
-        """The rule of that name; `oracle` says nothing about a step without a target."""
+        """Return that rule; `oracle` is silent about a step without a target."""
         rule = self._omnigui.baseline(name, steps, options)
         return lambda step: rule(step) if step.action or name != "oracle" else ""
 
 
-def followed(steps: Sequence[Step]) -> Iterator[tuple[Step, Step | None]]:
+def with_next(steps: Sequence[Step]) -> Iterator[tuple[Step, Step | None]]:
     """Every step, and the one that follows it; None after the last, and before a gap.
 
     Args:

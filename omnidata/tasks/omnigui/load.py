@@ -44,13 +44,13 @@ from omnidata.tasks.omnigui.files import (
 from omnidata.tasks.omnigui.rows import (
     ROLES,
     HistoryCheck,
-    agreed,
     check_languages,
     read_action,
     read_media,
     read_screen,
     refuse_other_benchmarks,
-    stated_success,
+    success_of,
+    success_values,
 )
 from omnidata.types import LoadedDataset, MediaRef, Step
 
@@ -127,8 +127,6 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
 
 
 class _Placed(NamedTuple):
-    """A row that has found its place in an episode."""
-
     row: Row
     where: str
     number: int
@@ -136,8 +134,6 @@ class _Placed(NamedTuple):
 
 @dataclass(slots=True)
 class _Begun:
-    """An episode while its rows come; its metadata row is where all are."""
-
     app: str
     identity: str
     part: Annotations
@@ -148,8 +144,6 @@ class _Begun:
 
 @dataclass(slots=True)
 class _Episode:
-    """An episode whose rows are all there."""
-
     app: str
     identity: str
     media_root: Path
@@ -160,16 +154,6 @@ class _Episode:
 
 
 class _Builder:
-    """Groups rows into episodes, then turns episodes into steps.
-
-    Attributes:
-        note: takes the findings.
-        levels: those of the side files, before `steps` is called.
-        rows: those that have found their places.
-        skipped: how many have not.
-        episode_rows: by `Step.episode` the rows that only the paper's tree has, after `steps`.
-    """
-
     def __init__(self, note: Note) -> None:
         self.note = note
         self.levels: Mapping[tuple[str, str], str] = {}
@@ -215,7 +199,6 @@ class _Builder:
         self._known.add(_key(app_key(app), identity))
 
     def _add_row(self, part: Annotations, row: Row, where: str) -> bool:
-        """Take a row; False where it has no place, or one that is taken."""
         app = part.app or as_name(row.get("app")) or as_name(row.get("subset")) or "unknown"
         identity = as_name(row.get("episode_id")) or as_name(row.get("ID"))
         key = "step_index" if row.get("step_index") is not None else "step_id"
@@ -239,13 +222,13 @@ class _Builder:
             self._episodes.append(episode)
             self._know(app, identity)
         elif episode.there >> index & 1:
-            self.note(self._repeated(episode, row, where, index))
+            self.note(self._repetition(episode, row, where, index))
             return False
         episode.there |= 1 << index
         self.rows.add(_key(app, identity), _Placed(row, where, index))
         return True
 
-    def _repeated(self, episode: _Begun, row: Row, where: str, index: int) -> Finding:
+    def _repetition(self, episode: _Begun, row: Row, where: str, index: int) -> Finding:
         number = self.rows.groups.get(_key(episode.app, episode.identity))
         placed = map(self.rows.__getitem__, self.rows.of(number or 0))
         first = next(other.row for other in placed if other.number == index)
@@ -262,7 +245,6 @@ class _Builder:
         )
 
     def check_levels(self) -> None:
-        """Say which lines of the side file are for no episode of an app that the data has."""
         for app, identity in self.levels:
             if app in self._apps and _key(app, identity) not in self._known:
                 self.note(
@@ -277,7 +259,6 @@ class _Builder:
                 )
 
     def steps(self) -> Iterator[Step]:
-        """The steps of all episodes, in the order of their first rows."""
         for begun, numbers in zip(self._episodes, self.rows, strict=True):
             episode = _whole(begun)
             placed = {number: self.rows[number] for number in numbers}
@@ -346,7 +327,7 @@ class _Builder:
                 tags=tags,
                 source=p.row,
             )
-            yield named(step)
+            yield assign_group(step)
 
     def _check_listed(self, episode: _Episode, note: Note) -> None:
         if episode.unlisted is not None:
@@ -390,7 +371,7 @@ class _Builder:
 
     def _check_success(self, episode: _Episode, placed: Sequence[_Placed], note: Note) -> None:
         rows = (episode.metadata, *(p.row for p in placed))
-        if (told := stated_success(rows)) and agreed(rows) is None:
+        if (told := success_values(rows)) and success_of(rows) is None:
             note(
                 Finding(
                     "success-unusable",
@@ -456,7 +437,6 @@ class _Builder:
         return "en" if english and not chinese else "zh"
 
     def _instruction(self, episode: _Episode, placed: _Placed, language: str, note: Note) -> str:
-        """The instruction in the app's language (section 4.1), or the only one there is."""
         english, chinese = instructions(episode.metadata, placed.row)
         wanted, other = (english, chinese) if language == "en" else (chinese, english)
         if wanted is None:
@@ -475,7 +455,7 @@ class _Builder:
         return wanted or other or ""
 
 
-def named(step: Step) -> Step:
+def assign_group(step: Step) -> Step:
     """The step with its group: its app, in any spelling, and its twins or else the episode.
 
     Synthetic episodes that the column `twins` puts together differ in one medium and the answer, so
@@ -489,10 +469,10 @@ def named(step: Step) -> Step:
 
 
 def together(steps: Sequence[Step], note: Note) -> Sequence[Step]:
-    """The steps, `named`, with those of one episode in one group: the first twins that one names.
+    """Return the steps with one group per episode: that of the first step that names twins.
 
-    Each row names its twins for itself, and some may name none or others: a split by rows would
-    tear the episode apart.
+    Each row names its own twins, and rows of one episode may disagree: a split by rows would tear
+    the episode apart.
 
     Args:
         steps: each episode's by index.
@@ -521,12 +501,10 @@ def together(steps: Sequence[Step], note: Note) -> Sequence[Step]:
 
 
 def _alone(step: Step) -> str:
-    """The group of an episode without twins."""
     return f"{app_key(tag_of(step, 'app'))}/{step.episode_id}"
 
 
 def _disagreeing(steps: Sequence[Step], group: str) -> Finding:
-    """The rows of an episode do not all put it into this group."""
     groups = list(dict.fromkeys(step.group for step in steps))
     others = tuple(step.sample_id for step in steps if step.group != group)
     return Finding(
@@ -560,12 +538,11 @@ def _whole(begun: _Begun) -> _Episode:
 
 
 def _key(app: str, identity: str) -> str:
-    """A name for an episode that no other one has."""
     return f"{len(app)} {app}{identity}"
 
 
 def _sample_id(episode: _Begun | _Episode, index: int) -> str:
-    """`app/episode/step`; a slash inside a name is escaped, or two steps could share an id."""
+    """Slashes in names are escaped, or two steps could share an id."""
     app, identity = (name.replace("/", "%2F") for name in (episode.app, episode.identity))
     return f"{app}/{identity}/{index}"
 
@@ -608,7 +585,6 @@ def _is_step(row: Row) -> bool:
 
 
 def _first_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The first objects of a file, as far as they can be read; of a large one within its head."""
     if is_parquet(path) or path.stat().st_size <= HEAD:
         rows = (line.row for line in islice(read_rows(path), _PEEKED_ROWS))
         yield from (row for row in rows if isinstance(row, dict))

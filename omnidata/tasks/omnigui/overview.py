@@ -10,7 +10,7 @@ from omnidata.errors import plural
 from omnidata.figures import save, spellings
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
 from omnidata.tasks import overview
-from omnidata.tasks.omnigui.files import COLUMNS, published, table7
+from omnidata.tasks.omnigui.files import COLUMNS, table7, table7_row
 from omnidata.tasks.overview import Table, share
 from omnidata.tasks.published import HISTORY, TableSpec, Variation
 from omnidata.types import LoadedDataset, Step
@@ -79,7 +79,6 @@ def distribution(steps: Sequence[Step]) -> dict[str, dict[str, dict[str, int]]]:
 
 
 def _episodes(steps: Sequence[Step]) -> dict[tuple[str, str], tuple[Step, int]]:
-    """App and id of every episode -> its first step and how many it has."""
     found: dict[tuple[str, str], tuple[Step, int]] = {}
     for step in steps:
         key = step.tags["app"], step.episode_id
@@ -89,11 +88,11 @@ def _episodes(steps: Sequence[Step]) -> dict[tuple[str, str], tuple[Step, int]]:
 
 
 def compare(counts: dict[str, Any]) -> list[str]:
-    """Where the counts differ from Table 7, one sentence each; empty if nowhere."""
+    """Return the differences to Table 7, one sentence each."""
     found: dict[str, dict[str, Any]] = {}
     differences = []
     for name, row in counts["apps"].items():
-        expected = published(name)
+        expected = table7_row(name)
         if expected is None:
             differences.append(f"{name}: the app is not in Table 7")
         elif expected["app"] in found:  # another spelling of an app that was counted before
@@ -121,7 +120,7 @@ def _differences(
 
 
 class View(overview.View):
-    """Episodes and steps per app, and how they spread over languages, dimensions and levels."""
+    """Episodes and steps per app, language, dimension and level."""
 
     published: ClassVar[Mapping[str, str]] = {"table7": "Table 7"}
     draws: ClassVar[bool] = True
@@ -134,11 +133,9 @@ class View(overview.View):
         return count(self.source.steps)
 
     def as_dict(self) -> dict[str, Any]:
-        """Table 7 and Figure 2 as JSON values."""
         return {"counts": self.counts, "distribution": self.spread}
 
     def tables(self) -> list[Table]:
-        """Table 7 and Figure 2 as tables."""
         return [self._apps(), self._distribution()]
 
     def _apps(self) -> Table:
@@ -168,16 +165,14 @@ class View(overview.View):
         return Table("Distribution, as in Figure 2 of the paper", header, rows)
 
     def remarks(self) -> list[str]:
-        """How many steps cannot be judged."""
         unusable = sum(step.action is None for step in self.source.steps)
         return [f"{plural(unusable, 'step')} without a usable target"]
 
     def differences(self, table: str) -> list[str]:
-        """Where the counts differ from Table 7."""
         return compare(self.counts)
 
     def draw(self, path: Path) -> Mapping[str, str]:
-        """Draw Figure 2; gives the apps that no font can draw, and how they are written."""
+        """Draw Figure 2; return the apps that no font can draw, and their replacements."""
         save(lambda: figure(self.counts, self.spread), path)
         _, written = spellings(self.counts["apps"])
         return {name: drawn for name, drawn in written.items() if drawn != name}
@@ -220,7 +215,6 @@ def figure(counts: Mapping[str, Any], distribution: Mapping[str, Mapping[str, Nu
 
 
 def _most(apps: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The apps by language and size; of very many, the smallest together."""
     ordered = sorted(apps.items(), key=lambda app: (-app[1]["episodes"], app[0]))
     chosen = sorted(ordered[:_MOST_APPS], key=lambda app: app[1]["language"], reverse=True)
     rest = [row for _, row in ordered[_MOST_APPS:]]
@@ -234,13 +228,11 @@ def _most(apps: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str,
 
 
 def _part(row: Mapping[str, Any], language: str, key: str) -> int:
-    """How many episodes or steps of an app are in a language."""
     numbers: Numbers = row["languages"].get(language, {})
     return numbers.get(key, 0)
 
 
 def _draw_apps(axes: Axes, apps: Sequence[tuple[str, Mapping[str, Any]]], number: int) -> None:
-    """Bars of episodes and of steps; those of an app in both languages are stacked."""
     for offset, key in zip((-0.2, 0.2), _DRAWN, strict=True):
         ends = [0] * len(apps)
         for language, colours in _COLOURS.items():
@@ -265,7 +257,7 @@ def _draw_apps(axes: Axes, apps: Sequence[tuple[str, Mapping[str, Any]]], number
     families, written = spellings(name for name, _ in apps)
     axes.set_yticks(
         range(len(apps)),
-        [_cut(written[name]) for name, _ in apps],
+        [_shorten(written[name]) for name, _ in apps],
         fontfamily=families,
         parse_math=False,
     )
@@ -302,7 +294,7 @@ def _finish(axes: Axes, title: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _cut(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
 
 

@@ -28,7 +28,7 @@ from omnidata.types import MediaRef, Modality
 
 
 class TargetError(Exception):
-    """The text of a target cannot be read; the message says why."""
+    """The text of a target is unreadable; the message has the reason."""
 
 
 def read_target(row: Mapping[str, Any], name: str) -> tuple[Region, ...]:
@@ -68,7 +68,6 @@ def read_target(row: Mapping[str, Any], name: str) -> tuple[Region, ...]:
 
 
 def _alternatives(value: Any) -> list[list[Any]]:
-    """Lists of one corner (a point) or two (a rectangle)."""
     if not isinstance(value, list):
         raise TargetError(f"it is a {type(value).__name__}, not a list")
     if all(isinstance(item, list) for item in value):
@@ -153,7 +152,7 @@ def _is_relative(value: object) -> bool:
 
 
 def read_screen(row: Row, screenshot: MediaRef | None, where: str, note: Note) -> Screen:
-    """Width and height in pixels; where the row has none, the file's or the release's default."""
+    """Return width and height in pixels: the row's, the file's, or the release's default."""
     width, height = whole_number(row.get("image_width")), whole_number(row.get("image_height"))
     if width and height and 0 < width <= FARTHEST and 0 < height <= FARTHEST:
         return width, height
@@ -176,7 +175,7 @@ def read_screen(row: Row, screenshot: MediaRef | None, where: str, note: Note) -
 
 
 def read_media(row: Row, root: Path, where: str, note: Note) -> dict[str, MediaRef | None]:
-    """References by role; None where the row names no file."""
+    """Return references by role; None if the row names no file."""
     media: dict[str, MediaRef | None] = {}
     for role, kind in ROLES.items():
         value: Any = next((row[key] for key in MEDIA_COLUMNS[role] if row.get(key)), None)
@@ -211,16 +210,16 @@ def _short(value: object) -> str:
 
 
 def states_target(row: Row) -> bool:
-    """Whether a row says anything of a target; a recorder's does not, nor what was seen last."""
+    """Return whether a row has a target; a recorder's and an episode's last row have none."""
     return any(row.get(column) not in (None, "") for column in TARGET_COLUMNS)
 
 
-def stated_success(rows: Iterable[Mapping[str, Any]]) -> list[Any]:
+def success_values(rows: Iterable[Mapping[str, Any]]) -> list[Any]:
     """What rows say of an episode's success, each different value once; empty if none says it.
 
     Examples:
         >>> good, bad = {"is_success": True}, {"is_success": False}
-        >>> stated_success([{}, good, good]), stated_success([good, bad]), stated_success([{}])
+        >>> success_values([{}, good, good]), success_values([good, bad]), success_values([{}])
         ([True], [True, False], [])
     """
     found: list[Any] = []
@@ -232,17 +231,17 @@ def stated_success(rows: Iterable[Mapping[str, Any]]) -> list[Any]:
     return found
 
 
-def agreed(rows: Iterable[Mapping[str, Any]]) -> bool | None:
+def success_of(rows: Iterable[Mapping[str, Any]]) -> bool | None:
     """Whether an episode succeeded; None if no row says it, or they contradict each other.
 
     What is neither true nor false says nothing.
 
     Examples:
         >>> good, bad = {"is_success": True}, {"is_success": False}
-        >>> agreed([{}, good, good]), agreed([good, bad])
+        >>> success_of([{}, good, good]), success_of([good, bad])
         (True, None)
     """
-    said = [value for value in stated_success(rows) if isinstance(value, bool)]
+    said = [value for value in success_values(rows) if isinstance(value, bool)]
     return said[0] if len(said) == 1 else None
 
 
@@ -298,10 +297,12 @@ def read_action(row: Row, screen: Screen, where: str, note: Note) -> tuple[Actio
         return bare, False
     if bare.kind not in PLACED and bare.kind != "swipe":
         return bare, True
-    return _placed(bare, row, screen, where, note)
+    return _read_places(bare, row, screen, where, note)
 
 
-def _placed(bare: Action, row: Row, screen: Screen, where: str, note: Note) -> tuple[Action, bool]:
+def _read_places(
+    bare: Action, row: Row, screen: Screen, where: str, note: Note
+) -> tuple[Action, bool]:
     try:
         start = read_target(row, "touch")
     except TargetError as error:
@@ -396,7 +397,7 @@ _TYPED = re.compile(r'INPUT text: "(.*)"\s*', re.DOTALL)
 
 
 def is_history(value: object) -> TypeGuard[list[Mapping[str, Any]]]:
-    """Whether a row brings its history, rendered; an empty list counts, null does not."""
+    """Return whether a row has a rendered history; an empty list counts, null does not."""
     return isinstance(value, list) and all(
         isinstance(entry, dict) and {"step_index", "action_text"} <= entry.keys() for entry in value
     )
@@ -463,7 +464,7 @@ class HistoryCheck:
         if not isinstance(history, list):  # as null: the row brings none
             return
         if is_history(history):
-            reason = self._compared(history, index)
+            reason = self._difference(history, index)
         else:
             reason = f"an entry is not {{step_index, action_text}}: {str(history)[:60]}"
         if reason:
@@ -478,8 +479,7 @@ class HistoryCheck:
                 )
             )
 
-    def _compared(self, history: Sequence[Mapping[str, Any]], index: int) -> str:
-        """Where the history and the targets part; empty if nowhere."""
+    def _difference(self, history: Sequence[Mapping[str, Any]], index: int) -> str:
         numbers = [entry["step_index"] for entry in history]
         reason = ""
         if numbers != list(range(index)):
@@ -495,7 +495,6 @@ class HistoryCheck:
 
 
 def _contradicts(text: str, target: Action, screen: Screen) -> str:
-    """Why the text cannot be said of the action; empty if it can."""
     if target.words is not None:
         same = text.split() == target.words.split()
         return "" if same else f"its action_text is {target.words[:60]!r}"

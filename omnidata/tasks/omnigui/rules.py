@@ -1,9 +1,8 @@
 """The exact-match rules of the OmniGUI paper (section 3.4), with its open points decided.
 
-Two readings are ours: a swipe's "associated parameters" are a start in the touch target and, where
-the data has a lift target, an end in that; and a target given as a point instead of a box counts
-within 140 units of the 0-1000 scale, the released evaluator's radius (an *extension*, counted
-apart).
+Two readings are ours: a swipe's "associated parameters" are a start in the touch target and, if the
+data have a lift target, an end in it; and a target that is a point instead of a box counts within
+140 units of the 0-1000 scale, the released evaluator's radius (an *extension*, counted separately).
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ def on_screen(
     *,
     where: str,
 ) -> Answer:
-    """An answer with its pixels, if it has any, in pixels of the screen.
+    """Return an answer with its pixels, if it has any, in pixels of the screen.
 
     Args:
         answer: as the model wrote it.
-        space: unit of its coordinates; "auto": pixels where one exceeds 1000.
+        space: unit of its coordinates; "auto": pixels if one exceeds 1000.
         receipt: of the prediction.
-        screen: width and height in pixels; (0, 0) where unknown.
+        screen: width and height in pixels; (0, 0) if unknown.
         where: the step, for messages.
 
     Raises:
@@ -71,9 +70,9 @@ class Match(NamedTuple):
     """The verdict on one step.
 
     Attributes:
-        type: the primitive is right.
-        exact: and so are its parameters.
-        extension: the step was judged by a rule that the paper does not have.
+        type: whether the primitive is right.
+        exact: whether its parameters are right too.
+        extension: whether a rule that is not the paper's judged the step.
     """
 
     type: bool
@@ -91,13 +90,13 @@ _NEITHER, _TYPE_ONLY, _BOTH = (
 def judge_paper(
     target: Action, screen: Screen, answer: Answer | None, space: PredictedSpace
 ) -> Match:
-    """Hold one answer against the expert's action.
+    """Compare an answer with the expert's action.
 
     Args:
         target: the expert's action, with the regions that its primitive needs.
         screen: width and height of the screenshot in pixels.
-        answer: the action read from the output; None = nothing could be read.
-        space: unit of the predicted coordinates; "auto": pixels where one exceeds 1000.
+        answer: the action read from the output; None if unreadable.
+        space: unit of the predicted coordinates; "auto": pixels if one exceeds 1000.
 
     Examples:
         >>> box = Box(210, 786, 351, 850, "px")
@@ -151,11 +150,7 @@ def _hits(
 
 
 def _in_box(box: Box, pair: Pair, screen: Screen, space: Space) -> bool:
-    """Whether the point lies in the box, edges included.
-
-    Between two units, a billionth makes up for rounding: a point that was converted from an edge
-    lies on that edge. Whole numbers of screens that exist are a hundred times further apart.
-    """
+    """Between different units, a tolerance of 1e-9 makes up for rounding."""
     if space == box.space:
         return box.left <= pair[0] <= box.right and box.top <= pair[1] <= box.bottom
     for value, low, high, extent in (
@@ -196,22 +191,22 @@ Corners = list[Any]
 
 
 class RaisesError(Exception):
-    """The released evaluator would raise on this step and so end the evaluation."""
+    """The released evaluator would raise an error on this step and end the evaluation."""
 
 
 def judge_release(
     row: Mapping[str, Any], answer: Answer | None, space: PredictedSpace
 ) -> tuple[bool, bool]:
-    """Type match and exact match of one step.
+    """Return type match and exact match of one step.
 
     Args:
         row: the untouched row; targets in pixels.
-        answer: the action read from the output; None = nothing could be read.
-        space: unit of the predicted coordinates; "auto": pixels where one exceeds 1000. The
-            released code has no "rel"; it would be read as "norm1000".
+        answer: the action read from the output; None if unreadable.
+        space: unit of the predicted coordinates; "auto": pixels if one exceeds 1000. The released
+            code has no "rel" and would read it as "norm1000".
 
     Raises:
-        RaisesError: where the released code raises.
+        RaisesError: the released code raises an error.
 
     Examples:
         >>> row = {"result_action_type": 0, "result_touch_xy": "[[210,786],[351,850]]",
@@ -260,7 +255,7 @@ def _same_text_release(target: Any, text: str | None) -> bool:
 def _hits_release(
     corners: Corners, pair: Pair, screen: tuple[Any, Any], space: PredictedSpace
 ) -> bool:
-    """Whether a predicted point lies in the target, or within 140 units of a point target."""
+    """A point target is hit within 140 units."""
     point: Whole = int(pair[0]), int(pair[1])
     if space == "px" or (space == "auto" and max(point) > 1000):
         point = _to_scale(point, screen)
@@ -305,7 +300,7 @@ def _target(row: Mapping[str, Any], name: str, *, nested: bool) -> Corners | Non
 
 
 def _check_middle(corners: Corners) -> None:
-    """The released code takes a rectangle's middle as it reads it; several rectangles end there."""
+    """The released code computes the middle of a rectangle; several rectangles make it fail."""
     (x1, y1), (x2, y2) = corners
     try:
         _ = (x1 + x2) / 2, (y1 + y2) / 2

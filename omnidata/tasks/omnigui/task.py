@@ -39,7 +39,7 @@ from omnidata.loaders.instructions import MIN_BYTES, Language, find_voice, voice
 from omnidata.metrics.intervals import Ints, Mask
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
-from omnidata.tasks.explaining import Rule, acted, by_action
+from omnidata.tasks.explaining import Rule, by_action, explain_action
 from omnidata.tasks.json_answers import LABELS, Answer, Pair, ParseFailure
 from omnidata.tasks.log_rows import Difference
 from omnidata.tasks.omnigui import load as loader
@@ -47,9 +47,9 @@ from omnidata.tasks.omnigui import rules as matching
 from omnidata.tasks.omnigui.answers import PLACED, parse
 from omnidata.tasks.omnigui.files import app_key, find, language_of, table7
 from omnidata.tasks.omnigui.overview import TABLES, VARIATIONS, View
-from omnidata.tasks.omnigui.rows import ROLES, agreed, is_history, stated_success
+from omnidata.tasks.omnigui.rows import ROLES, is_history, success_of, success_values
 from omnidata.tasks.omnigui.rules import POINT_RADIUS, PredictedSpace, on_screen
-from omnidata.tasks.profiles import EpisodeProfile, Runs, numbered
+from omnidata.tasks.profiles import EpisodeProfile, Runs, number_keys
 from omnidata.tasks.published import Published, read_published
 from omnidata.types import (
     PLACE,
@@ -103,7 +103,7 @@ _RELEASE_ENGLISH = {
 }
 
 
-def spoken(step: Step) -> tuple[str, ...]:
+def instructions_of(step: Step) -> tuple[str, ...]:
     """The instructions that `-T voice` may look for: the paper's, then the release's if it differs.
 
     An empty one of the release is left out: there the written goal takes its place.
@@ -253,15 +253,10 @@ class Prompt:
 
 
 def _is_released(row: Mapping[str, Any]) -> bool:
-    """Whether the row has the released form; the paper's rows have neither of these columns."""
     return "app" in row or "instruction" in row
 
 
 def _release_instruction(row: Mapping[str, Any]) -> str:
-    """The released rule: English for 14 app names in exactly that spelling, else `instruction`.
-
-    A column that is present but null becomes the word None, as it does there.
-    """
     if row.get("app") in _RELEASE_ENGLISH:
         return str(row.get("instruction_en", row.get("instruction", "")))
     return str(row.get("instruction", ""))
@@ -277,7 +272,7 @@ SPACES: tuple[matching.PredictedSpace, ...] = ("norm1000", "px", "rel", "auto")
 
 
 class OmniGuiProfile(EpisodeProfile):
-    """What the two profiles share: the parser, the axes, and what is counted."""
+    """Base class of the two profiles: the parser, the axes and the counts."""
 
     values = (*EpisodeProfile.values, "extension")
     by: Mapping[str, Sequence[str]] = {
@@ -305,7 +300,6 @@ class OmniGuiProfile(EpisodeProfile):
             return Verdict("unparsed", _WRONG, None, str(error))
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
         return Verdict(outcome, self._values(step, None))
 
     def _values(self, step: Step, answer: Answer | None) -> Values:
@@ -313,11 +307,9 @@ class OmniGuiProfile(EpisodeProfile):
         raise AssertionError("a profile says how it judges")
 
     def _stated_length(self, step: Step) -> int | None:
-        """The released rows have it."""
         return whole_number(step.source.get("episode_length"))
 
     def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:
-        """How many verdicts are by our extension of the rules."""
         return {"judged_by_extension": int(np.nansum(rows.values["extension"][judged]))}
 
 
@@ -357,11 +349,10 @@ class ReleaseProfile(OmniGuiProfile):
         return match[0], match[1], answer is not None and answer.as_prompted, False
 
     def _episodes(self, steps: Sequence[Step], runs: Runs) -> Ints:
-        """By the released key: episodes of two apps merge where rows have an app but no subset."""
-        return numbered(_released_key(step) for step in steps)
+        return number_keys(_release_key(step) for step in steps)
 
 
-def _released_key(step: Step) -> str:
+def _release_key(step: Step) -> str:
     row = step.source
     default = "unknown" if "app" in row else step.tags["app"]
     return f"{row.get('subset', default)}-{row.get('episode_id', 'unknown')}"
@@ -399,7 +390,7 @@ def answer(action: Action, screen: Screen, *, space: Space = "norm1000") -> dict
     return body
 
 
-def expressed(action: Action) -> dict[str, Any]:
+def body_of(action: Action) -> dict[str, Any]:
     """What any agent does on a phone, as the object that the unified prompt asks for.
 
     A wheel that turns, and a drag, are the swipe that shows the same; keys that have a primitive
@@ -409,7 +400,7 @@ def expressed(action: Action) -> dict[str, Any]:
         CannotSayError: no primitive is it.
 
     Examples:
-        >>> expressed(Action("scroll", (Point(500, 700, "norm1000"),), direction="down"))
+        >>> body_of(Action("scroll", (Point(500, 700, "norm1000"),), direction="down"))
         {'action_type': 3, 'start_coordinate': [500, 700]}
     """
     label = action.label
@@ -441,12 +432,7 @@ _KEYED: Final = ("BACK", "HOME")
 
 
 def _inside(region: Region, screen: Screen, space: Space) -> list[float]:
-    """A point of the region: whole numbers where such a point lies inside.
-
-    An edge is taken only where nothing lies between it and the other one: the edge of a region may
-    be the edge of the screen, where nobody taps. What lies within a billionth of an edge is one,
-    for edges are converted.
-    """
+    """Whole numbers where possible; an edge only if nothing lies between it and the other edge."""
     middle = convert(centre(region), space, screen)
     low = high = middle
     if isinstance(region, Box):
@@ -509,14 +495,12 @@ def target(step: Step, *, space: Space, size: Screen) -> Target | None:
 
 
 def _is_whole(action: Action) -> bool:
-    """Whether the source says all that the primitive needs."""
     if action.kind in PLACED or action.kind == "swipe":
         return bool(action.start)
     return action.kind != "type" or bool(action.text)
 
 
 def _regions(action: Action, body: dict[str, Any]) -> Iterator[tuple[str, Region]]:
-    """The places that an action has, by the keys of its answer."""
     if action.kind in PLACED:
         yield "coordinate", action.start[0]
     elif action.kind == "swipe":
@@ -525,7 +509,6 @@ def _regions(action: Action, body: dict[str, Any]) -> Iterator[tuple[str, Region
 
 
 def _lift(body: dict[str, Any]) -> Point:
-    """Where a swipe ends whose source does not say it."""
     x, y = body["end_coordinate"]
     return Point(x, y, "norm1000")
 
@@ -589,7 +572,6 @@ def policy(
 
 
 def _oracle(step: Step) -> Action:
-    """The target; where there is none to be used, the profile that judges leaves it out."""
     return step.action or Action("done", status="failure")
 
 
@@ -689,23 +671,19 @@ class OmniGui(Benchmark):
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the dataset's annotations."""
         return loader.load(data, check_media=check_media, strict=strict)
 
     def detect(self, data: Path) -> bool:
-        """Whether the layout or the first rows are OmniGUI's."""
         return loader.recognises(data)
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over the annotations."""
         return find(data).fingerprint()
 
     def named(self, step: Step) -> Step:
-        """The step with its group: its twins or else the episode."""
-        return loader.named(step)
+        """Group twins, or else the episode."""
+        return loader.assign_group(step)
 
     def together(self, steps: Sequence[Step], note: Callable[[Finding], None]) -> Sequence[Step]:
-        """The steps, those of one episode with the first twins that one names."""
         return loader.together(steps, note)
 
     def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool | None:
@@ -714,40 +692,35 @@ class OmniGui(Benchmark):
         Rows that contradict each other tell of no success.
         """
         rows = (row, *(step.source for step in steps))
-        return agreed(rows) is True if stated_success(rows) else None
+        return success_of(rows) is True if success_values(rows) else None
 
     def right_actions(self, step: Step) -> Sequence[Action]:
-        """The expert's action; nothing where it lacks its place or its text."""
         return (step.action,) if step.action and _is_whole(step.action) else ()
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """An action as the object that the unified prompt asks for, its numbers as they are."""
-        return compact(expressed(actions[0]))
+        return compact(body_of(actions[0]))
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation for one step; `predicted` is used with `history=predicted` only."""
         return self._prompt.conversation(step, predicted, forgotten=self.forgotten)
 
     @property
     def space(self) -> PredictedSpace:
-        """The unit in which models are taken to write coordinates (`-T coordinates`)."""
+        """The unit of coordinates in answers (`-T coordinates`)."""
         return next(space for space in SPACES if space == self.options["coordinates"])
 
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
-        """The rule of that name; coordinates are in the unit that models are taken to use."""
+        """Return that rule; coordinates are in the unit of answers."""
         return policy(name, steps, space=self._written, options=options)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The expert's action as compact JSON; None where the source has no usable one."""
         return target(step, space=space or self._written, size=size or step.screen)
 
     @property
     def _written(self) -> Space:
-        """The unit of answers that are written here."""
         return "norm1000" if self.space == "auto" else self.space
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
@@ -774,7 +747,6 @@ class OmniGui(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         is_release = profile == ReleaseProfile.name
 
         def sentence(wanted: Action, said: Action, overlays: Overlays, right: bool) -> str:
@@ -782,33 +754,29 @@ class OmniGui(Benchmark):
             if is_release and not right and label == wanted.label and label in _NEVER_EXACT:
                 return f"the released evaluator counts no {label} as an exact match"
             rule = _RELEASE if is_release else _PAPER
-            return acted(step, wanted, said, overlays, right=right, rule=rule)
+            return explain_action(step, wanted, said, overlays, right=right, rule=rule)
 
         def read() -> Action | None:
-            return self._action(_judged(verdict.parsed)) if verdict and verdict.parsed else None
+            return self._action(_answer_of(verdict.parsed)) if verdict and verdict.parsed else None
 
         judge = self.profiles[profile]
         return by_action(step, verdict, judge, read, receipt=receipt, sentence=sentence)
 
     @property
     def published(self) -> Published:
-        """What the paper and its release print."""
         return read_published("omnidata.tasks.omnigui", self.name)
 
     def spelling(self, tag: str, value: str) -> str:
-        """An app is known by any of its spellings."""
         return app_key(value) if tag == "app" else value
 
     def language_of(self, app: str) -> Language | None:
-        """The language in which Table 7 lists the app."""
         return language_of(app)
 
     def spoken(self, step: Step) -> Sequence[str]:
-        """The instruction, and the release's where that differs."""
-        return spoken(step)
+        """Return the instruction, and the release's if it differs."""
+        return instructions_of(step)
 
     def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
-        """The instruction, and what its rows have in either language."""
         columns = ("instruction", "instruction_en", "instruction_zh")
         told = (row.get(column) for row in (episode_row, step.source) for column in columns)
         return (step.instruction, *(text for text in told if isinstance(text, str)))
@@ -844,7 +812,6 @@ class OmniGui(Benchmark):
         return None
 
     def _region(self, pair: Pair | None) -> tuple[Region, ...]:
-        """The point as a region; none for a place that is on no screen of this world."""
         if pair is None or max(abs(pair[0]), abs(pair[1])) > _FARTHEST:
             return ()
         space = self.space
@@ -853,8 +820,7 @@ class OmniGui(Benchmark):
         return (Point(pair[0], pair[1], space),)
 
 
-def _judged(parsed: Mapping[str, Any]) -> Answer | None:
-    """The answer that `Answer.as_dict` wrote into a verdict; None where a file has another."""
+def _answer_of(parsed: Mapping[str, Any]) -> Answer | None:
     try:
         kind, text = parsed["action_type"], parsed.get("text")
         start = _pair(parsed.get("start_coordinate" if 3 <= kind <= 6 else "coordinate"))
@@ -876,5 +842,4 @@ def _pair(value: Any) -> Pair | None:
 
 
 def _apps(row: Mapping[str, Any]) -> set[str]:
-    """What a row calls its app, whatever the spelling."""
     return {app_key(str(row[key])) for key in ("app", "subset") if row.get(key)}

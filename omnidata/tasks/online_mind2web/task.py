@@ -40,16 +40,6 @@ HUMAN, JUDGE = "online-mind2web", "online-mind2web-webjudge"
 
 @dataclass(slots=True)
 class _Known:
-    """What several files say of one agent's rollout.
-
-    Attributes:
-        where: the first of them.
-        row: the trajectory's, else that of the first.
-        scores: by profile.
-        judged: what its own `judge.score` says, in a unit that only all of the agent's tell.
-        is_read: whether the trajectory is known.
-    """
-
     where: str
     row: Mapping[str, Any]
     scores: dict[str, float | None] = field(default_factory=dict)
@@ -63,8 +53,6 @@ Told = dict[tuple[str, str], _Known]
 
 
 class _Scorer(OutcomeScorer):
-    """Success by the labels of persons, or by those of WebJudge or another judge."""
-
     name = HUMAN
     size = 300
     axes: ClassVar[Mapping[str, Mapping[str, int | None]]] = {"level": LEVELS}
@@ -74,7 +62,6 @@ class _Scorer(OutcomeScorer):
     }
 
     def knows(self, path: Path) -> bool:
-        """Whether a file has labels of persons or of WebJudge, or is a rollout's."""
         if not holds_rows(path):
             return False
         head = head_of(path)
@@ -82,7 +69,6 @@ class _Scorer(OutcomeScorer):
         return named or (path.name == _RESULT and any(sign in head for sign in _SIGNS))
 
     def rollouts(self, data: Path, note: Note) -> Iterator[Rollout]:
-        """The rollouts of every file, what they say of one put together."""
         if not data.exists():
             raise DataError("there is no such file or folder", where=str(data), expected=_EXPECTED)
         root = data if data.is_dir() else data.parent
@@ -146,12 +132,10 @@ class OnlineMind2Web(Outcomes):
 
 
 def _is_tasks(path: Path) -> bool:
-    """Whether a file is the benchmark's list of tasks, which says how difficult each is."""
     return holds_rows(path) and b'"reference_length"' in head_of(path)
 
 
 def _agent(folder: Path, path: Path, root: Path) -> str:
-    """Whose a file is: that of the folder, or at the top the file's own name."""
     if not folder.is_relative_to(root):
         return folder.resolve().name or "agent"
     below = folder.relative_to(root).as_posix()
@@ -203,7 +187,6 @@ _MOST: Final = 100
 
 
 def _own_judgement(row: Mapping[str, Any], at: RowContext) -> float | None:
-    """What `judge.score` says; None where there is none, or none that can be used."""
     judge = row.get("judge")
     said = judge.get("score") if isinstance(judge, dict) else None
     if isinstance(said, bool):
@@ -221,10 +204,6 @@ def _own_judgement(row: Mapping[str, Any], at: RowContext) -> float | None:
 
 
 def _judge(told: Told, note: Note) -> None:
-    """Add what the agents' own judges say, as WebJudge's where that says nothing.
-
-    A score above 1 shows that all of the agent's are of 100.
-    """
     most: dict[str, float] = {}
     for (agent, _), known in told.items():
         most[agent] = max(most.get(agent, 0.0), known.judged or 0.0)
@@ -250,7 +229,6 @@ def _judge(told: Told, note: Note) -> None:
 
 
 def _shots(folder: Path, row: Mapping[str, Any]) -> list[MediaRef]:
-    """The screenshots in their order: as the steps name them, else by the numbers of the files."""
     history = row.get("action_history")
     steps = history if isinstance(history, list) else []
     named = [step.get("screenshot") for step in steps if isinstance(step, dict)]

@@ -72,8 +72,6 @@ def read_tree(content: bytes) -> list[Element]:
 
 
 class _Reader:
-    """Takes what expat meets; an element's text is what stands before its first child."""
-
     def __init__(self) -> None:
         self.found: list[Element | None] = []
         self._open: list[tuple[int, str, dict[str, str], list[str]]] = []
@@ -131,6 +129,5 @@ def _element(tag: str, given: dict[str, str], said: str) -> Element:
 
 
 def _pair(text: str) -> tuple[int, int]:
-    """Two whole numbers in brackets; -1 and -1, which are no place, for anything else."""
     found = _PAIR.fullmatch(text.strip())
     return (int(found[1]), int(found[2])) if found else (-1, -1)

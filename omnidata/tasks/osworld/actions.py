@@ -81,7 +81,6 @@ def calls_of(source: Mapping[str, Any]) -> Reading:
 
 
 def _actions(row: Mapping[str, Any]) -> Iterator[Any]:
-    """The line's action, or the actions of a fork that lists them."""
     if "action" in row:
         yield row["action"]
     elif isinstance(row.get("actions"), list):
@@ -106,9 +105,8 @@ def _read(action: object, space: str, reading: Reading, depth: int) -> None:
 
 
 def _read_text(text: str, space: str, reading: Reading, depth: int) -> None:
-    """Code, a special word, or code that ends with one; in `computer_13` an object as text."""
     if space == "computer_13" and text.strip() not in WORDS:
-        value = _decoded(text)
+        value = _decode(text)
         if isinstance(value, dict | list) and depth < _DEEPEST:
             _read(value, space, reading, depth + 1)
         else:
@@ -117,7 +115,7 @@ def _read_text(text: str, space: str, reading: Reading, depth: int) -> None:
     reading.calls += read_turn(text)
 
 
-def _decoded(text: str) -> Any:
+def _decode(text: str) -> Any:
     try:
         return decode(text)
     except RecursionError:
@@ -147,20 +145,19 @@ def _read_type(kind: str, action: Mapping[str, Any], reading: Reading) -> None:
     if odd:
         reading.flags["action-alias"] = f"action_type {short(kind)} as in the prompt's examples"
     try:
-        reading.calls += _bound(_ALIASES.get(name, name), name == "KEY", given, short(action))
+        reading.calls += _bind(_ALIASES.get(name, name), name == "KEY", given, short(action))
     except Unresolved as error:
         reading.calls.append(Code(short(action), str(error)))
 
 
 def _parameters(action: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Beside the type, or nested; what is null is left out, as the release leaves it out."""
     nested = action.get("parameters")
     flat = {key: value for key, value in action.items() if key not in ("action_type", "parameters")}
     found = {**flat, **nested} if isinstance(nested, Mapping) else flat
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _bound(name: str, is_key: bool, given: dict[str, Any], raw: str) -> list[Call]:
+def _bind(name: str, is_key: bool, given: dict[str, Any], raw: str) -> list[Call]:
     if name in WORDS:
         return [WORDS[name]]
     for needed in _NEEDED.get(name, ()):
@@ -259,7 +256,6 @@ def actions_of(statements: Sequence[Call | Code]) -> list[Action] | None:
 
 
 def _action(call: Call, before: Point | None, at: Point | None) -> Action:
-    """The action as it is judged: the button as it is named, one name for each key."""
     if call.kind in ("scroll", "hscroll"):  # a wheel that does not turn has a direction too
         way = WHEEL[call.kind][math.copysign(1, call.amount) < 0]
         return Action("scroll", (at,) if at else (), direction=way, amount=abs(call.amount))
@@ -356,7 +352,6 @@ def _pointing(action: Action, start: Sequence[Region], end: Sequence[Region]) ->
 
 
 def _key(name: str) -> str:
-    """One name for each key; a letter by itself keeps its case, as it is typed."""
     if len(name) > 1:
         name = name.lower()
     return _NAMES.get(name, name)
@@ -389,8 +384,8 @@ def details_of(action: Action) -> tuple[str | int | None, ...]:
     return (action.status,) if action.kind == "done" else action.keys
 
 
-def moved(found: Sequence[Action], place: Callable[[Pair], Pair]) -> list[Action]:
-    """The same with every place as a function says."""
+def move(found: Sequence[Action], place: Callable[[Pair], Pair]) -> list[Action]:
+    """Return the actions with every place mapped by a function."""
 
     def there(regions: tuple[Region, ...]) -> tuple[Region, ...]:
         points = map(centre, regions)
@@ -400,12 +395,12 @@ def moved(found: Sequence[Action], place: Callable[[Pair], Pair]) -> list[Action
 
 
 def needs_places(found: Sequence[Action]) -> bool:
-    """Whether something is done at a place."""
+    """Return whether an action needs a place."""
     return any(type_of(one) in _AIMED or one.kind == "drag" for one in found)
 
 
 def is_whole(found: Sequence[Action]) -> bool:
-    """Whether every place is said that something is done at."""
+    """Return whether every action that needs a place has one."""
     return all(
         (type_of(one) not in _AIMED or one.start)
         and (one.kind != "drag" or (one.start and one.end))
@@ -485,7 +480,7 @@ class ParsedResponse:
 
     @property
     def as_prompted(self) -> bool:
-        """Whether all of it is code that the prompt asks for."""
+        """Whether the whole response is code in the prompt's form."""
         return not any(isinstance(one, Code) for one in self.statements)
 
 
@@ -508,7 +503,7 @@ def parse(text: str, names: Names | None = None) -> ParsedResponse | str:
     if text.strip() in WORDS:
         return ParsedResponse((WORDS[text.strip()],), text.strip())
     parts = text.split(_FENCE)
-    blocks = [_unnamed(part) for part in parts[1:-1:2]]
+    blocks = [_without_language(part) for part in parts[1:-1:2]]
     if not blocks:
         return "there is no block of code"
     found = [one for block in blocks for one in read_turn(block, names=names)]
@@ -517,8 +512,7 @@ def parse(text: str, names: Names | None = None) -> ParsedResponse | str:
     return ParsedResponse(tuple(found), "\n".join(filter(None, blocks)))
 
 
-def _unnamed(block: str) -> str:
-    """The block without the name of its language."""
+def _without_language(block: str) -> str:
     first, *rest = block.split(maxsplit=1)[:2] or [""]
     if first.lower() in _LANGUAGES:
         block = rest[0] if rest else ""

@@ -15,7 +15,7 @@ from omnidata.dialects.pyautogui import Call
 from omnidata.jsontext import is_integer
 from omnidata.metrics.rollouts import Attempt, Ending, period
 from omnidata.tasks.osworld.actions import calls_of
-from omnidata.tasks.osworld.load import said
+from omnidata.tasks.osworld.load import actions_text
 from omnidata.tasks.osworld.turns import Run, Turn
 from omnidata.types import is_token_count
 
@@ -59,7 +59,7 @@ def attempt_of(
 
 
 def _number(run: Run, turn: Turn) -> int:
-    """A turn's number from 1; turns in which nothing was said that could be run count."""
+    """Counts from 1, over the turns with code."""
     return turn.number - run.first_number + 1
 
 
@@ -81,13 +81,13 @@ def _ending(
         return "unknown"  # the loop did not come to its end, where the score is written
     if limit is not None and _number(run, last) < limit:
         return "parse_error"  # the loop went on, and nothing could be run
-    if period([said(turn.rows) for turn in run.turns]):
+    if period([actions_text(turn.rows) for turn in run.turns]):
         return "repetition"
     return "unknown" if limit is None else "step_limit"
 
 
 def _tokens(turn: Turn) -> int | None:
-    """The tokens of a turn, of those who keep what their API says: its lines all say the same."""
+    """All lines of a turn repeat the same usage."""
     for row in turn.rows:
         response = row.get("response")
         for held in (row.get("usage"), response.get("usage") if isinstance(response, dict) else 0):

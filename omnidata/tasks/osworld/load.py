@@ -47,8 +47,8 @@ from omnidata.tasks.osworld.turns import (
     Run,
     Timeline,
     Turn,
-    estimated,
-    matched,
+    estimate_start,
+    match_start,
     read_runs,
 )
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step
@@ -98,21 +98,21 @@ class Told:
 
     @property
     def is_last(self) -> bool:
-        """Whether recording and result are about this one."""
+        """Whether recording and result belong to this run."""
         return self.number == self.runs - 1
 
     @property
     def sample_ids(self) -> list[str]:
-        """Of the steps, one for each turn."""
+        """The ids of the steps, one for each turn."""
         return [self.sample_id(turn.number) for turn in self.run.turns]
 
     def sample_id(self, number: int) -> str:
-        """Of the step of the turn that has this number."""
+        """Return the id of a turn's step."""
         return f"{self.episode_id}/{number - self.run.first_number}"
 
     @property
     def episode_id(self) -> str:
-        """The folder; of runs that were followed by others, with their number."""
+        """The folder; with the run's number if other runs follow it."""
         place = self.rollout.example_id if self.rollout.path == "." else self.rollout.path
         return place + ("" if self.is_last else f"@{self.number + 1}")
 
@@ -133,7 +133,7 @@ class StepReader:
     _sizes: dict[tuple[Path, str], Screen] = field(default_factory=dict)
 
     def steps(self, told: Told) -> Iterator[Step]:
-        """The steps of a run, in order."""
+        """Return the steps of a run, in order."""
         turns = told.run.turns
         if not turns:
             return
@@ -182,7 +182,6 @@ class StepReader:
             screens.append(screen)
 
     def _pictures(self, told: Told) -> list[MediaRef | None]:
-        """What was seen before the first turn, and after each."""
         names = [told.run.reset, *(turn.shown_after for turn in told.run.turns)]
         ids = told.sample_ids
         return [
@@ -191,7 +190,6 @@ class StepReader:
         ]
 
     def _picture(self, rollout: Rollout, name: str | None, *sample_ids: str) -> MediaRef | None:
-        """A reference; the steps are those that it is of."""
         if name is None:
             return None
         if reason := unsafe(name):
@@ -210,7 +208,6 @@ class StepReader:
         return MediaRef("image", rollout.root, rollout.name(name))
 
     def _tree(self, shot: MediaRef | None, sample_id: str) -> dict[str, str]:
-        """The accessibility tree beside a screenshot, packed; nothing where there is none."""
         if shot is None or unsafe(shot.path) or not Path(shot.path).name:
             return {}
         shown = shot.path if shot.cell is None else str(Path(shot.path).with_name(_FIRST))
@@ -232,7 +229,6 @@ class StepReader:
         return {TREE: pack(content)}
 
     def _first(self, told: Told, recording: Recording | None) -> MediaRef | None:
-        """What the agent saw first, which the release does not keep; None with a finding."""
         kept = MediaRef("image", told.rollout.root, told.rollout.name(_FIRST))
         if self._size(kept) != UNKNOWN:
             return kept
@@ -254,10 +250,10 @@ class StepReader:
         try:
             return Recording.of(ref)
         except MediaError as error:
-            self._broken(told, error)
+            self._refuse_recording(told, error)
             return None
 
-    def _broken(self, told: Told, error: MediaError) -> None:
+    def _refuse_recording(self, told: Told, error: MediaError) -> None:
         RowContext(told.episode_id, about(self.note, *told.sample_ids)).refuse(
             "recording-broken",
             f"{RECORDING}: {error.what}",
@@ -268,7 +264,6 @@ class StepReader:
     def _timeline(
         self, told: Told, recording: Recording | None, pictures: Sequence[MediaRef | None]
     ) -> Timeline | None:
-        """Where the turns lie in the recording; None without one, or without times."""
         if recording is None:
             return None
         times = [turn.time for turn in told.run.turns]
@@ -283,13 +278,12 @@ class StepReader:
             return None
         try:
             if self.align == "pictures":
-                return matched(recording, known, pictures)
+                return match_start(recording, known, pictures)
         except MediaError as error:
-            self._broken(told, error)
-        return estimated(recording, known)
+            self._refuse_recording(told, error)
+        return estimate_start(recording, known)
 
     def _screen(self, media: Mapping[str, MediaRef | None], usual: Screen) -> Screen:
-        """The size of the screenshot, or of one of the same machine's, which has one screen."""
         own = media["screenshot"]
         size = UNKNOWN
         if own is not None and (own.cell is None or usual == UNKNOWN):
@@ -297,7 +291,6 @@ class StepReader:
         return usual if size == UNKNOWN else size
 
     def _first_size(self, shown: Sequence[MediaRef | None]) -> Screen:
-        """The size of the first screenshot that can be read."""
         files = (ref for ref in shown if ref is not None and ref.cell is None)
         return next((size for ref in files if (size := self._size(ref)) != UNKNOWN), UNKNOWN)
 
@@ -311,7 +304,6 @@ class StepReader:
         return self._sizes[key]
 
     def _action(self, reading: Reading, turn: Turn, sample_id: str) -> Action | None:
-        """What the turn does; what cannot be read is a finding."""
         place = RowContext(f"{sample_id} ({turn.where})", about(self.note, sample_id))
         for code, what in reading.flags.items():
             if code == "action-foreign":
@@ -328,7 +320,7 @@ class StepReader:
                     "an action of the rollout's action space",
                     "nothing to do: it is read",
                 )
-        action = as_action(reading.calls, space="px", said=said(turn.rows))
+        action = as_action(reading.calls, space="px", said=actions_text(turn.rows))
         if action is None:
             unread = next((one for one in reading.calls if isinstance(one, Code)), None)
             place.warn(
@@ -343,8 +335,8 @@ class StepReader:
         return action
 
 
-def said(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A turn's actions as the agent wrote them, one below the other."""
+def actions_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return a turn's actions in the agent's words, one per line."""
     found = [row.get("action", row.get("actions", "")) for row in rows]
     return "\n".join(
         one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in found
@@ -366,7 +358,6 @@ def _tags(told: Told, line: Timeline | None) -> dict[str, str]:
 
 
 def _source(told: Told, number: int, line: Timeline | None) -> dict[str, Any]:
-    """The lines untouched, and what the folder says beside them."""
     rollout, turn = told.rollout, told.run.turns[number]
     return {
         "rows": turn.rows,
@@ -508,7 +499,6 @@ def rollouts(data: Path, note: Note, files: TaskFiles | None = None) -> list[Rol
 
 
 def _domains(data: Path, files: TaskFiles | None) -> frozenset[str]:
-    """The suite's domains, where they are said; a broken list matters where rates are made."""
     if files is not None:
         return files.domains()
     try:
@@ -548,7 +538,6 @@ def _read(data: Path, instructions: Instructions, align: AlignBy, *, check_media
 def _steps(
     data: Path, reader: StepReader, results: dict[str, tuple[Rollout, Result]]
 ) -> Iterator[Step]:
-    """The steps of all runs; `results` is told of each rollout by its path."""
     note = reader.note
     for rollout in rollouts(data, note):
         broken: list[Finding] = []
@@ -560,7 +549,7 @@ def _steps(
         for finding in broken:  # the result is the last run's
             about(note, *(every[-1].sample_ids if every else ()))(finding)
         if len(runs) > 1:
-            note(_appended(rollout.name(file), every))
+            note(_appended_finding(rollout.name(file), every))
         for told in every:
             for turn, finding in told.run.doubts:
                 about(note, *(told.sample_ids if turn is None else [told.sample_id(turn)]))(finding)
@@ -568,7 +557,7 @@ def _steps(
 
 
 def runs_of(rollout: Rollout, file: str, note: Note) -> list[Run]:
-    """The runs of a rollout; none where there is no trajectory, or none that can be read."""
+    """Return the runs of a rollout; none without a readable trajectory."""
     ref = MediaRef("image", rollout.root, rollout.name(file))
     try:
         lines = read_rows(resolve(ref, budget=_BUDGET))
@@ -591,7 +580,7 @@ def runs_of(rollout: Rollout, file: str, note: Note) -> list[Run]:
     return runs
 
 
-def _appended(where: str, runs: Sequence[Told]) -> Finding:
+def _appended_finding(where: str, runs: Sequence[Told]) -> Finding:
     return Finding(
         "runs-appended",
         "warning",

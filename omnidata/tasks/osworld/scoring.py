@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 from omnidata.errors import DataError, Finding, plural
 from omnidata.loaders.load import reading, refuse_findings
 from omnidata.loaders.repository import is_repository
-from omnidata.metrics.intervals import named_methods
-from omnidata.metrics.rollouts import RATES, Attempt, Example, behaviour, repeated, total
+from omnidata.metrics.intervals import method_column
+from omnidata.metrics.rollouts import RATES, Attempt, Example, behaviour, repetition, total
 from omnidata.tasks.osworld.endings import attempt_of
 from omnidata.tasks.osworld.load import rollouts, runs_of
 from omnidata.tasks.osworld.suite import (
@@ -49,31 +49,21 @@ Key = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Tried:
-    """One example of an agent: its folders, more than one of several instructions or attempts.
-
-    Attributes:
-        results: by the attempt's folder, which is empty where there is none.
-        attempts: what each attempt was, in the same order.
-        axes: the groups of the example.
-    """
-
     results: dict[str, list[tuple[Rollout, Result]]] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     axes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def scores(self) -> list[float | None]:
-        """Of each attempt the mean over the folders with a score; None where none has one."""
+        """Each attempt's mean over its folders with a score."""
         return [_mean(result.score for _, result in each) for each in self.results.values()]
 
     @property
     def score(self) -> float | None:
-        """The mean over the attempts with a score; None where none has one."""
         return _mean(self.scores)
 
     @property
     def folders(self) -> Iterator[tuple[Rollout, Result]]:
-        """All of them."""
         for each in self.results.values():
             yield from each
 
@@ -105,7 +95,7 @@ class RolloutScorer(OfflineScorer):
         self._files = files
 
     def paired(self, profile: str) -> Columns:
-        """That over what finished: what an agent never tried is no line that could be paired."""
+        """Return the total over finished rollouts: only those can be paired."""
         return {"SR_finished": "share"}
 
     def score(
@@ -132,10 +122,10 @@ class RolloutScorer(OfflineScorer):
         _refuse_repository(data)
         with reading(data, "osworld", *(self._files.places if self._files else ())):
             files = self._files or TaskFiles.beside(data)
-            tried = _tried(data, files, findings)
+            tried = _read_results(data, files, findings)
             suite = self._suite(data, profile, tried, files)
             for (_, *task), found in tried.items():
-                _recorded(found, "/".join(task), suite, findings)
+                _read_attempts(found, "/".join(task), suite, findings)
         known = {key: found for key, found in tried.items() if suite.has(key[1:])}
         _check_results(known, findings, data)
         findings += _outside(tried, suite, profile, data)
@@ -150,11 +140,6 @@ class RolloutScorer(OfflineScorer):
     def _suite(
         self, data: Path, profile: str, tried: Mapping[Key, _Tried], files: TaskFiles
     ) -> Suite:
-        """The tasks that rates are over.
-
-        Raises:
-            DataError: no task is one of them, or all domains are another profile's.
-        """
         suite = suite_of(profile, (key[1:] for key in tried), files)
         own = sets()[profile]
         others = {one for name, found in sets().items() if name != profile for one in found}
@@ -188,7 +173,7 @@ def _refuse_repository(data: Path) -> None:
         )
 
 
-def _tried(data: Path, files: TaskFiles, findings: list[Finding]) -> dict[Key, _Tried]:
+def _read_results(data: Path, files: TaskFiles, findings: list[Finding]) -> dict[Key, _Tried]:
     tried: dict[Key, _Tried] = {}
     for rollout in rollouts(data, findings.append, files):
         key = rollout.run, rollout.domain, rollout.example_id
@@ -198,8 +183,7 @@ def _tried(data: Path, files: TaskFiles, findings: list[Finding]) -> dict[Key, _
     return tried
 
 
-def _recorded(tried: _Tried, task: str, suite: Suite, findings: list[Finding]) -> None:
-    """Read what the trajectories say of how the attempts ended, and what the examples say."""
+def _read_attempts(tried: _Tried, task: str, suite: Suite, findings: list[Finding]) -> None:
 
     def note(finding: Finding) -> None:
         if finding.severity == "error":  # what is odd about a turn changes nothing here
@@ -229,7 +213,7 @@ def _limit(rollout: Rollout | None) -> int | None:
 
 
 def _check_results(known: Mapping[Key, _Tried], findings: Sequence[Finding], data: Path) -> None:
-    """Refuse an agent without any score: 0 % would say that it has failed everywhere."""
+    """A rate of 0 % would claim that the agent failed everywhere."""
     scored = {agent for (agent, _, _), found in known.items() if found.score is not None}
     without = next((agent for agent, _, _ in sorted(known) if agent not in scored), None)
     if without is None:
@@ -253,7 +237,6 @@ def _check_results(known: Mapping[Key, _Tried], findings: Sequence[Finding], dat
 def _outside(
     tried: Mapping[Key, _Tried], suite: Suite, profile: str, data: Path
 ) -> Iterator[Finding]:
-    """What is left out, and whose tasks are counted where no set is."""
     if suite.source == "data":
         named = ", ".join(sorted(suite.sizes.keys() - group_of().keys()))
         yield Finding(
@@ -309,7 +292,6 @@ def _too_many(known: Mapping[Key, _Tried], suite: Suite, profile: str) -> Iterat
 def _score_agent(
     agent: str, tried: Mapping[Key, _Tried], profile: str, suite: Suite, data: Path
 ) -> Scored:
-    """One agent's results, and a line for each of its examples."""
     own = {key[1:]: found for key, found in tried.items() if key[0] == agent}
     known = {key: found for key, found in own.items() if suite.has(key)}
     results = _results(agent, profile, suite, known, len(own) - len(known), data)
@@ -323,7 +305,6 @@ Known = Mapping[tuple[str, str], _Tried]
 def _results(
     agent: str, profile: str, suite: Suite, known: Known, outside: int, data: Path
 ) -> dict[str, Any]:
-    """The content of `results.json`."""
     made = len({attempt for found in known.values() for attempt in found.results})
     examples = [
         Example(
@@ -346,10 +327,10 @@ def _results(
         "agent": agent,
         "overall": {name: overall[name] for name in RATES},
         "ci95": overall["ci95"],
-        **named_methods(overall.get("ci95_method", {})),
+        **method_column(overall.get("ci95_method", {})),
         "answered": answered,
         "by": table["by"],
-        **({"attempts": repeated(attempts, made, overall["tasks"])} if made > 1 else {}),
+        **({"attempts": repetition(attempts, made, overall["tasks"])} if made > 1 else {}),
         **_behaviour(agent, suite, known, attempts, axes, data),
         "counts": {
             "tasks": overall["tasks"],
@@ -367,7 +348,6 @@ def _results(
 
 
 def _axes(suite: Suite, examples: Sequence[Example]) -> dict[str, dict[str, int | None]]:
-    """The groups beside domains, and how many tasks each has, where that is known."""
     apps = {one.tags["apps"] for one in examples if "apps" in one.tags}
     named: dict[str, Sequence[str]] = {
         "feasibility": ("feasible", "infeasible"),
@@ -383,7 +363,6 @@ def _axes(suite: Suite, examples: Sequence[Example]) -> dict[str, dict[str, int 
 
 
 def _counts(suite: Suite) -> Mapping[str, Mapping[str, int]]:
-    """By axis how many of the suite's tasks are in each group; axes of which not all are known."""
     whole = sum(suite.sizes.values())
     if suite.tasks is None:
         several = sum(size for domain, size in suite.sizes.items() if domain in WORKFLOWS)
@@ -407,11 +386,6 @@ def _behaviour(
     axes: Mapping[str, Mapping[str, int | None]],
     data: Path,
 ) -> dict[str, Any]:
-    """How the attempts went, where any was recorded.
-
-    Raises:
-        DataError: several attempts had other limits of turns: they are not the same agent's.
-    """
     folders = [rollout for found in known.values() for rollout, _ in found.folders]
     limits = {limit for rollout in folders if (limit := _limit(rollout))}
     if len(limits) > 1 and len({rollout.attempt for rollout in folders}) > 1:
@@ -443,13 +417,12 @@ def _lines(profile: str, known: Known) -> Iterator[Mapping[str, Any]]:
             "score": found.score,
             "SR_finished": found.score,
             "domain": domain,
-            **_told(found),
+            **_attempt_columns(found),
             "parsed": {rollout.path: result.text for rollout, result in found.folders},
         }
 
 
-def _told(found: _Tried) -> dict[str, Any]:
-    """What is known of an example's attempt, or of each of several in their order."""
+def _attempt_columns(found: _Tried) -> dict[str, Any]:
     columns = {
         "scores": found.scores if len(found.attempts) > 1 else [None],
         **{

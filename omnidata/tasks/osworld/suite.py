@@ -48,7 +48,7 @@ class TaskFiles:
 
     @classmethod
     def at(cls, place: Path) -> TaskFiles:
-        """Those at a place that the user named: a list, `evaluation_examples`, or its examples."""
+        """Return the files at a place: a list, `evaluation_examples`, or its examples."""
         if place.is_file():
             return cls(_folder(place.parent / _EXAMPLES), place, is_named=True)
         inner = _folder(place / _EXAMPLES)
@@ -58,7 +58,7 @@ class TaskFiles:
 
     @classmethod
     def beside(cls, data: Path) -> TaskFiles:
-        """Those in a tree of results: in `evaluation_examples`, or at its top."""
+        """Return the files in a tree of results: in `evaluation_examples`, or at its top."""
         if not data.is_dir():
             return cls()
         within = bounds() or (real(data),)
@@ -80,11 +80,11 @@ class TaskFiles:
 
     @property
     def places(self) -> list[Path]:
-        """Where they lie, for what is allowed to be opened."""
+        """The folders of the files, which may be opened."""
         return [path for path in (self.examples, self.listing) if path is not None]
 
     def row(self, task: Task) -> Row:
-        """What the examples say of a task; empty where they say nothing."""
+        """Return a task's entry in the examples; empty without one."""
         return example_row(self.examples, *task)
 
     def tasks_of_list(self) -> frozenset[Task] | None:
@@ -112,7 +112,7 @@ class TaskFiles:
         return tasks
 
     def tasks_of_examples(self) -> frozenset[Task]:
-        """The tasks that the folder of examples has; empty where there is none."""
+        """Return the tasks in the folder of examples; empty without a folder."""
         if self.examples is None:
             return frozenset()
         within = bounds() or (real(self.examples),)
@@ -232,16 +232,16 @@ class Suite:
     known: dict[Task, Mapping[str, str]] = field(default_factory=dict)
 
     def has(self, task: Task) -> bool:
-        """Whether the rates are over a task."""
+        """Return whether the rates include a task."""
         return task in self.tasks if self.tasks is not None else task[0] in self.sizes
 
     @property
     def is_osworld(self) -> bool:
-        """Whether all domains are OSWorld's, whose groups and infeasible tasks are known."""
+        """Whether all domains are OSWorld's, with known groups and infeasible tasks."""
         return self.sizes.keys() <= group_of().keys()
 
     def axes(self, task: Task) -> Mapping[str, str]:
-        """The groups that a task is in beside its domain, where that is known."""
+        """Return a task's known groups beside its domain."""
         if task not in self.known:
             row = self.files.row(task)
             self.known[task] = axes_of(task[0], "/".join(task), row, of_osworld=self.is_osworld)
@@ -249,7 +249,7 @@ class Suite:
 
     @property
     def groups(self) -> Mapping[str, Sequence[str]]:
-        """The groups of Table 5; none of another suite, whose domains may have the same names."""
+        """The groups of Table 5; none for another suite, which may have equal domain names."""
         return groups() if self.is_osworld else {}
 
 

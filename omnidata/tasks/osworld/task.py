@@ -27,12 +27,12 @@ from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.explaining import (
     SCREENSHOT,
     Turn,
-    explained,
-    fenced,
+    code_block,
+    explain,
+    format_point,
     gap,
     of_turns,
-    quoted,
-    shown,
+    quote,
 )
 from omnidata.tasks.observation import OPTIONS as OPTIONS_OF_TREES
 from omnidata.tasks.observation import (
@@ -40,7 +40,7 @@ from omnidata.tasks.observation import (
     VARIATION,
     Element,
     Kind,
-    pictured,
+    screenshot_part,
     tag_at,
     tags,
 )
@@ -54,7 +54,7 @@ from omnidata.tasks.osworld.actions import (
     details_of,
     is_whole,
     judge,
-    moved,
+    move,
     needs_places,
     parse,
     type_of,
@@ -94,8 +94,6 @@ OUTCOMES: Final = ("success", "partial", "failure", "unfinished")
 
 
 class _Parsed(TypedDict, total=False):
-    """What a line of scores has of an answer."""
-
     code: str
 
 
@@ -128,11 +126,10 @@ class StepProfile(EpisodeProfile):
         found = actions_of(read.statements)
         resized = resizing(receipt, step.screen, where=step.sample_id)
         if found is not None and resized is not None:
-            found = moved(found, resized.to_screen)
+            found = move(found, resized.to_screen)
         return Verdict("ok", self._values(step, read, found), {"code": read.code})
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
         return Verdict(outcome, self._values(step, None, None))
 
     def _values(
@@ -159,11 +156,9 @@ class View(overview.View):
 
     @classmethod
     def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
-        """The data; results without a single turn are shown too."""
         return loader.load(data, strict=strict, needs_steps=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts as JSON values."""
         return {
             "counts": self.counts,
             "tasks": sum(self.tasks.values()),
@@ -172,7 +167,7 @@ class View(overview.View):
         }
 
     def tables(self) -> list[Table]:
-        """The tasks and rollouts, then the steps if there are any."""
+        """Return the tasks and rollouts, then the steps if there are any."""
         rows = [
             [domain, str(self.tasks[domain]), *(str(found[name]) for name in OUTCOMES)]
             for domain, found in self.rollouts.items()
@@ -182,7 +177,6 @@ class View(overview.View):
         return [*found, *(super().tables() if self.source.steps else ())]
 
     def remarks(self) -> list[str]:
-        """How many tasks and rollouts there are, and how many of these finished."""
         tasks = [plural(sum(self.tasks.values()), "task")]
         total = sum(sum(found.values()) for found in self.rollouts.values())
         done = total - sum(found["unfinished"] for found in self.rollouts.values())
@@ -191,7 +185,6 @@ class View(overview.View):
 
 
 def _tasks(source: LoadedDataset) -> Mapping[str, int]:
-    """Count the tasks of each domain, however often they were tried."""
     found = {(step.tags.get("domain"), step.group) for step in source.steps}
     if isinstance(source, Results):  # knows those without a turn too
         found |= {(rollout.domain, rollout.example_id) for rollout, _ in source.results.values()}
@@ -199,7 +192,6 @@ def _tasks(source: LoadedDataset) -> Mapping[str, int]:
 
 
 def _rollouts(source: Results) -> Mapping[str, Mapping[str, int]]:
-    """By domain: how many rollouts came to which end."""
     found: dict[str, dict[str, int]] = {}
     for rollout, result in source.results.values():
         row = found.setdefault(rollout.domain or "unknown", dict.fromkeys(OUTCOMES, 0))
@@ -347,7 +339,6 @@ class OsWorld(Benchmark):
         self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
-        """Read the rollouts."""
         return loader.load(
             data,
             examples=self._examples,
@@ -357,30 +348,27 @@ class OsWorld(Benchmark):
         )
 
     def detect(self, data: Path) -> bool:
-        """Whether a trajectory is there, or a result of a known domain."""
         return recognises(data)
 
     def fingerprint(self, data: Path) -> str:
-        """SHA-256 over trajectories, results and instructions."""
         return loader.fingerprint(data)
 
     def named(self, step: Step) -> Step:
-        """The step with its group: all rollouts of one example, whichever agent made them."""
+        """Group all rollouts of one example, of any agent."""
         return replace(step, group=step.source["example_id"])
 
     def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool:
-        """Whether the rollout's score is 1; one without a score has not been seen to succeed."""
+        """Return whether the rollout's score is 1; an unscored one has not succeeded."""
         return steps[-1].tags.get("outcome") == "success"
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The system and user message for one step."""
         shot = step.media.get("screenshot")
         shown = [Part("image", media=shot, role="screenshot")] if shot else []
         asked = Part("text", _NEXT + self._history(step, predicted))
         if seen := self.observed(step):
             text = _NEXT_OF[seen.kind].format(seen.text.rstrip("\n"))
             asked = Part("text", text + self._history(step, predicted), about=seen.about)
-            shown = [found for part in shown if (found := pictured(seen, part))]
+            shown = [found for part in shown if (found := screenshot_part(seen, part))]
         system = system_prompt(self.observation) + _TASK.format(step.instruction)
         return (
             Message("system", (Part("text", system),)),
@@ -388,11 +376,9 @@ class OsWorld(Benchmark):
         )
 
     def elements(self, step: Step) -> Sequence[Element]:
-        """The elements of the tree beside the step's screenshot."""
         return loader.elements(step)
 
     def _places(self, step: Step, receipt: Mapping[str, Any] | None) -> Names:
-        """What the marks that a model was shown stand for, in pixels of the picture as sent."""
         marked = self.marked(step)
         if not marked:
             return {}
@@ -416,20 +402,18 @@ class OsWorld(Benchmark):
         return _BEFORE + "".join(lines) if lines else ""
 
     def right_actions(self, step: Step) -> Sequence[Action]:
-        """The recorded turn, one action after the other; nothing where it is not understood."""
         calls = calls_of(step.source).calls
         found = as_action(calls, space="px")
         return (replace(found, then=()), *found.then) if found and is_whole([found]) else ()
 
     def takes(self, actions: Sequence[Action]) -> int:
-        """All of them."""
         return len(actions)
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The actions as code, in pixels of the screenshot as it was sent."""
+        """Return the actions as code, in pixels of the sent screenshot."""
         calls = [call for action in actions for call in calls_for(action)]
         places = (f"{call.x!r}, {call.y!r}" if call.x is not None else "" for call in calls)
-        return _fenced([spelled(call, at) for call, at in zip(calls, places, strict=True)])
+        return _code_blocks([spelled(call, at) for call, at in zip(calls, places, strict=True)])
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -476,15 +460,14 @@ class OsWorld(Benchmark):
             held = spelled(call, _HOLE if pair else "")
             template.append(held.replace(PLACE, "bbox").replace(_HOLE, PLACE))
             points += [pair] if pair else []
-        return Target(_fenced(lines), _fenced(template), tuple(points))
+        return Target(_code_blocks(lines), _code_blocks(template), tuple(points))
 
     @property
     def published(self) -> Published:
-        """What the paper prints of agents and of humans."""
         return read_published("omnidata.tasks.osworld", self.name)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """`oracle` answers with what the recorded agent did; `center` clicks the middle."""
+        """`oracle` repeats the recorded agent; `center` clicks the middle."""
         return super().policy(name, steps) if name == "oracle" else _center
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
@@ -505,7 +488,6 @@ class OsWorld(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         done = actions_of(calls_of(step.source).calls)
         parsed = verdict.parsed if verdict else None
         try:
@@ -513,9 +495,9 @@ class OsWorld(Benchmark):
         except OmnidataError:
             names = {}
         read = _read(parsed["code"], names) if parsed and "code" in parsed else None
-        said = _placed(read, step, receipt)
+        said = _to_screen(read, step, receipt)
         target = _turn(done)
-        return explained(
+        return explain(
             verdict,
             self.profiles[profile],
             lambda parsed, right: _sentence(done or [], said, step.screen, right=right),
@@ -538,8 +520,7 @@ def _place(call: Call, screen: Screen, size: Screen) -> Pair | None:
     return place(Point(call.x, call.y, "px"), screen, space="px", size=size)
 
 
-def _fenced(lines: Sequence[str]) -> str:
-    """Code in a block; a word in a block of its own, as the prompt asks for it."""
+def _code_blocks(lines: Sequence[str]) -> str:
     blocks: list[str] = []
     code: list[str] = []
     for line in [*lines, ""]:
@@ -554,27 +535,25 @@ def _fenced(lines: Sequence[str]) -> str:
 
 def _center(step: Step) -> str:
     width, height = step.screen if min(step.screen) > 0 else _USUAL
-    return _fenced([f"pyautogui.click({width // 2}, {height // 2})"])
+    return _code_blocks([f"pyautogui.click({width // 2}, {height // 2})"])
 
 
 # How an answer differs from what the recorded agent did.
 
 
 def _read(code: str, names: Names) -> Sequence[Action] | None:
-    """What an answer does; None where it is not understood."""
-    found = parse(fenced(code), names)
+    found = parse(code_block(code), names)
     return None if isinstance(found, str) else actions_of(found.statements)
 
 
-def _placed(
+def _to_screen(
     said: Sequence[Action] | None, step: Step, receipt: Mapping[str, Any] | None
 ) -> Sequence[Action] | None:
-    """The same with places in pixels of the screen; None where the receipt cannot be read."""
     try:
         resized = resizing(receipt, step.screen, where=step.sample_id)
     except OmnidataError:
         return None
-    return moved(said, resized.to_screen) if said is not None and resized else said
+    return move(said, resized.to_screen) if said is not None and resized else said
 
 
 def _turn(found: Sequence[Action] | None) -> Turn | None:
@@ -588,27 +567,25 @@ def _turn(found: Sequence[Action] | None) -> Turn | None:
 def _sentence(
     done: Sequence[Action], said: Sequence[Action] | None, screen: Screen, *, right: bool
 ) -> str:
-    """How an answer differs from what the recorded agent did."""
     if said is None:
         return "a line of the answer is unreadable"
     if right:
-        return f"the answer has the actions of the recorded agent: {_listed(done)}"
+        return f"the answer has the actions of the recorded agent: {_type_names(done)}"
     if list(map(type_of, said)) != list(map(type_of, done)):
-        return (
-            f"the answer is {_listed(said) or 'nothing'}, the recorded agent's is {_listed(done)}"
-        )
+        given = _type_names(said) or "nothing"
+        return f"the answer is {given}, the recorded agent's is {_type_names(done)}"
     pairs = zip(done, said, strict=True)
     unlike = ((one, other) for one, other in pairs if not judge([one], [other], screen)[1])
     return next((_unlike(one, other, screen) for one, other in unlike), "the actions differ")
 
 
-def _listed(found: Sequence[Action]) -> str:
+def _type_names(found: Sequence[Action]) -> str:
     return ", ".join(map(type_of, found))
 
 
 def _unlike(done: Action, said: Action, screen: Screen) -> str:
     if details_of(done) != details_of(said):
-        return f"{type_of(done)}: {quoted(_detail(said))} in place of {quoted(_detail(done))}"
+        return f"{type_of(done)}: {quote(_detail(said))} in place of {quote(_detail(done))}"
     found = []
     for name, wanted_at, given_at in (
         ("point", done.start, said.start),
@@ -617,14 +594,13 @@ def _unlike(done: Action, said: Action, screen: Screen) -> str:
         if wanted_at and given_at and wanted_at != given_at:
             point = centre(given_at[0])
             where = gap(point, wanted_at, screen, noun="recorded")
-            found.append(f"the {name} {shown(point)} is {where}")
+            found.append(f"the {name} {format_point(point)} is {where}")
         elif wanted_at and not given_at:
             found.append(f"{type_of(done)} has no place")
     return "; ".join(found)
 
 
 def _detail(action: Action) -> str:
-    """Keys that are typed one after the other as a text; other things with spaces between."""
     if action.kind != "keys":
         return " ".join(map(str, details_of(action)))
     keys = (" " if key == "space" else key for key in action.keys)

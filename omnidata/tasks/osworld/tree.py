@@ -137,7 +137,7 @@ class Rollout:
         return "/".join((*told, *self.folders)) or "."
 
     def name(self, file: str) -> str:
-        """A file of the folder, relative to `root`."""
+        """Return a file of the folder, relative to `root`."""
         return file if self.path == "." else f"{self.path}/{file}"
 
     def text(self, file: str, *, budget: Budget = _SMALL) -> bytes:
@@ -223,12 +223,6 @@ def _walk(
 
 
 def _inside(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollout]:
-    """The rollouts of folders, of which some lie in others.
-
-    What lies in an example's folder is of the same agent: an attempt where its folder says so, one
-    of several instructions where the example has no result of its own, or another example where it
-    lies two folders deep. What is none of these is a copy that somebody kept.
-    """
     above = _above_examples(found, namer) & set(found)
     for parts in sorted(above):
         note(_above_finding("/".join((*parts, RESULT))))
@@ -236,16 +230,16 @@ def _inside(found: Sequence[Parts], namer: _Namer, note: Note) -> Iterator[Rollo
     owners = {parts: _outermost(parts, every) for parts in found if parts in every}
     tried = set()
     for parts in (parts for parts, owner in owners.items() if owner is None):
-        rollout = namer.named(parts)
+        rollout = namer.rollout_of(parts)
         tried.add((rollout.run, rollout.domain, rollout.example_id))
         yield rollout
     for parts, owner in owners.items():
         if owner is None:
             continue
-        outer = namer.named(owner)
+        outer = namer.rollout_of(owner)
         inner, attempt = _without_attempts(parts[len(owner) :], namer.domains)
         if not inner or (len(inner) == 1 and not namer.has(owner, RESULT)):
-            yield namer.named(parts)
+            yield namer.rollout_of(parts)
         elif not (namer.has(parts, RESULT) or namer.has(parts, TRAJECTORY)):
             continue  # it is called as a domain's is
         elif len(inner) > 1 and (outer.run, *inner[-2:]) not in tried:
@@ -267,7 +261,7 @@ def _outermost(parts: Parts, every: Collection[Parts]) -> Parts | None:
 
 
 def _above_examples(found: Sequence[Parts], namer: _Namer) -> set[Parts]:
-    """Folders with a result that lie above several examples': what it says is of none of them."""
+    """A result above several examples belongs to none of them."""
     inside: dict[Parts, list[Parts]] = {}
     for parts in found:
         for length in range(len(parts)):
@@ -316,21 +310,13 @@ def _link(path: str) -> Finding:
 
 
 class _Namer:
-    """Says what the names of folders say; setting files beside them fill in what they do not.
-
-    Args:
-        root: the folder that was named; its own place counts too.
-        domains: those that are known.
-    """
-
     def __init__(self, root: Path, domains: Set[str]) -> None:
         self._root = root
         self.domains = domains
         self._above, _ = _without_attempts(root.resolve().parts[-5:], domains)
         self._args: dict[str, Mapping[str, Any]] = {}
 
-    def named(self, parts: tuple[str, ...]) -> Rollout:
-        """The rollout in a folder."""
+    def rollout_of(self, parts: tuple[str, ...]) -> Rollout:
         inner, attempt = _without_attempts(parts, self.domains)
         known = (*self._above, *inner)
         at = _domain_at(known, len(self._above) if len(inner) >= 2 else 0, self.domains)
@@ -354,11 +340,9 @@ class _Namer:
         )
 
     def has(self, parts: tuple[str, ...], file: str) -> bool:
-        """Whether a file lies in a folder."""
         return self._root.joinpath(*parts, file).is_file()
 
     def _settings(self, parts: tuple[str, ...]) -> Mapping[str, Any]:
-        """The nearest `args.json` above a rollout."""
         for length in range(len(parts), -1, -1):
             name = "/".join((*parts[:length], "args.json"))
             if name not in self._args:
@@ -377,7 +361,6 @@ class _Namer:
 
 
 def _without_attempts(parts: Parts, domains: Set[str]) -> tuple[Parts, str]:
-    """The folders but for those of attempts, and these; what lies in a domain is an example."""
     named = [
         bool(_ATTEMPT.fullmatch(part)) and (not place or parts[place - 1] not in domains)
         for place, part in enumerate(parts)
@@ -388,12 +371,11 @@ def _without_attempts(parts: Parts, domains: Set[str]) -> tuple[Parts, str]:
 
 
 def _is_trial(before: Parts) -> bool:
-    """Whether the folders above a domain end with the number that WindowsAgentArena adds."""
+    """WindowsAgentArena adds a trial number above the domains."""
     return len(before) > 2 and before[-1].isdecimal() and before[-3] in OBSERVATION_TYPES
 
 
 def _domain_at(parts: Parts, lowest: int, domains: Set[str]) -> int:
-    """The place of the domain: a known one before the example, or as the release lays it out."""
     last = len(parts) - 1
     for at in (last - 1, last - 2):
         if at >= lowest and parts[at] in domains:
@@ -440,7 +422,6 @@ def recognises(data: Path) -> bool:
 
 
 def _files(data: Path, depth: int = 0) -> Iterator[Path]:
-    """Trajectories and results, the first ones of the tree first; no link is followed."""
     below = []
     for path in sorted(data.iterdir()):
         if path.name in (TRAJECTORY, RESULT) and path.is_file() and not mirror.is_link(path):
@@ -500,13 +481,13 @@ class Instructions:
         if isinstance(own, str) and own:
             return own
         if rollout.path not in self._known:
-            self._known[rollout.path] = _beside(rollout) or self._listed(rollout)
+            self._known[rollout.path] = _beside(rollout) or self._list_path(rollout)
         found = self._known[rollout.path]
         if not found:
             self.missing.add(rollout.path)
         return found
 
-    def _listed(self, rollout: Rollout) -> str:
+    def _list_path(self, rollout: Rollout) -> str:
         row = example_row(self.examples, rollout.domain, rollout.example_id)
         text = row.get("instruction")
         return text if isinstance(text, str) else ""

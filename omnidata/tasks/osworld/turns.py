@@ -55,7 +55,7 @@ class Turn:
 
     @property
     def time(self) -> datetime | None:
-        """When the first action began; None where the line does not say."""
+        """The start of the first action; None if the line has none."""
         return read_stamp(self.rows[0].get("action_timestamp"))
 
     @property
@@ -91,12 +91,12 @@ class Run:
 
     @property
     def first_number(self) -> int:
-        """What the first turn is called: 0 where one has that number, else 1."""
+        """The number of the first turn: 0 if a turn has that number, else 1."""
         return min((turn.number for turn in self.turns), default=1) and 1
 
     @property
     def reset(self) -> str | None:
-        """The screenshot of a fork's reset, which is what the agent saw first."""
+        """The screenshot of a fork's reset: the agent's first observation."""
         names = (_file(row.get("screenshot_file")) for row in reversed(self.before))
         return next(filter(None, names), None)
 
@@ -126,7 +126,7 @@ def read_stamp(value: object) -> datetime | None:
 
 
 def is_reset(row: Row) -> bool:
-    """Whether a line is the screenshot that a fork takes before the agent's first turn."""
+    """Return whether a line is a fork's screenshot before the first turn."""
     return row.get("action") == "reset" and row.get("step_num") in (0, None)
 
 
@@ -171,9 +171,9 @@ def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
 
 
 def _with_turns(runs: Iterable[Run]) -> list[Run]:
-    """Lines of a go that ended before its first turn are kept with the next one, or the one before.
+    """Lines of an attempt that ended before its first turn join the next one, or the one before.
 
-    Such a go is a run only where it is the last, for recording and result are about it.
+    Such an attempt counts as a run only if it is the last: result and recording are about it.
     """
     kept: list[Run] = []
     rest = Run()
@@ -211,7 +211,6 @@ def _crash(run: Run, row: Row, where: str) -> None:
 
 
 def _number(row: Row, run: Run) -> tuple[int, bool]:
-    """The number of a row's turn, and whether the row itself does not say one."""
     value = row.get("step_num")
     if is_integer(value) and 0 <= value <= MOST_TURNS:
         return value, False
@@ -227,7 +226,6 @@ def _begins(run: Run, number: int) -> bool:
 
 
 def _add(run: Run, turn: Turn) -> bool:
-    """Put a row into its turn; False where the run has too many."""
     last = run.turns[-1] if run.turns else None
     if last and last.number == turn.number:
         if last.shown_after and last.shown_after == turn.shown_after:
@@ -286,7 +284,7 @@ class Recording:
         return cls(ref, recorded_seconds(ref))
 
     def first_frame(self, name: str) -> MediaRef:
-        """The first picture, which is what the agent saw first."""
+        """Return the first picture: the agent's first observation."""
         return MediaRef("image", self.ref.root, name, cell=VideoSegment(self.ref.path, 0.0, 0.0))
 
 
@@ -319,7 +317,7 @@ class Timeline:
         return clip_of(self.recording.ref, number, start, end, seconds=seconds)
 
 
-def estimated(recording: Recording, times: Sequence[datetime]) -> Timeline:
+def estimate_start(recording: Recording, times: Sequence[datetime]) -> Timeline:
     """A recording whose beginning is estimated.
 
     The release ends it after the evaluation, so it begins at the last turn's time, and what comes
@@ -339,7 +337,7 @@ def estimated(recording: Recording, times: Sequence[datetime]) -> Timeline:
     return Timeline(recording, [first + moment for moment in since], "estimated")
 
 
-def matched(
+def match_start(
     recording: Recording, times: Sequence[datetime], pictures: Sequence[MediaRef | None]
 ) -> Timeline:
     """A recording whose beginning is told by the screenshots, if they tell it.
@@ -355,13 +353,13 @@ def matched(
         pictures: the screenshot after each turn.
 
     Returns:
-        As `estimated` where fewer than two screenshots can tell, where one is not found, or where
-        they contradict the times.
+        As `estimate_start` if fewer than two screenshots can tell, one is not found, or they
+        contradict the times.
 
     Raises:
         MediaError: the recording is broken.
     """
-    guess = estimated(recording, times)
+    guess = estimate_start(recording, times)
     since = [(time - times[0]).total_seconds() for time in times]
     seen = _first_seen(recording.ref, pictures)
     if seen is None or len(seen) < _LEAST:
@@ -375,7 +373,7 @@ def matched(
 
 
 def _first_seen(ref: MediaRef, pictures: Sequence[MediaRef | None]) -> dict[int, float] | None:
-    """When each screenshot that is a change is first seen; None where one is not."""
+    """Return when each changed screenshot is first seen, in seconds; None if one is not."""
     found: dict[int, float] = {}
     with open_media(ref, RECORDING) as container:
         video = video_stream(container, ref, RECORDING, None)
@@ -396,7 +394,6 @@ def _first_seen(ref: MediaRef, pictures: Sequence[MediaRef | None]) -> dict[int,
 
 
 def _changes(pictures: Sequence[MediaRef | None], last: Small) -> list[tuple[int, Small]]:
-    """The screenshots that differ from the one before, small; the first from the recording's."""
     found = []
     for number, ref in enumerate(pictures):
         small = _small(ref)

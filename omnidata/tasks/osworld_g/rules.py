@@ -55,7 +55,7 @@ def in_polygon(x: float, y: float, corners: Sequence[Pair]) -> bool:
 
 
 def _within(corners: Sequence[Pair]) -> Iterator[Pair]:
-    """Points in a polygon: the middles of its spans halfway between its corners' heights."""
+    """Return points in a polygon: the middles of its spans between corner heights."""
     spans: list[tuple[float, Pair]] = []
     for low, high in pairwise(sorted({corner[1] for corner in corners})):
         y = (low + high) / 2
@@ -66,7 +66,7 @@ def _within(corners: Sequence[Pair]) -> Iterator[Pair]:
 
 
 def region_of(row: Mapping[str, Any]) -> Region | None:
-    """The box, or a point in the polygon; None where the row has neither."""
+    """Return the box, or a point in the polygon; None if the row has neither."""
     try:
         found = numbers_of(row)
     except ValueError:
@@ -138,7 +138,7 @@ def _middle(words: Sequence[str]) -> Pair:
 
 
 class Parsed(TypedDict):
-    """What a line of scores has of an answer."""
+    """The parsed answer in a line of scores."""
 
     point: tuple[Side, Side] | None
     space: Space
@@ -163,7 +163,6 @@ class RegionProfile(PartsProfile):
         self._reading, self._space = reading, space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the point and hold it against the row's region."""
         row, point = step.source["row"], self._read(text)
         known = point is None or point.x < 0 or point.space == "px" or min(step.screen) > 0
         at = on_screen(step, point, receipt) if point and min(step.screen) > 0 else point
@@ -191,7 +190,7 @@ class RegionProfile(PartsProfile):
         return Point(*pair, unit) if pair else None
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """The table of `PartsProfile`, and by capability, of which a row may ask for several."""
+        """Return the table of `PartsProfile`, also by capability; a row may have several."""
         found, judged = super().total(steps, rows), ~np.isnan(rows.values["score"])
         asked = [step.tags.get("capability", "").split("+") for step in steps]
         masks = {name: judged & np.array([name in one for one in asked]) for name in CAPABILITIES}

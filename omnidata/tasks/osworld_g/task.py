@@ -17,7 +17,7 @@ from omnidata.loaders.files import Look, RowFiles, images, walk
 from omnidata.loaders.load import Note, RowContext, about, size_of, stated_size
 from omnidata.loaders.row_files import head_of
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import answer_space, place, point_of, pointed
+from omnidata.tasks.coordinates import answer_space, format_place, place, point_of
 from omnidata.tasks.osworld_g.rules import (
     CAPABILITIES,
     TYPES,
@@ -108,20 +108,14 @@ class OsWorldG(Benchmark):
         self.profiles = {profile.name: profile for profile in profiles}
 
     def steps(self, data: Path, note: Note) -> Iterator[Step | None]:
-        """Read the rows, of the instructions that are asked for."""
         classes = _classes(data)
-        for where, name, row, shot in self._pictured(data, note):
+        for where, name, row, shot in self._chosen_rows(data, note):
             own = as_name(row.get("id")) or name
             wording = "refined" if _is_refined(name) else "original"
             tags = {"capability": "+".join(classes.get(own, ())), "instructions": wording}
             yield _step(own, row, shot, tags, RowContext(where, about(note, own)))
 
-    def _pictured(self, data: Path, note: Note) -> Iterator[Row]:
-        """The rows of the files with the instructions that are asked for.
-
-        Raises:
-            DataError: only files with the others are there.
-        """
+    def _chosen_rows(self, data: Path, note: Note) -> Iterator[Row]:
         paths, wanted = _FILES.find(data), self.options["instructions"]
         refined = wanted == "refined"
         chosen = [path for path in paths if path == data or _is_refined(path.stem) == refined]
@@ -142,7 +136,6 @@ class OsWorldG(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """A point of the region; None where the row has no usable one."""
         row, unit, size = step.source["row"], space or self._space, size or step.screen
         if step.action == _DONE:
             return Target(_ABSENT, _ABSENT)
@@ -158,11 +151,9 @@ class OsWorldG(Benchmark):
         return Target(f"[{x!r}, {y!r}]", PLACE, ((x, y),))
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The place of the first action, its numbers as they are, or that nothing is meant."""
-        return _ABSENT if actions[0].status == "failure" else pointed(actions[0])
+        return _ABSENT if actions[0].status == "failure" else format_place(actions[0])
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """The point, or the end where the answer says that nothing is meant."""
         with suppress(RecursionError):
             for found in objects(text):  # what a line of scores has of an answer
                 if point := point_of(found.get("point"), found.get("space", self._space)):
@@ -174,7 +165,6 @@ class OsWorldG(Benchmark):
 
 
 def _is_refined(name: str) -> bool:
-    """Whether a file has the refined instructions, by its name."""
     return "refined" in name
 
 
@@ -199,7 +189,6 @@ def _step(
 
 
 def _action(row: Mapping[str, Any], screen: Screen, at: RowContext) -> Action | None:
-    """A tap on the box, or in the polygon; the end, where nothing is meant."""
     try:
         numbers = numbers_of(row)
     except ValueError as error:
@@ -228,7 +217,6 @@ Classes = Mapping[str, Sequence[str]]
 
 
 def _classes(data: Path) -> Classes:
-    """The release's classes of its rows; empty where the file is not beside them."""
     beside = walk(data) if data.is_dir() else [data.with_name(_CLASSES)]
     path = next((path for path in beside if path.name == _CLASSES and path.is_file()), None)
     found: dict[str, list[str]] = {}

@@ -67,12 +67,12 @@ STOP: Final = Action("done", words="STOP")
 
 
 def open_app(name: str) -> Action:
-    """The action that opens an app."""
+    """Return the action that opens an app."""
     return Action("open_app", app=name, words=f'OPEN_APP app: "{name}"')
 
 
 def press(button: str) -> Action:
-    """The action that presses another button than those with a kind, like that of the menu."""
+    """Return the press of a button without its own kind, such as the menu's."""
     return Action("keys", keys=(button,), words=f'BUTTON app: "{button}"')
 
 
@@ -258,7 +258,7 @@ def as_finger(action: Action) -> Action:
 
 
 def middle(regions: tuple[Region, ...]) -> Pair | None:
-    """The middle of the first region, in its own unit; None where there is none."""
+    """Return the middle of the first region, in its own unit; None without one."""
     if not regions:
         return None
     point = centre(regions[0])
@@ -278,7 +278,7 @@ def touch_of(action: Action) -> Pair | None:
 
 
 def direction_of(action: Action) -> Direction | None:
-    """Which way the finger goes in a swipe; None for anything else, and where nobody says it."""
+    """Return the finger's direction in a swipe; None for others or if unknown."""
     if action.kind != "swipe":
         return None
     touch, lift = middle(action.start), middle(action.end)
@@ -287,11 +287,11 @@ def direction_of(action: Action) -> Direction | None:
     return heading(touch, lift)
 
 
-def headed(action: Action) -> Action | None:
+def with_direction(action: Action) -> Action | None:
     """An action as histories show it: a swipe with its direction; None where nobody says that.
 
     Examples:
-        >>> found = headed(gesture((0.5, 0.9), (0.5, 0.2)))
+        >>> found = with_direction(gesture((0.5, 0.9), (0.5, 0.2)))
         >>> found and found.label
         'SWIPE_UP'
     """

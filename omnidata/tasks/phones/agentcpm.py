@@ -77,22 +77,22 @@ def type_of(action: Action) -> Type | None:
     return _TYPES.get(action.kind)
 
 
-def released(truth: Truth, said: Action) -> Verdict:
-    """What the evaluator gives for Android in the Zoo, CAGUI and GUI-Odyssey."""
-    return _released(truth, said, _holding(truth), REACH)
+def match_released(truth: Truth, said: Action) -> Verdict:
+    """Match as released for Android in the Zoo, CAGUI and GUI-Odyssey."""
+    return _match_released(truth, said, _holding(truth), REACH)
 
 
-def released_ac(truth: Truth, said: Action) -> Verdict | None:
-    """What it gives with `--eval_android_control`; None for a step that its data leave out."""
+def match_released_ac(truth: Truth, said: Action) -> Verdict | None:
+    """Match as with `--eval_android_control`; None for a step that its data leave out."""
     action = truth.action
     if action.kind == "open_app" or (action.kind == "type" and action.start):
         return None
     if action.kind == "long_press":
         truth = Truth(Action("tap", action.start), truth.rects)
-    return _released(truth, said, _nearest(truth), REACH_AC)
+    return _match_released(truth, said, _nearest(truth), REACH_AC)
 
 
-def _released(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
+def _match_released(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
     wanted, given = type_of(truth.action), type_of(said)
     if wanted is None or wanted != given:
         return False, False
@@ -113,9 +113,8 @@ def _plain(action: Action) -> str:
 
 
 def _holding(truth: Truth) -> list[Rect]:
-    """The enlarged elements that hold the expert's point."""
     touch = touch_of(truth.action)
-    return [rect for rect in map(_enlarged, truth.rects) if touch and _holds(rect, touch)]
+    return [rect for rect in map(_enlarge, truth.rects) if touch and _holds(rect, touch)]
 
 
 def _nearest(truth: Truth) -> list[Rect]:
@@ -128,10 +127,10 @@ def _nearest(truth: Truth) -> list[Rect]:
         from_y, from_x = rect[0] + rect[2] / 2 - y, rect[1] + rect[3] / 2 - x
         return float((from_y**2 + from_x**2) ** 0.5)
 
-    return sorted(map(_enlarged, truth.rects), key=away)[:NEAREST]
+    return sorted(map(_enlarge, truth.rects), key=away)[:NEAREST]
 
 
-def _enlarged(rect: Rect) -> Rect:
+def _enlarge(rect: Rect) -> Rect:
     y, x, height, width = rect
     more_y, more_x = (ENLARGED - 1) * height, (ENLARGED - 1) * width
     low = max(0, y - more_y / 2), max(0, x - more_x / 2)
@@ -150,7 +149,7 @@ def _within(one: Pair | None, other: Pair | None, reach: float) -> bool:
 
 
 def _direction(action: Action) -> Direction | None:
-    """The named direction, or the one whose cosine is the largest; the first of equals."""
+    """The first of equal cosines wins."""
     touch, lift = middle(action.start), middle(action.end)
     if action.direction is not None or not touch or not lift:
         return action.direction
@@ -161,19 +160,19 @@ def _direction(action: Action) -> Direction | None:
     return max(_WAYS, key=lambda way: x / length * way[1][0] + y / length * way[1][1])[0]
 
 
-def fixed(truth: Truth, said: Action) -> Verdict:
-    """The rules with their faults corrected."""
+def match_fixed(truth: Truth, said: Action) -> Verdict:
+    """Match by the corrected rules."""
     touch = touch_of(truth.action)
     around = [rect for rect in truth.rects if touch and holds(rect, touch, more=_MORE)]
-    return _fixed(truth, said, around, REACH)
+    return _match_fixed(truth, said, around, REACH)
 
 
-def fixed_ac(truth: Truth, said: Action) -> Verdict:
-    """The rules for AndroidControl with their faults corrected."""
-    return _fixed(truth, said, smallest(truth), REACH_AC)
+def match_fixed_ac(truth: Truth, said: Action) -> Verdict:
+    """Match by the corrected rules for AndroidControl."""
+    return _match_fixed(truth, said, smallest(truth), REACH_AC)
 
 
-def _fixed(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
+def _match_fixed(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
     action = truth.action
     wanted, given = type_of(action) or action.kind, type_of(said) or said.kind
     if wanted != given or (wanted == "stop" and (action.kind == "wait") != (said.kind == "wait")):
@@ -199,7 +198,7 @@ def _app(action: Action) -> str:
 
 
 def smallest(truth: Truth) -> list[Rect]:
-    """The smallest element that holds the expert's point as it is."""
+    """Return the smallest element that holds the expert's point."""
     touch = touch_of(truth.action)
     holding = [rect for rect in truth.rects if touch and holds(rect, touch, more=0)]
     return [min(holding, key=lambda rect: rect[2] * rect[3])] if holding else []

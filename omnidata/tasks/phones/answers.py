@@ -23,7 +23,7 @@ from omnidata.tasks.json_answers import (
     LABELS,
     CannotReadError,
     ParseFailure,
-    named,
+    action_number,
     read_object,
     read_pair,
 )
@@ -69,7 +69,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def no_command(text: str) -> None:
-    """A dataset without commands of its own."""
+    """Return None: the dataset has no commands of its own."""
 
 
 def parse(
@@ -174,7 +174,7 @@ def read_prompted(body: Mapping[str, Any], space: Space = "norm1000") -> tuple[A
     name = name_of(body)
     if name.lower().replace(" ", "_") in ("enter", "press_enter"):
         return ENTER, dict(body) == {"action_type": "ENTER"}
-    number = named(name)
+    number = action_number(name)
     if number is None:
         raise ValueError(f"there is no action {name!r:.40}")
     label = LABELS[number]
@@ -198,7 +198,6 @@ def _is_near(pair: Pair) -> bool:
 
 
 def _is_prompted(body: Mapping[str, Any], label: str) -> bool:
-    """Whether an object has exactly the keys and types of the prompt's table."""
     keys: tuple[str, ...] = ()
     if label in ("TAP", "LONG_PRESS"):
         keys = ("coordinate",)
@@ -254,7 +253,7 @@ def read_call(body: Mapping[str, Any], reading: Reading = "meant") -> Action:
             raise ValueError("the text is none")
         return Action("type", text=text)
     if "press" in name:
-        return _pressed(name, args, reading)
+        return _press(name, args, reading)
     if "stop" in name:
         return IMPOSSIBLE if args.get("task_status") == "failure" else COMPLETE
     raise ValueError(f"there is no call {name!r:.40}")
@@ -263,8 +262,7 @@ def read_call(body: Mapping[str, Any], reading: Reading = "meant") -> Action:
 _BUTTONS: Mapping[str, Action] = {"enter": ENTER, "home": HOME, "back": BACK}
 
 
-def _pressed(name: str, args: Mapping[str, Any], reading: Reading) -> Action:
-    """A press by the word behind the first underscore, or a long one of an element."""
+def _press(name: str, args: Mapping[str, Any], reading: Reading) -> Action:
     words = name.split("_")
     if len(words) < 2 or (reading == "meant" and not words[1]):
         raise ValueError(f"{name!r:.40} names no button")
@@ -275,7 +273,6 @@ def _pressed(name: str, args: Mapping[str, Any], reading: Reading) -> Action:
 
 
 def _click(args: Mapping[str, Any], reading: Reading) -> Action:
-    """A click on a box, on an element by its number, or on nothing in particular."""
     element = _element(args.get("idx"), reading)
     value = args.get("bbox")
     if value is None:
@@ -290,10 +287,7 @@ def _click(args: Mapping[str, Any], reading: Reading) -> Action:
 
 
 def _element(value: object, reading: Reading) -> int | None:
-    """An element's number, which may be written as a text; None for what is none.
-
-    As released, true is 1.
-    """
+    """The release takes `true` for 1."""
     if not isinstance(value, int | float | str) or (value is True and reading == "meant"):
         return None
     try:
@@ -365,7 +359,7 @@ def from_dict(found: Mapping[str, Any], space: Space) -> Action:
     bare, text = _BARE[found["kind"]], found.get("text", "")
     if bare.kind in ("open_app", "keys"):
         return open_app(text) if bare.kind == "open_app" else press(text)
-    start, end = (_drawn(found[key], space) if key in found else () for key in ("touch", "lift"))
+    start, end = (_place(found[key], space) if key in found else () for key in ("touch", "lift"))
     return replace(
         bare,
         start=start,
@@ -375,7 +369,7 @@ def from_dict(found: Mapping[str, Any], space: Space) -> Action:
     )
 
 
-def _drawn(pair: object, space: Space) -> tuple[Region, ...]:
+def _place(pair: object, space: Space) -> tuple[Region, ...]:
     if not isinstance(pair, list | tuple) or not _is_pair([*pair]):
         raise ValueError("a place is not two numbers")
     return _points((pair[0], pair[1]), space)

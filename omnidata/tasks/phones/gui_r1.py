@@ -28,7 +28,7 @@ from omnidata.dialects import UnreadError
 from omnidata.dialects.r1_lists import ReleasedFields, read_fields
 from omnidata.metrics.paired import Unit
 from omnidata.metrics.texts import token_f1
-from omnidata.tasks.coordinates import shown
+from omnidata.tasks.coordinates import sent_size
 from omnidata.tasks.phones.actions import Truth, direction_of, touch_of
 from omnidata.tasks.profiles import EpisodeProfile, PartsProfile
 from omnidata.types import Outcome, Step, Verdict, VerdictColumns
@@ -75,7 +75,7 @@ def _text(action: Action) -> str | None:
 
 
 def _is_hit(said: str, wanted: Action) -> bool:
-    """Whether a text is close enough; none is, where the expert's text is empty."""
+    """An empty expert text never matches."""
     text = _text(wanted)
     return token_f1(said, _NOTHING if text is None else text) >= _F1
 
@@ -102,11 +102,10 @@ class GuiR1Reader:
         verdict: Verdict,
         receipt: Mapping[str, Any] | None,
     ) -> Verdict:
-        """See `omnidata.tasks.dialect_option.AnswerReader.judge`."""
         truth = self._truth(step)
         if truth is None or verdict.values[0] is None:
             return verdict
-        sent, kind = shown(receipt, where=step.sample_id), truth.action.kind
+        sent, kind = sent_size(receipt, where=step.sample_id), truth.action.kind
         try:
             fields = read_fields(text)
         except UnreadError:
@@ -126,7 +125,6 @@ class GuiR1Reader:
 
 
 def _is_bare(action: Action | None, wanted: Action) -> bool:
-    """Whether an action has the right name, and no task can express it without place or way."""
     if action is None or action.kind not in ("tap", "long_press", "scroll"):
         return False
     bare = not action.start if action.kind != "scroll" else finger_way(action) is None
@@ -135,7 +133,6 @@ def _is_bare(action: Action | None, wanted: Action) -> bool:
 
 
 def _words(action: Action) -> str | None:
-    """The text, the app or the finger's direction of an action as a dialect reads it."""
     if action.kind in ("scroll", "swipe"):
         return finger_way(action)
     return action.app if action.kind == "open_app" else action.text
@@ -170,7 +167,6 @@ class GuiR1Profile(PartsProfile):
         return "EM", "exact_match"
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and hold it against the step's truth."""
         found = self._own.judge(step, text, receipt)
         truth = self._truth(step)
         if found.outcome == "unparsed" and truth is not None and found.values[0] is not None:
@@ -178,7 +174,6 @@ class GuiR1Profile(PartsProfile):
         return self._in_parts(found, truth)
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step for which no answer came: wrong in all of its parts."""
         return self._in_parts(self._own.failed(step, outcome), self._truth(step))
 
     def _in_parts(self, found: Verdict, truth: Truth | None) -> Verdict:

@@ -30,11 +30,6 @@ def read_splits(path: Path, note: Note) -> Mapping[str, str]:
 
 
 def _episodes(splits: Mapping[str, Any]) -> dict[str, str]:
-    """Episode -> part.
-
-    Raises:
-        ValueError, TypeError, AttributeError: a part has no list of episodes, or two share one.
-    """
     found: dict[str, str] = {}
     for name, ids in splits.items():
         if not isinstance(ids, list):

@@ -112,9 +112,9 @@ def call_of(
             read = decode(action)
         except RecursionError:
             read = BROKEN
-        action = read if isinstance(read, dict) else _worded(action, screen)
+        action = read if isinstance(read, dict) else _os_atlas_call(action, screen)
     elif isinstance(action, dict) and "gt_action" in action:
-        action = _graded(action)
+        action = _gt_call(action)
     elif isinstance(action, dict):
         labels = "content"
     if not isinstance(action, dict):
@@ -122,12 +122,12 @@ def call_of(
     if "action_type" in action:
         return _of_content(action, said or labels)
     if action.get("action") == "swipe" and action.get("direction") is None:
-        return Call(_dragged(action))
-    return _of_content(_used(action), said or "finger")
+        return Call(_swipe_call(action))
+    return _of_content(_mobile_use_call(action), said or "finger")
 
 
 def _of_content(call: dict[str, Any], sense: WordSense) -> Call:
-    """A call whose direction is said of the content, whatever it was said of before."""
+    """Directions become those in which the content moves."""
     if call.get("action_type") != "scroll":
         return Call(call)
     way = next((way for way in DIRECTIONS if way == call.get("direction")), None)
@@ -137,8 +137,7 @@ def _of_content(call: dict[str, Any], sense: WordSense) -> Call:
     return Call({**call, "direction": way if sense == "content" else OPPOSITE[way]}, sense)
 
 
-def _used(action: Row) -> dict[str, Any]:
-    """An action of `mobile_use`."""
+def _mobile_use_call(action: Row) -> dict[str, Any]:
     name, text = action.get("action"), action.get("text")
     if name in ("click", "long_press"):
         x, y = _pair(action.get("coordinate"))
@@ -154,14 +153,12 @@ def _used(action: Row) -> dict[str, Any]:
     return {"action_type": name}
 
 
-def _dragged(action: Row) -> dict[str, Any]:
-    """A swipe of which its two places tell the way."""
+def _swipe_call(action: Row) -> dict[str, Any]:
     way = heading(_pair(action.get("coordinate")), _pair(action.get("coordinate2")))
     return {"action_type": "scroll", "direction": OPPOSITE[way]}
 
 
-def _worded(text: str, screen: Screen) -> dict[str, Any]:
-    """An action of OS-Atlas's prompt, its places from 0 to 1000."""
+def _os_atlas_call(text: str, screen: Screen) -> dict[str, Any]:
     word = _WORD.fullmatch(text.strip())
     name, given = (word[1], (word[2] or word[3] or "").strip()) if word else ("", "")
     if name in ("CLICK", "LONG_PRESS"):
@@ -179,8 +176,8 @@ def _worded(text: str, screen: Screen) -> dict[str, Any]:
     return {"action_type": name.lower().replace("press_", "navigate_")}
 
 
-def _graded(row: Row) -> dict[str, Any]:
-    """The action of `gt_action`, its place the middle of `gt_bbox`, in pixels."""
+def _gt_call(row: Row) -> dict[str, Any]:
+    """In pixels; the place is the middle of `gt_bbox`."""
     name, text = str(row["gt_action"]).strip().lower(), row.get("gt_input_text")
     if name in ("click", "long_press"):
         box = _numbers(row.get("gt_bbox"))
@@ -213,7 +210,7 @@ def _is_side(value: object) -> bool:
 
 
 def boxes_of(value: object) -> list[Box]:
-    """Those of a list that are boxes, or the list itself; of others nobody knows what they mean."""
+    """Return the boxes in a list, or the list itself if it is one box."""
     if isinstance(value, list) and len(value) == 4 and all(map(_is_side, value)):
         return [value]
     found = (box for box in value if isinstance(box, list)) if isinstance(value, list) else ()
@@ -257,7 +254,7 @@ def truth_of(source: Row, screen: Screen) -> Truth | None:
 
 
 def rects_of(source: Row, screen: Screen) -> tuple[Rect, ...]:
-    """The boxes of a row, (y, x, height, width) from 0 to 1."""
+    """Return the boxes of a row, (y, x, height, width) from 0 to 1."""
     width, height = screen
     return tuple(
         (top / height, left / width, (bottom - top) / height, (right - left) / width)
@@ -401,10 +398,10 @@ class Reader:
         warn_of_fed_sizes(self._as_fed, str(data), self.note)
 
     def _warn_of_senses(self, data: Path) -> None:
-        """Report vertical scrolls of which most go the way that few scrolls go.
+        """Report vertical scrolls if most go the rare way.
 
-        People look further down far more often than back up: the content goes down nine times of
-        ten in AndroidControl, and the finger up eight times of nine in GUI-Odyssey.
+        People scroll further far more often than back: nine times of ten in AndroidControl, eight
+        times of nine in GUI-Odyssey.
         """
         back, further = (
             sum(count for (_, way), count in self._ways.items() if way == wanted)
@@ -431,7 +428,7 @@ class Reader:
         for index, (line, moment) in enumerate(parts):
             own = f"{name}/{moment.number or index}" if grouped else name
             place = RowContext(line.where, about(self.note, own))
-            shot = self._shot(line, moment.shot)
+            shot = self._screenshot(line, moment.shot)
             screen = self._screen(moment, shot, own, place)
             action, call = self._action(moment, screen, place)
             told = moment.detail if self.low else moment.goal
@@ -439,7 +436,9 @@ class Reader:
                 what = "the step has no instruction of its own" if self.low else "no goal"
                 place.refuse("instruction-missing", what, "a text")
             else:
-                last = {"final_screenshot": self._shot(line, moment.last)} if moment.last else {}
+                last = (
+                    {"final_screenshot": self._screenshot(line, moment.last)} if moment.last else {}
+                )
                 yield Step(
                     sample_id=own,
                     episode_id=name,
@@ -494,11 +493,6 @@ class Reader:
         return action, call
 
     def _screen(self, moment: Moment, shot: MediaRef | None, own: str, place: RowContext) -> Screen:
-        """As the row states it, or else the picture's own; (0, 0) where nobody knows.
-
-        Without either, the size of the picture as it was fed and the scale between the two tell it,
-        or that size stands for it.
-        """
         stated = stated_size(*moment.size, place)
         if stated != (0, 0):
             return stated
@@ -513,11 +507,7 @@ class Reader:
             self._as_fed.append(own)
         return fed or (0, 0)
 
-    def _shot(self, line: Line, value: object) -> MediaRef | None:
-        """A picture that the file holds, or one below a folder around it.
-
-        That is the first folder in which the first of the file's pictures lies.
-        """
+    def _screenshot(self, line: Line, value: object) -> MediaRef | None:
         if held := line.picture(IMAGE_KEYS):
             return held
         if not isinstance(value, str) or not value:
@@ -640,7 +630,6 @@ def is_elsewhere(path: Path, head: bytes) -> bool:
 
 
 def _names_of(path: Path, head: bytes) -> frozenset[str]:
-    """What the actions of rows are called, in lower case, as far as it takes to tell whose."""
     found = frozenset(name.lower() for name in _NAMED.findall(head.decode("utf-8", "replace")))
     if not found or found & (_OF_APPS | _OF_EPISODES):
         return found

@@ -32,16 +32,16 @@ from omnidata.tasks.explaining import (
     Reader,
     Rule,
     by_action,
+    explain_place,
+    explain_text,
+    format_point,
     gap,
     is_inside,
-    placed,
-    quoted,
+    quote,
     read_again,
-    shown,
-    typed,
 )
 from omnidata.tasks.json_answers import ParseFailure
-from omnidata.tasks.observation import TELLS_PLACES, Element, located, reworded, tag_at, tags
+from omnidata.tasks.observation import TELLS_PLACES, Element, resolve_mark, reword, tag_at, tags
 from omnidata.tasks.overview import View
 from omnidata.tasks.phones import gui_r1
 from omnidata.tasks.phones.actions import (
@@ -49,9 +49,9 @@ from omnidata.tasks.phones.actions import (
     Truth,
     as_finger,
     direction_of,
-    headed,
     middle,
     touch_of,
+    with_direction,
 )
 from omnidata.tasks.phones.answers import (
     Answer,
@@ -171,14 +171,14 @@ def target(
     found = [place(Point(x, y, "rel"), known, space=space, size=size) for x, y in wanted]
     try:
         text = compact(body(action, [list(pair) for pair in found]))
-        unmarked = replace(action, text=_unmarked(action.text), app=_unmarked(action.app))
+        unmarked = replace(action, text=_without_marks(action.text), app=_without_marks(action.app))
         marked = compact(body(unmarked, [PLACE] * len(found)))
     except ValueError:
         return None
     return Target(text, marked.replace(f'"{PLACE}"', PLACE), tuple(found))
 
 
-def _unmarked(text: str | None) -> str | None:
+def _without_marks(text: str | None) -> str | None:
     return text.replace(PLACE, "bbox") if text else text
 
 
@@ -192,18 +192,18 @@ def blind(name: str, actions: Iterable[Action]) -> Action:
     if name == "always-wait":
         return WAIT
     if name == "majority":
-        usual = Counter(map(_unplaced, actions)).most_common(1)
+        usual = Counter(map(_without_places, actions)).most_common(1)
         if usual:
             return replace(usual[0][0], start=(CENTRE,))
     return Action("tap", (CENTRE,))
 
 
-def _unplaced(action: Action) -> Action:
+def _without_places(action: Action) -> Action:
     return replace(action, start=(), end=(), direction=direction_of(action))
 
 
-def written(action: Action, step: Step, body: Body, places: PlacesOf, space: Space) -> str:
-    """An action as an answer; where the screen's size is unknown, its pixels are those of 1 x 1."""
+def write_answer(action: Action, step: Step, body: Body, places: PlacesOf, space: Space) -> str:
+    """Write an action as an answer; pixels of an unknown screen are those of 1 x 1."""
     screen = step.screen if min(step.screen) > 0 else (1, 1)
     found = [convert(Point(x, y, "rel"), space, screen) for x, y in places(action)]
     return compact(body(action, [[point.x, point.y] for point in found]))
@@ -219,10 +219,10 @@ _UNIT: Screen = (1, 1)
 _UNSIZED: Screen = (0, 0)
 
 
-def unsized(
+def without_size(
     rule: Callable[[Truth, Action], tuple[bool, bool] | None],
 ) -> Matching:
-    """A rule that needs no size of the screen."""
+    """Return a rule that needs no size of the screen."""
     return lambda truth, said, screen: rule(truth, said)
 
 
@@ -253,7 +253,9 @@ class Evaluator:
     truth: TruthOf | None = None
 
 
-GUI_R1 = Evaluator(unsized(gui_r1.rule), 140, source=gui_r1.SOURCE, leaves_out=gui_r1.LEAVES_OUT)
+GUI_R1 = Evaluator(
+    without_size(gui_r1.rule), 140, source=gui_r1.SOURCE, leaves_out=gui_r1.LEAVES_OUT
+)
 """GUI-R1's own rule, whose profile has other metrics (`gui_r1.GuiR1Profile`)."""
 
 
@@ -315,10 +317,9 @@ class PhoneProfile(EpisodeProfile):
         resized = resizing(receipt, step.screen, where=step.sample_id) if space == "px" else None
         action = relative(answer.action, step.screen, resized)
         values = self._values(step, action, as_prompted=answer.as_prompted)
-        return Verdict("ok", values, self._parsed(answer, space))
+        return Verdict("ok", values, self._parsed_body(answer, space))
 
     def _reader(self, step: Step, receipt: Mapping[str, Any] | None) -> Read:
-        """Reads an answer to a step, with the centres of elements for the marks that it names."""
         if self._marked is None:
             return self._read
         resized = (
@@ -329,10 +330,9 @@ class PhoneProfile(EpisodeProfile):
         acted = [(touch[0] * step.screen[0], touch[1] * step.screen[1])] if touch else []
         marked = self._marked(step)
         places = tags(marked, step.screen, acted, space=self._space, resized=resized)
-        return lambda body: self._read(located(body, places))
+        return lambda body: self._read(resolve_mark(body, places))
 
-    def _parsed(self, answer: Answer, space: Space) -> dict[str, Any]:
-        """The action as the prompt asks for it, where it has such a form, in its unit."""
+    def _parsed_body(self, answer: Answer, space: Space) -> dict[str, Any]:
         action = answer.action
         if space == self._space:
             ends = action.start, action.end if action.kind == "swipe" else ()
@@ -341,7 +341,6 @@ class PhoneProfile(EpisodeProfile):
         return {"form": answer.form, **as_dict(action)}
 
     def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """The verdict on a step without an answer: wrong, with the reason as its outcome."""
         return Verdict(outcome, self._values(step, None, as_prompted=False))
 
     def _values(
@@ -359,7 +358,6 @@ class PhoneProfile(EpisodeProfile):
         return (*found, as_prompted) if said is not None else (False, False, as_prompted)
 
     def _stated_length(self, step: Step) -> int | None:
-        """As the row states it; an AndroidControl record has as many steps as actions."""
         value = step.source.get("episode_length")
         if isinstance(value, list):
             value = value[0] if value else None
@@ -378,11 +376,11 @@ def relative(action: Action, screen: Screen, resized: Resizing | None) -> Action
         resized: how the picture was sent to the model, for places in pixels.
     """
 
-    def scaled(regions: tuple[Region, ...]) -> tuple[Region, ...]:
+    def to_relative(regions: tuple[Region, ...]) -> tuple[Region, ...]:
         found = (_relative(region, screen, resized) for region in regions)
         return tuple(region for region in found if region)
 
-    return replace(action, start=scaled(action.start), end=scaled(action.end))
+    return replace(action, start=to_relative(action.start), end=to_relative(action.end))
 
 
 def _relative(region: Region, screen: Screen, resized: Resizing | None) -> Region | None:
@@ -397,8 +395,6 @@ def _relative(region: Region, screen: Screen, resized: Resizing | None) -> Regio
 
 
 class _Parsed(TypedDict, total=False):
-    """What a line of scores has of an answer: the prompt's form, or another's by its kinds."""
-
     form: str
     kind: str
     direction: str | None
@@ -408,10 +404,9 @@ class _Parsed(TypedDict, total=False):
 
 
 class PhoneView(View):
-    """The counts, and what the directions of rows are said of."""
+    """The counts, and the senses of directions in rows."""
 
     def remarks(self) -> list[str]:
-        """How many scrolls were read in which sense."""
         senses = Counter(
             str(step.source[SCROLL]) for step in self.source.steps if SCROLL in step.source
         )
@@ -422,7 +417,7 @@ class PhoneView(View):
 
 
 def _history_text(action: Action, screen: Screen) -> str:
-    """As `history_text`; without places in pixels where nobody knows the size of the screen."""
+    """Leaves out pixels where the screen's size is unknown."""
     if min(screen) < 1:
         action = relative(action, screen, None)
     return history_text(action, screen if min(screen) > 0 else _UNIT)
@@ -462,7 +457,7 @@ class PhoneTask(Benchmark):
             key: value for key, value in self.options.items() if (key, value) != _OWN_SENSE
         }
         self._space = next(space for space in SPACES if space == self.options["coordinates"])
-        self.system = reworded(self.wording.system(self._space), self.observation)
+        self.system = reword(self.wording.system(self._space), self.observation)
         self.prompt_hash = hash_of([dict(self.options), self.system, _ASK, *self._told])
         self.profiles: Mapping[str, Profile] = {
             name: self._profile(name, evaluator) for name, evaluator in self.evaluators.items()
@@ -486,27 +481,27 @@ class PhoneTask(Benchmark):
 
     @property
     def said_sense(self) -> WordSense | None:
-        """What the user says that directions in words are said of; None for what rows mean."""
+        """The user's sense of directions in words; None for that of the rows."""
         said = self.options.get("scroll")
         return next((sense for sense in get_args(WordSense) if sense == said), None)
 
     @property
     def label_sense(self) -> WordSense:
-        """The same of dialects that keep the words of the benchmark's labels."""
+        """The sense of directions in labels, for dialects that keep their words."""
         return self.said_sense or self.labels
 
     def fed_size(self, step: Step) -> Screen | None:
-        """The size in which the row says that its picture was fed to a model."""
+        """Return the fed size that the row states."""
         row = step.source.get(ROW)
         return fed_size(row) if isinstance(row, Mapping) else None
 
     @abstractmethod
     def truth(self, row: Mapping[str, Any], screen: Screen) -> Truth | None:
-        """What a step's row says was done, and what was there; None where that cannot be read."""
+        """Return the expert's action and the elements; None if unreadable."""
 
     @abstractmethod
     def read_prompted(self, body: Mapping[str, Any]) -> tuple[Action, bool]:
-        """An answer in the prompt's form: the action, and whether it obeys it to the letter."""
+        """Read an answer in the prompt's form; the flag is whether it obeys the form exactly."""
 
     def command(self, text: str) -> Action | None:
         """A whole output as a command of the dataset's own, its places from 0 to 1000.
@@ -517,18 +512,16 @@ class PhoneTask(Benchmark):
 
     @abstractmethod
     def body(self, action: Action, places: Sequence[Any]) -> dict[str, Any]:
-        """An action in the prompt's form; a `ValueError` for what has none."""
+        """Return an action in the prompt's form; raise a `ValueError` if it has none."""
 
     @abstractmethod
     def places(self, action: Action) -> Sequence[Pair]:
-        """The places that the answer of an action has, from 0 to 1."""
+        """Return the places of an action's answer, from 0 to 1."""
 
     def goal(self, step: Step) -> str:
-        """What the model is told to do."""
         return step.instruction
 
     def right_actions(self, step: Step) -> Sequence[Action]:
-        """The expert's action, its places from 0 to 1; nothing where it cannot be read."""
         truth = self.truth(step.source, step.screen)
         if truth is None:
             return ()
@@ -550,7 +543,6 @@ class PhoneTask(Benchmark):
             raise CannotSayError(str(error)) from None
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
-        """The conversation for one step; `predicted` is used with `history=predicted` only."""
         past = zip(self.earlier(step, predicted), step.history_screens, strict=False)
         lines = [
             f"Step {number}: {_history_text(action, screen)}"
@@ -562,7 +554,7 @@ class PhoneTask(Benchmark):
             blocks.append("Action History:\n" + "\n".join(lines))
         shot = step.media.get("screenshot")
         shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
-        asked = "\n\n".join([*blocks, reworded(_ASK, self.observation)])
+        asked = "\n\n".join([*blocks, reword(_ASK, self.observation)])
         return (
             Message("system", (Part("text", self.system),)),
             Message("user", (*self.with_observation(step, shown), Part("text", asked))),
@@ -571,11 +563,10 @@ class PhoneTask(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """The expert's action as compact JSON; None where the source has no usable one."""
         truth = self.truth(step.source, step.screen)
         if truth is None:
             return None
-        if named := self._named(step, truth.action):
+        if named := self._mark_target(step, truth.action):
             return named
         return target(
             truth.action,
@@ -586,8 +577,7 @@ class PhoneTask(Benchmark):
             size=step.screen if self.observation in TELLS_PLACES else size or step.screen,
         )
 
-    def _named(self, step: Step, action: Action) -> Target | None:
-        """The action at a mark; None where it has no place, or none that is marked."""
+    def _mark_target(self, step: Step, action: Action) -> Target | None:
         places = self.places(action) if self.observation == "som" else ()
         if not places or min(step.screen) < 1:
             return None
@@ -600,12 +590,12 @@ class PhoneTask(Benchmark):
         return Target(text, text)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """The rule of a baseline; see `BASELINES`."""
+        """Return the rule of a baseline; see `BASELINES`."""
         if name == "oracle":
             return super().policy(name, steps)
         truths = (self.truth(step.source, step.screen) for step in steps)
         action = blind(name, (truth.action for truth in truths if truth))
-        return lambda step: written(action, step, self.body, self.places, self._space)
+        return lambda step: write_answer(action, step, self.body, self.places, self._space)
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none.
@@ -621,8 +611,8 @@ class PhoneTask(Benchmark):
         return self.past(action)
 
     def past(self, action: Action) -> Action | None:
-        """An action as histories show it; None for a swipe of which nobody says where it goes."""
-        return headed(action)
+        """Return an action for histories; None for a swipe without a known direction."""
+        return with_direction(action)
 
     def explain(
         self,
@@ -632,7 +622,6 @@ class PhoneTask(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         evaluator = self.evaluators[profile]
         reach, misses = evaluator.reach, evaluator.misses
 
@@ -643,7 +632,7 @@ class PhoneTask(Benchmark):
             return _sentence(step, wanted, said, overlays, reach, misses, right=right)
 
         def read() -> Action | None:
-            return _said(self, verdict, self._space)
+            return _answer_action(self, verdict, self._space)
 
         judge = self.profiles[profile]
         return by_action(
@@ -654,13 +643,14 @@ class PhoneTask(Benchmark):
 # Why an answer to a step on a phone is right or wrong, by the rules of the phones' evaluators.
 
 
-def _said(reader: Reader, verdict: Verdict | None, space: Space) -> Action | None:
-    """The answer as an action; a profile tells of other forms than the prompt's by their kinds."""
+def _answer_action(reader: Reader, verdict: Verdict | None, space: Space) -> Action | None:
     parsed = verdict.parsed if verdict else None
     if parsed is None or "form" not in parsed:
         return read_again(reader, verdict)
     try:
-        return headed(from_dict(parsed, space if parsed["form"] == "prompted" else "norm1000"))
+        return with_direction(
+            from_dict(parsed, space if parsed["form"] == "prompted" else "norm1000")
+        )
     except (LookupError, TypeError, ValueError, OverflowError):
         return None
 
@@ -681,15 +671,15 @@ def _sentence(
         return f"{sentence}, which the profile accepts as the same" if right else sentence
     if said.kind == "type" and (right or said.text != wanted.text):
         if right and said.text != wanted.text:
-            return f"the profile accepts {quoted(said.text)} for {quoted(wanted.text)}"
-        return typed(wanted, said, right=right, rule=Rule())
+            return f"the profile accepts {quote(said.text)} for {quote(wanted.text)}"
+        return explain_text(wanted, said, right=right, rule=Rule())
     # Of a text that is typed at a place and is the right one, the place decides.
     if said.kind not in ("tap", "long_press") and not (said.kind == "type" and wanted.start):
         return f"both are {label}" + ("" if right else ", and the profile distinguishes them")
     point, regions = overlays.answer, overlays.target
     if point is None or not regions or min(step.screen) < 1:
-        return placed(step, "the point", point, regions, right=right, rule=Rule())
-    sentence = f"the point {shown(point)} is {gap(point, regions, step.screen)}"
+        return explain_place(step, "the point", point, regions, right=right, rule=Rule())
+    sentence = f"the point {format_point(point)} is {gap(point, regions, step.screen)}"
     near = is_inside(point, regions, step.screen, reach=reach)
     if right:
         return sentence if near else f"{sentence}, which the profile's boxes allow"

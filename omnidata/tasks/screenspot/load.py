@@ -88,7 +88,7 @@ def is_of_atlas(row: Row) -> bool:
 
 
 def is_described(row: Row) -> bool:
-    """Whether a row is UGround's: it has a planner's words for the element that is meant."""
+    """Return whether a row is UGround's, with a planner's description of the element."""
     return "description" in row and "scale" in row
 
 
@@ -128,12 +128,12 @@ def _box(value: Any, meant: Boxes) -> Box:
 
 
 def is_negative(row: Row) -> bool:
-    """Whether the element is not on the screen, and "negative" the right answer."""
+    """Return whether the element is absent, so "negative" is right."""
     return row.get("gt_type") == "negative"
 
 
-def stated_size(row: Row) -> Screen | None:
-    """The picture's size in pixels, where the row states it."""
+def size_of_row(row: Row) -> Screen | None:
+    """Return the picture's size in pixels, if the row states it."""
     value = row.get("img_size", [*size_columns(row)])
     if not isinstance(value, list) or len(value) != 2:
         return None
@@ -291,7 +291,6 @@ def read(
 
 
 def _names(paths: Sequence[Path], root: Path) -> dict[Path, str]:
-    """What files are called in ids: without their endings, unless two differ in these alone."""
     short = {path: path.relative_to(root).with_suffix("").as_posix() for path in paths}
     often = Counter(short.values())
     return {
@@ -302,8 +301,6 @@ def _names(paths: Sequence[Path], root: Path) -> dict[Path, str]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Turns rows into steps."""
-
     root: Path
     boxes: Boxes
     language: Language
@@ -313,7 +310,6 @@ class _Reader:
     _folders: dict[Path, Path] = field(default_factory=dict)
 
     def step(self, line: Line) -> Step | None:
-        """The step of a row, whose picture is in it or a file that it names."""
         name = f"{self.names[line.path]}/{line.number}"
         place = RowContext(line.where, about(self.note, name))
         row = line.row
@@ -325,7 +321,7 @@ class _Reader:
         shot, screen = self._picture(line, place)
         targets = self._targets(row, boxes, screen, place)
         if screen == UNKNOWN and "gt_bbox" in row:
-            screen = self._fed_size(row, name)
+            screen = self._size(row, name)
         return Step(
             sample_id=name,
             episode_id=name,
@@ -346,8 +342,8 @@ class _Reader:
             },
         )
 
-    def _fed_size(self, row: Row, name: str) -> Screen:
-        """The size that a row of GUI-R1's tells; a box may exceed that of the picture as fed."""
+    def _size(self, row: Row, name: str) -> Screen:
+        """A GUI-R1 box may exceed the picture as fed."""
         if before := size_before_feeding(row):
             return before
         fed = fed_size(row)
@@ -356,11 +352,6 @@ class _Reader:
         return fed or UNKNOWN
 
     def _boxes(self, line: Line) -> Boxes:
-        """What the row's numbers are.
-
-        Raises:
-            DataError: nobody says it.
-        """
         found = boxes_of(line.row) if self.boxes == "columns" else self.boxes
         if found is None and "image" in line.pictures and "file_name" in line.row:
             found = _HUB_BOXES
@@ -402,7 +393,7 @@ class _Reader:
         return targets
 
     def _picture(self, line: Line, place: RowContext) -> tuple[MediaRef | None, Screen]:
-        stated = stated_size(line.row)
+        stated = size_of_row(line.row)
         if held := line.picture(("image",)):
             return held, stated or size_of(held)
         value = file_of(line.row)
@@ -424,7 +415,7 @@ class _Reader:
 
 
 def file_of(row: Mapping[str, Any]) -> Any:
-    """The picture's name, as the row has it."""
+    """Return the picture's name in the row."""
     return next((row[name] for name in FILES if name in row), None)
 
 

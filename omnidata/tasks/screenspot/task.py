@@ -20,15 +20,15 @@ from omnidata.metrics.row_tables import means
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import (
     Side,
+    format_place,
     in_pixels,
     pair_on_screen,
     place,
     point_of,
-    pointed,
     resizing,
 )
 from omnidata.tasks.diagnosis import place_cause
-from omnidata.tasks.explaining import SCREENSHOT, Rule, explained, placed
+from omnidata.tasks.explaining import SCREENSHOT, Rule, explain, explain_place
 from omnidata.tasks.points import NEGATIVE, UNITS, ParsedResponse, Reading, read
 from omnidata.tasks.profiles import PartsProfile
 from omnidata.tasks.screenspot import load as loader
@@ -130,7 +130,6 @@ class PointProfile(PartsProfile):
         self._space = space
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the point and hold it against the row's box."""
         said = read(text, self._reading)
         try:
             hit = self._hit(step, said, receipt)
@@ -140,16 +139,11 @@ class PointProfile(PartsProfile):
         values = (hit, *(hit if kind == name else None for name in TYPES))
         if said is None:
             return Verdict("unparsed", values, None, "neither a point nor a box")
-        return Verdict("ok", values, _parsed(said))
+        return Verdict("ok", values, _as_dict(said))
 
     def _hit(
         self, step: Step, said: ParsedResponse | None, receipt: Mapping[str, Any] | None
     ) -> bool | None:
-        """Whether the answer is right; None where nobody can tell.
-
-        Raises:
-            ValueError: the row has no usable box.
-        """
         row = step.source["row"]
         if is_negative(row):
             return said is not None and said.point is None
@@ -169,7 +163,7 @@ class PointProfile(PartsProfile):
         return None if None in verdicts else any(verdicts)
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """The table of `PartsProfile`, and `macro`; None over nothing."""
+        """Return the table of `PartsProfile`, and `macro`; None without rows."""
         platforms = np.array([step.tags.get("platform", "") for step in steps])
         cells = [
             means({kind: rows.values[kind][platforms == platform]})[kind]
@@ -182,15 +176,12 @@ class PointProfile(PartsProfile):
 
 
 class _Parsed(TypedDict, total=False):
-    """What a line of scores has of an answer."""
-
     point: tuple[Side, Side] | None
     space: Space
     negative: bool
 
 
-def _parsed(said: ParsedResponse) -> dict[str, Any]:
-    """The point, and its unit where the answer itself names one."""
+def _as_dict(said: ParsedResponse) -> dict[str, Any]:
     if said.point is None:
         return {"negative": True}
     # JSON has no infinity: a number that no float holds is told as a text.
@@ -289,7 +280,6 @@ class ScreenSpot(Benchmark):
         self.profiles: Mapping[str, Profile] = {profile.name: profile for profile in profiles}
 
     def steps(self, data: Path, note: Callable[[Finding], None]) -> Iterable[Step | None]:
-        """Read the rows."""
         return loader.read(
             data,
             note,
@@ -298,7 +288,6 @@ class ScreenSpot(Benchmark):
         )
 
     def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
-        """The instruction, and what its row has in either language."""
         told = (step.source.get(column) for column in ("instruction", "instruction_cn"))
         return (step.instruction, *(text for text in told if isinstance(text, str)))
 
@@ -316,7 +305,6 @@ class ScreenSpot(Benchmark):
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
-        """A point of the row's box; None where it has no usable one."""
         row, unit = step.source["row"], space or self._space
         if is_negative(row):
             return Target(NEGATIVE, NEGATIVE)
@@ -333,7 +321,6 @@ class ScreenSpot(Benchmark):
         return Target(f"({x!r}, {y!r})", PLACE, ((x, y),))
 
     def right_actions(self, step: Step) -> Sequence[Action]:
-        """A tap in the row's box; nothing where it has none."""
         try:
             boxes = targets_of(step.source["row"], step.source["boxes"])
         except ValueError:
@@ -341,15 +328,14 @@ class ScreenSpot(Benchmark):
         return (Action("tap", boxes),)
 
     def fed_size(self, step: Step) -> Screen | None:
-        """The size in which GUI-R1's rows say that the picture was fed."""
+        """Return the fed size of GUI-R1's rows."""
         return fed_size(step.source["row"])
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        """The place of the first action, its numbers as they are."""
-        return pointed(actions[0])
+        return format_place(actions[0])
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
-        """`oracle` names the target, `center` the middle of the screen."""
+        """`oracle` answers with the target, `center` with the middle of the screen."""
         return super().policy(name, steps) if name == "oracle" else self._center
 
     def _center(self, step: Step) -> str:
@@ -365,7 +351,6 @@ class ScreenSpot(Benchmark):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Why a verdict is what it is, and what can be drawn of it."""
         absent = is_negative(step.source["row"])
         given = (verdict and verdict.parsed) or {}
         point = pair_on_screen(step, given.get("point"), given.get("space", self._space), receipt)
@@ -378,7 +363,7 @@ class ScreenSpot(Benchmark):
                 return f"the answer says that the element is absent, {so}"
             if absent:
                 return "the element is not on the screen, and the answer names a point"
-            return placed(step, "the point", point, regions, right=right, rule=_RULE)
+            return explain_place(step, "the point", point, regions, right=right, rule=_RULE)
 
         def diagnosis(parsed: Mapping[str, Any]) -> Diagnosis:
             if absent or parsed.get("negative"):
@@ -389,7 +374,7 @@ class ScreenSpot(Benchmark):
             return place_cause(step, regions, (said,), receipt=receipt) or Diagnosis("rule")
 
         present = "point" if step.action else ""
-        return explained(
+        return explain(
             verdict,
             self.profiles[profile],
             sentence,
