@@ -211,7 +211,7 @@ def _object(text: str) -> tuple[Mapping[str, Any], int, int]:
     raise UnreadError("no object of JSON in the text says an action")
 
 
-def _spoken(body: Mapping[str, Any]) -> Action | None:
+def _read_action(body: Mapping[str, Any]) -> Action | None:
     """The action of an object, beside its status; None where there is none."""
     acts = [key for key in _SPOKEN if key in body and key not in ("STATUS", "duration")]
     if len(acts) > 1:
@@ -275,7 +275,7 @@ class AgentCPM(Dialect):
         status = body.get("STATUS", "continue")
         if not isinstance(status, str) or status.lower() not in _STATUSES:
             raise UnreadError(f"the status is {status!r:.40}")
-        action, ended = _spoken(body), _ENDS.get(status.lower())
+        action, ended = _read_action(body), _ENDS.get(status.lower())
         actions = tuple(one for one in (action, ended) if one)
         if not actions:
             raise UnreadError("the object says nothing to do")
@@ -313,7 +313,7 @@ class AgentCPM(Dialect):
         if kind == "wait":
             return {"duration": _milliseconds(action, DURATION)}
         pressed = next((word for word, one in _BUTTONS.items() if one.kind == kind), None)
-        return {"PRESS": pressed} if pressed else _touched(action)
+        return {"PRESS": pressed} if pressed else _touch_object(action)
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
         """See `Dialect.vocabulary`."""
@@ -339,7 +339,7 @@ class AgentCPM(Dialect):
         )
 
 
-def _touched(action: Action) -> dict[str, Any]:
+def _touch_object(action: Action) -> dict[str, Any]:
     if action.button != "left" or action.count != 1:
         raise CannotSayError(f"no name for {action.label}")
     if action.kind in ("tap", "long_press") and not action.start:

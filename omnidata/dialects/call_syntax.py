@@ -107,8 +107,8 @@ class Calls:
         for ends in (self._plain[quote], self._perhaps[quote]):
             index = bisect_left(ends, begin + 1)
             if index < len(ends):
-                return unescaped(self.text[begin + 1 : ends[index]]), ends[index] + 1, True
-        return unescaped(self.text[begin + 1 :]), len(self.text), False
+                return unescape(self.text[begin + 1 : ends[index]]), ends[index] + 1, True
+        return unescape(self.text[begin + 1 :]), len(self.text), False
 
     def _bare(self, begin: int) -> tuple[str, int, bool]:
         depth = 0
@@ -159,7 +159,7 @@ _ESCAPE: Final = re.compile(r"\\(?:([\\'\"ntr])|u([0-9a-fA-F]{4}))")
 _LETTERS: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     r"""The text that a quoted string means; an escape that nobody knows stays as it is.
 
     Examples:
@@ -178,7 +178,7 @@ _WRITTEN: Final = str.maketrans(
 )
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     r"""A text as a string between single quotes, which `Calls` reads as that text again.
 
     Examples:

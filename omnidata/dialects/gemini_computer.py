@@ -16,7 +16,7 @@ from omnidata.dialects.provider_calls import (
     keys_in,
     number_in,
     place_of,
-    pressed,
+    press,
     text_in,
     way_in,
     whole,
@@ -77,10 +77,10 @@ class GeminiComputer(ProviderDialect):
         "web": _SAYS | {"back", "open_url"},
     }
 
-    def declared(
+    def tool_declarations(
         self, asked: Asked, platform: Platform, fed: Screen
     ) -> Sequence[Mapping[str, Any]]:
-        """What declares the tool; see `ProviderDialect.declared`."""
+        """What declares the tool; see `ProviderDialect.tool_declarations`."""
         use: dict[str, Any] = {"environment": "ENVIRONMENT_BROWSER"}
         if platform != "mobile":
             return [{"computer_use": use}]
@@ -118,11 +118,11 @@ class GeminiComputer(ProviderDialect):
 
     def calls(self, action: Action, fed: Screen, platform: Platform) -> list[dict[str, Any]]:
         """The calls of an action; see `ProviderDialect.calls`."""
-        name, given = self._named(action, platform)
+        name, given = self._call_of(action, platform)
         args = {key: value for key, value in given.items() if value is not None}
         return [{"function_call": {"name": name, "args": args}}]
 
-    def _named(self, action: Action, platform: Platform) -> tuple[str, dict[str, Any]]:
+    def _call_of(self, action: Action, platform: Platform) -> tuple[str, dict[str, Any]]:
         kind, at, end = action.kind, place_of(action), end_of(action)
         spot = {"x": at[0], "y": at[1]} if at else {}
         if kind in ("tap", "move", "long_press") and at:
@@ -176,7 +176,10 @@ class GeminiComputer(ProviderDialect):
                 for key, value in args.items()
             }
             _check(name, args)
-        return [_done(name, args), *_asked(args.get("safety_decision"), strict=rules == "strict")]
+        return [
+            _read_call(name, args),
+            *_consent_request(args.get("safety_decision"), strict=rules == "strict"),
+        ]
 
 
 _WITHOUT: Final = frozenset(
@@ -184,7 +187,7 @@ _WITHOUT: Final = frozenset(
 )
 
 
-def _done(name: str, args: Mapping[str, Any]) -> Action:
+def _read_call(name: str, args: Mapping[str, Any]) -> Action:
     """What a function call does.
 
     Raises:
@@ -224,7 +227,7 @@ def _done(name: str, args: Mapping[str, Any]) -> Action:
         keys = keys_in(text_in(args.get("keys"), "keys"))
         if not keys:
             raise UnreadError("key_combination names no key")
-        return pressed(keys)
+        return press(keys)
     if name == "navigate":
         return Action("open_url", url=text_in(args.get("url"), "url"))
     if name == "open_app":
@@ -257,7 +260,7 @@ def _flag(args: Mapping[str, Any], name: str) -> bool | None:
     return bool(value)
 
 
-def _asked(decision: Any, *, strict: bool) -> list[Action]:
+def _consent_request(decision: Any, *, strict: bool) -> list[Action]:
     """The user is asked where the safety decision wants it."""
     if not decision:
         return []

@@ -38,7 +38,7 @@ from omnidata.dialects.base import (
     UnreadError,
 )
 from omnidata.dialects.points import read_place
-from omnidata.dialects.words import Word, bracketed, numbers, place, words
+from omnidata.dialects.words import Word, numbers, place, text_in_brackets, words
 
 _FRAME: Final = Frame("norm1000")
 _ENDS: Final = ("<|im_end|>", "<|endoftext|>", "</s>")
@@ -88,7 +88,7 @@ def _pro(text: str) -> Answer:
     starts = [found.end() for _, found in zip(range(_HEADS), _HEAD.finditer(text), strict=False)]
     for start in (*starts, 0):
         try:
-            actions, end = _acted(text, start)
+            actions, end = _read_actions(text, start)
         except UnreadError as error:
             failed = failed or error
             continue
@@ -100,7 +100,7 @@ def _pro(text: str) -> Answer:
     raise failed or UnreadError("no action")
 
 
-def _acted(text: str, start: int) -> tuple[tuple[Action, ...], int]:
+def _read_actions(text: str, start: int) -> tuple[tuple[Action, ...], int]:
     """The actions from there on, and where they end."""
     found: list[Action] = []
     end = start
@@ -128,7 +128,7 @@ def _read(text: str, word: Word) -> tuple[Action, int] | None:
         return _BARE[name], word.end
     if name in _PRESSED:
         return Action("keys", keys=(_PRESSED[name],)), word.end
-    said = bracketed(text, word)
+    said = text_in_brackets(text, word)
     if said is None:
         return None
     if name == "TYPE":
@@ -283,9 +283,9 @@ class OsAtlasPro(Dialect):
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         """Read an answer; see `Dialect.read`."""
         found = _pro_released(text) if rules == "strict" else _pro(text)
-        return replace(found, actions=tuple(map(self._sensed, found.actions)))
+        return replace(found, actions=tuple(map(self._set_sense, found.actions)))
 
-    def _sensed(self, action: Action) -> Action:
+    def _set_sense(self, action: Action) -> Action:
         return replace(action, sense=self._labels) if action.kind == "scroll" else action
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
@@ -425,7 +425,7 @@ _BRACKETS: Final = str.maketrans("", "", "()[]")
 _TAP: Final[frozenset[Kind]] = frozenset({"tap"})
 
 
-def _found(text: str) -> Answer:
+def _read_place(text: str) -> Answer:
     """The place that a text names."""
     said = text
     for mark in _ENDS:
@@ -446,7 +446,7 @@ _LONGEST: Final = 1000
 """Characters in which a place without any mark is looked for."""
 
 
-def _boxed(text: str) -> str | None:
+def _box_text(text: str) -> str | None:
     """What stands in the first pair of marks of a box that are on one line."""
     opening, closing = "<|box_start|>", "<|box_end|>"
     start = text.find(opening)
@@ -471,7 +471,7 @@ def _box_released(text: str) -> Answer:
     are divided by 1000 all the same.
     """
     if "<|box_start|>" in text and "<|box_end|>" in text:
-        inside = _boxed(text)
+        inside = _box_text(text)
         four = _FOUR.search(inside.translate(_BRACKETS)) if inside is not None else None
         try:
             edges = [int(edge) for edge in four.groups()] if four else []
@@ -528,7 +528,7 @@ class OsAtlasBase(Dialect):
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         """Read an answer; see `Dialect.read`."""
         if rules == "lenient":
-            return _found(text)
+            return _read_place(text)
         return _box_released(text) if self.boxes else _pair_released(text)
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:

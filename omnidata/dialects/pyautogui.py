@@ -713,7 +713,7 @@ _PLACED: Final = {"move": "moveTo", "mouse_down": "mouseDown", "mouse_up": "mous
 _KEYED: Final = {"press": "press", "key_down": "keyDown", "key_up": "keyUp", "hotkey": "hotkey"}
 
 
-def spelled(call: Call, place: str = "") -> str:
+def code_of(call: Call, place: str = "") -> str:
     """The call as code, or as one of the words WAIT, DONE and FAIL.
 
     Args:
@@ -737,11 +737,11 @@ def spelled(call: Call, place: str = "") -> str:
         text = list(call.keys) if call.text is None else call.text
         return _code("write", [repr(text)])
     if call.kind in _KEYED:
-        return _pressed(call)
-    return _pointed(call, place)
+        return _key_code(call)
+    return _pointer_code(call, place)
 
 
-def _pressed(call: Call) -> str:
+def _key_code(call: Call) -> str:
     keys = [repr(key) for key in call.keys]
     if call.kind == "press" and len(keys) > 1:
         keys = [f"[{', '.join(keys)}]"]
@@ -749,7 +749,7 @@ def _pressed(call: Call) -> str:
     return _code(_KEYED[call.kind], [*keys, *more])
 
 
-def _pointed(call: Call, place: str) -> str:
+def _pointer_code(call: Call, place: str) -> str:
     where = [place] if place else []
     button = [f"button={call.button!r}"] if call.button not in ("", "left") else []
     if call.kind == "click":

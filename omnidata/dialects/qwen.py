@@ -278,17 +278,17 @@ class ToolCalls(Dialect):
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         """See `Dialect.read`. Without a call, a place that stands alone is tapped."""
         if rules == "strict":
-            found = self.released(text)
-            return Answer(_joined(self._action(call, lenient=False) for call in found))
+            found = self.read_released(text)
+            return Answer(_merge_drags(self._action(call, lenient=False) for call in found))
         calls = find_calls(text)
         thought = _HEADS.sub(r"\1\n", _TAGS.sub("", calls.before)).strip()
         if not calls.calls:
             return Answer((self._lone_place(text),))
-        actions = _joined(self._action(call, lenient=True) for call in calls.calls)
+        actions = _merge_drags(self._action(call, lenient=True) for call in calls.calls)
         rest = _CONCLUSION.sub("", calls.after)
         return Answer(actions, thought, rest.strip() if _TAIL.sub("", rest) else "")
 
-    def released(self, text: str) -> Sequence[Call]:
+    def read_released(self, text: str) -> Sequence[Call]:
         """The calls that the released parser finds.
 
         Raises:
@@ -539,7 +539,7 @@ def _way(value: Any) -> Direction | None:
     return ways.get(value.strip().lower()) if isinstance(value, str) else None
 
 
-def _joined(actions: Iterable[Action]) -> tuple[Action, ...]:
+def _merge_drags(actions: Iterable[Action]) -> tuple[Action, ...]:
     """The actions; a drag from where the move before it went begins there."""
     found: list[Action] = []
     for action in actions:
@@ -592,7 +592,7 @@ def _end(reading: _Reading) -> Action:
     return Action("done", status=statuses.get(told))
 
 
-def _typed(reading: _Reading) -> Action:
+def _read_type(reading: _Reading) -> Action:
     return Action(
         "type",
         reading.place(*_STARTS, needed=False) if reading.lenient else (),
@@ -613,7 +613,7 @@ _READERS: Final[Mapping[str, Callable[[_Reading], Action]]] = {
     "mouse_move": lambda it: Action("move", it.place(*_STARTS)),
     "left_click_drag": _drag,
     "drag": _drag,
-    "type": _typed,
+    "type": _read_type,
     "key": _press,
     "system_button": _button,
     "open": lambda it: Action("open_app", app=it.text("text", "app_name", "app")),
@@ -641,16 +641,16 @@ class _Qwen(ToolCalls):
         ("desktop", "web"), Layout(turns=True, screenshots=4)
     )
 
-    def released(self, text: str) -> Sequence[Call]:
+    def read_released(self, text: str) -> Sequence[Call]:
         """The calls outside of thoughts, which have to fit the declarations of the tools."""
-        calls = [self._checked(name, given) for name, given in _calls_of_qwen_agent(text)]
+        calls = [self._check_call(name, given) for name, given in _calls_of_qwen_agent(text)]
         if not calls:
             raise UnreadError("Qwen-Agent finds no tool call")
         return calls
 
-    def _checked(self, name: Any, given: Any) -> Call:
+    def _check_call(self, name: Any, given: Any) -> Call:
         if isinstance(given, str):
-            given = _loaded(given)
+            given = _load_json(given)
         names = {"mobile_use": self.mobile, "computer_use": self.desktop}
         if not isinstance(name, str) or name not in names or not isinstance(given, dict):
             raise UnreadError(f"there is no tool {name!r:.80}, or its arguments are no object")
@@ -690,13 +690,13 @@ def _calls_of_qwen_agent(text: str) -> Iterator[tuple[Any, Any]]:
             continue
         body, closed, _ = piece.partition(CLOSE)
         if not closed:
-            name, given = _salvaged(piece)
+            name, given = _extract_call(piece)
             if name:
                 yield name, given
             continue
         value = decode_json5(body.strip())
         if value is BROKEN:
-            yield _salvaged(body.strip())
+            yield _extract_call(body.strip())
         elif isinstance(value, dict):
             if "name" in value and "arguments" in value:
                 if isinstance(value["arguments"], str):
@@ -708,7 +708,7 @@ def _calls_of_qwen_agent(text: str) -> Iterator[tuple[Any, Any]]:
             raise UnreadError("a call is no object")
 
 
-def _salvaged(text: str) -> tuple[str, str]:
+def _extract_call(text: str) -> tuple[str, str]:
     """What Qwen-Agent's `extract_fn` makes of a call that is no JSON."""
     name = given = ""
     before, found, after = text.partition('"name": "')
@@ -721,7 +721,7 @@ def _salvaged(text: str) -> tuple[str, str]:
     return name, given[:-1] if len(given) > 2 else ""
 
 
-def _loaded(text: str) -> Any:
+def _load_json(text: str) -> Any:
     """A JSON value as Qwen-Agent's `json_loads` reads it, or `BROKEN`."""
     text = text.strip("\n")
     if text.startswith("```") and text.endswith("\n```"):

@@ -43,7 +43,7 @@ from omnidata.dialects.base import (
     Rules,
     UnreadError,
 )
-from omnidata.dialects.call_syntax import number_text, numbers_of, quoted, unescaped
+from omnidata.dialects.call_syntax import number_text, numbers_of, quote, unescape
 
 _NOTHING: Final = "no input text"
 _ABSENT: Final = "[-100, -100]"
@@ -106,7 +106,7 @@ class _Lists:
             index = bisect_left(ends, begin + 1)
             if index == len(ends):
                 raise UnreadError("the text ends between quotes")
-            return unescaped(self.text[begin + 1 : ends[index]]), ends[index] + 1
+            return unescape(self.text[begin + 1 : ends[index]]), ends[index] + 1
         found = _LIST.match(self.text, begin) or _WORD.match(self.text, begin)
         assert found
         if found[0].startswith(("[", "(")) and not found[0].endswith(("]", ")")):
@@ -356,7 +356,7 @@ class _Listed(Dialect):
             raise CannotSayError(f"no name for {action.label} on {platform}")
         if action.held or action.path or action.then or action.amount is not None:
             raise CannotSayError(f"{action.label} with keys, a path, an amount or what follows")
-        name, text = self.named(action)
+        name, text = self.name_and_text(action)
         if not action.start and action.kind in ("tap", "long_press", "move"):
             raise CannotSayError(f"{action.label} without a place")
         place = _ABSENT
@@ -365,10 +365,10 @@ class _Listed(Dialect):
             if point.x == point.y == -100:
                 raise CannotSayError("the place that stands for nothing")
             place = f"[{number_text(point.x)}, {number_text(point.y)}]"
-        said = f", 'input_text': {quoted(_NOTHING if text is None else text)}" if self.told else ""
+        said = f", 'input_text': {quote(_NOTHING if text is None else text)}" if self.told else ""
         return f"{{'action': '{name}', '{self.key}': {place}{said}}}"
 
-    def named(self, action: Action) -> tuple[str, str | None]:
+    def name_and_text(self, action: Action) -> tuple[str, str | None]:
         """The name of an action, and its text.
 
         Raises:
@@ -416,8 +416,8 @@ class GuiR1(_Listed):
         )
         return super().line(replace(past, actions=tuple(plain)), platform)
 
-    def named(self, action: Action) -> tuple[str, str | None]:
-        """See `_Listed.named`."""
+    def name_and_text(self, action: Action) -> tuple[str, str | None]:
+        """See `_Listed.name_and_text`."""
         kind = action.kind
         if kind in ("swipe", "scroll"):
             way = finger_way(action)
@@ -438,7 +438,7 @@ class GuiR1(_Listed):
         if kind in ("type", "select", "open_app"):
             return kind, self._text(action)
         if kind in ("keys", "hotkey"):
-            return self._pressed(action)
+            return self._key_name(action)
         return _GUI_PLAIN[kind], None
 
     def _text(self, action: Action) -> str:
@@ -449,7 +449,7 @@ class GuiR1(_Listed):
             raise CannotSayError(f"{text!r} stands for nothing")
         return text
 
-    def _pressed(self, action: Action) -> tuple[str, str | None]:
+    def _key_name(self, action: Action) -> tuple[str, str | None]:
         plain = all(re.fullmatch(r"[^\s+]+", key) for key in action.keys)
         if not action.keys or not plain:
             raise CannotSayError(f"no spelling of the keys {action.keys!r:.60}")
@@ -521,8 +521,8 @@ class UiR1(_Listed):
         "web": frozenset(("tap",)),
     }
 
-    def named(self, action: Action) -> tuple[str, str | None]:
-        """See `_Listed.named`."""
+    def name_and_text(self, action: Action) -> tuple[str, str | None]:
+        """See `_Listed.name_and_text`."""
         if action.kind == "back":
             return "navigate_back", None
         if action.count != 1 or action.button != "left":

@@ -137,13 +137,13 @@ class _Parser:
             self.fail()
         body = found[1]
         if "\\" in body:
-            body = _ESCAPE.sub(self.unescaped, body)
+            body = _ESCAPE.sub(self.unescape, body)
             if _SURROGATE.search(body):  # two escapes may be one character
                 body = body.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
         self.pos = found.end()
         return body
 
-    def unescaped(self, found: re.Match[str]) -> str:
+    def unescape(self, found: re.Match[str]) -> str:
         code = found[1] or found[2]
         if code:
             return chr(int(code, 16))

@@ -50,7 +50,7 @@ from omnidata.dialects.base import (
     Rules,
     UnreadError,
 )
-from omnidata.dialects.call_syntax import Call, Calls, number_text, numbers_of, quoted
+from omnidata.dialects.call_syntax import Call, Calls, number_text, numbers_of, quote
 
 _MERGE: Final = 28 * 28
 
@@ -160,7 +160,7 @@ def _region(numbers: Sequence[float], space: Space) -> tuple[Region, ...]:
     return (Box(left, top, right, bottom, space),)
 
 
-def _typed(said: _Said) -> Action:
+def _read_type(said: _Said) -> Action:
     text, start = said.text(_CONTENT), said.place(_START)
     if text is None:
         raise UnreadError(f"{said.call.name} says no text")
@@ -171,22 +171,22 @@ def _typed(said: _Said) -> Action:
     return Action("type", start, text=text)
 
 
-def _dragged(said: _Said) -> Action:
+def _read_drag(said: _Said) -> Action:
     return Action("drag", said.start(), said.place((*_END, "#1")))
 
 
-def _selected(said: _Said) -> Action:
+def _read_select(said: _Said) -> Action:
     """Web data pick from a list with it, all others drag."""
     start, end = said.start(), said.place(_END)
     text = said.text(_CONTENT[:-1])
     return Action("drag", start, end) if end else Action("select", start, text=text)
 
 
-def _scrolled(said: _Said) -> Action:
+def _read_scroll(said: _Said) -> Action:
     return Action("scroll", said.place(_START), direction=said.direction(), sense="content")
 
 
-def _swiped(said: _Said) -> Action:
+def _read_swipe(said: _Said) -> Action:
     return Action("swipe", said.place(_START), said.place(_END), direction=said.direction())
 
 
@@ -197,7 +197,7 @@ def _hotkey(said: _Said) -> Action:
     return Action("hotkey" if len(keys) > 1 else "keys", keys=keys)
 
 
-def _held(kind: Kind) -> Callable[[_Said], Action]:
+def _read_held_keys(kind: Kind) -> Callable[[_Said], Action]:
     def read(said: _Said) -> Action:
         if keys := said.keys():
             return Action(kind, keys=keys)
@@ -221,14 +221,14 @@ def _bare(kind: Kind) -> Callable[[_Said], Action]:
     return lambda _: Action(kind)
 
 
-def _opened(said: _Said) -> Action:
+def _read_app(said: _Said) -> Action:
     app = said.text(_APP)
     if not app:
         raise UnreadError(f"{said.call.name} names no app")
     return Action("open_app", app=app)
 
 
-def _navigated(said: _Said) -> Action:
+def _read_url(said: _Said) -> Action:
     url = said.text(_URL)
     if not url:
         raise UnreadError(f"{said.call.name} names no address")
@@ -246,15 +246,15 @@ _READERS: Final[Mapping[str, Callable[[_Said], Action]]] = {
     ),
     "mousedown": _mouse("hold"),
     "mouseup": _mouse("release"),
-    **dict.fromkeys(("drag", "leftclickdrag"), _dragged),
-    "select": _selected,
-    "swipe": _swiped,
-    "scroll": _scrolled,
-    **dict.fromkeys(("type", "input", "inputtext"), _typed),
+    **dict.fromkeys(("drag", "leftclickdrag"), _read_drag),
+    "select": _read_select,
+    "swipe": _read_swipe,
+    "scroll": _read_scroll,
+    **dict.fromkeys(("type", "input", "inputtext"), _read_type),
     "hotkey": _hotkey,
-    **dict.fromkeys(("press", "keydown"), _held("hold")),
-    **dict.fromkeys(("release", "keyup"), _held("release")),
-    **dict.fromkeys(("navigate", "openurl", "goto"), _navigated),
+    **dict.fromkeys(("press", "keydown"), _read_held_keys("hold")),
+    **dict.fromkeys(("release", "keyup"), _read_held_keys("release")),
+    **dict.fromkeys(("navigate", "openurl", "goto"), _read_url),
     **dict.fromkeys(("navigateback", "back", "pressback", "goback"), _bare("back")),
     **dict.fromkeys(("home", "presshome"), _bare("home")),
     **dict.fromkeys(("enter", "pressenter"), _bare("enter")),
@@ -262,7 +262,7 @@ _READERS: Final[Mapping[str, Callable[[_Said], Action]]] = {
     "longpress": lambda said: Action(
         "long_press", said.start(), seconds=said.seconds(_TIME, 0.001)
     ),
-    **dict.fromkeys(("open", "openapp"), _opened),
+    **dict.fromkeys(("open", "openapp"), _read_app),
     "wait": lambda said: Action("wait", seconds=said.seconds((*_TIME, _FIRST))),
     **dict.fromkeys(("finished", "finish"), lambda said: Action("done", text=said.text(_CONTENT))),
     "calluser": lambda said: Action("ask", text=said.text(_CONTENT)),
@@ -270,12 +270,12 @@ _READERS: Final[Mapping[str, Callable[[_Said], Action]]] = {
 }
 
 
-def _known(name: str) -> Callable[[_Said], Action] | None:
+def _find_reader(name: str) -> Callable[[_Said], Action] | None:
     return _READERS.get(name.replace("_", "").lower())
 
 
 def _action(call: Call, space: Space) -> Action:
-    read = _known(call.name)
+    read = _find_reader(call.name)
     if read is None:
         raise UnreadError(f"there is no action {call.name!r:.60}")
     return read(_Said(call, space))
@@ -291,7 +291,7 @@ _HEADS: Final = re.compile(
 )
 
 
-def _thought(text: str) -> str:
+def _strip_marks(text: str) -> str:
     """What stands before an action, without the marks around it."""
     return _HEADS.sub("", text).strip()
 
@@ -300,9 +300,11 @@ def _chain(calls: Calls, text: str) -> Sequence[Call]:
     """The calls that a text says one after the other; none where there is no call."""
     marked = [found.end() for found in _MARKERS.finditer(text)]
     chain = calls.best(marked)
-    if not chain or not _known(chain[0].name):
+    if not chain or not _find_reader(chain[0].name):
         known = (
-            found.start() for found in _NAMED.finditer(text) if _known(found[0].rstrip("( \t\n\r"))
+            found.start()
+            for found in _NAMED.finditer(text)
+            if _find_reader(found[0].rstrip("( \t\n\r"))
         )
         chain = calls.best(list(known)) or chain
     return chain
@@ -315,12 +317,12 @@ def _read_calls(text: str, space: Space) -> Answer:
         raise UnreadError("no call of an action is in the text")
     actions: list[Action] = []
     for call in chain:
-        if actions and not _known(call.name):
+        if actions and not _find_reader(call.name):
             break
         actions.append(_action(call, space))
     read = chain[len(actions) - 1]
     rest = "" if calls.is_last(read) else text[read.end :].strip()
-    return Answer(tuple(actions), _thought(text[: chain[0].begin]), rest)
+    return Answer(tuple(actions), _strip_marks(text[: chain[0].begin]), rest)
 
 
 # UI-TARS-2: functions in tags.
@@ -336,7 +338,7 @@ _FUNCTION_END: Final = re.compile(r"\s*+</function>")
 def _read_tags(text: str, space: Space) -> Answer:
     thought, begin = "", 0
     if _THINK.match(text) and (ended := _THOUGHT_END.search(text)):
-        thought, begin = _thought(text[: ended.end()]), ended.end()
+        thought, begin = _strip_marks(text[: ended.end()]), ended.end()
     function = _FUNCTION.search(text, begin)
     answer = text.find("<answer>", begin)
     tags = [at - begin for at in (answer, function.start() if function else -1) if at >= 0]
@@ -347,18 +349,18 @@ def _read_tags(text: str, space: Space) -> Answer:
     if answer >= 0 and not (function and function.start() < answer):
         said, _, rest = text[answer + len("<answer>") :].partition("</answer>")
         action = Action("done", text=said.strip() or None)
-        return Answer((action,), thought or _thought(text[begin:answer]), rest.strip())
+        return Answer((action,), thought or _strip_marks(text[begin:answer]), rest.strip())
     if function is None:
         found = _read_calls(text[begin:], space)
         return Answer(found.actions, "\n".join(filter(None, (thought, found.thought))), found.rest)
     if not thought:
-        thought = _thought(text[begin : function.start()].replace("<seed:tool_call>", ""))
+        thought = _strip_marks(text[begin : function.start()].replace("<seed:tool_call>", ""))
     actions: list[Action] = []
     end = begin
     while function:
-        if actions and not _known(function[1]):
+        if actions and not _find_reader(function[1]):
             break
-        call = _tagged(text, function)
+        call = _read_tagged_call(text, function)
         actions.append(_action(call, space))
         end = call.end
         function = _FUNCTION.match(text, _blank(text, end))
@@ -372,7 +374,7 @@ def _blank(text: str, position: int) -> int:
     return position
 
 
-def _tagged(text: str, function: re.Match[str]) -> Call:
+def _read_tagged_call(text: str, function: re.Match[str]) -> Call:
     arguments: dict[str, str] = {}
     position = function.end()
     while (parameter := _PARAMETER.match(text, position)) is not None:
@@ -427,14 +429,14 @@ def _read_released(text: str, space: Space) -> Answer:
         if "Action:" not in text:
             raise UnreadError('the text has no "Action:"')
         parts = text.split("Action: ")[-1].split(")\n\n")
-        calls = [_parsed(_repair(part)) for part in parts]
+        calls = [_parse_call(_repair(part)) for part in parts]
     except _UNPARSED as error:
         if isinstance(error, UnreadError):
             raise
         raise UnreadError("the text is no call of Python") from error
     return Answer(
-        tuple(_released_action(name, given, space) for name, given in calls),
-        _released_thought(text),
+        tuple(_parse_released_action(name, given, space) for name, given in calls),
+        _find_released_thought(text),
     )
 
 
@@ -471,7 +473,7 @@ def _contents(part: str) -> str:
     return "".join((*kept, part[done:]))
 
 
-def _parsed(part: str) -> tuple[str | None, dict[str, object]]:
+def _parse_call(part: str) -> tuple[str | None, dict[str, object]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of escapes such as "\d", which are the model's
         call = ast.parse(part.replace("\n", "\\n").lstrip(), mode="eval").body
@@ -489,7 +491,7 @@ def _parsed(part: str) -> tuple[str | None, dict[str, object]]:
     return name, values
 
 
-def _released_action(name: str | None, given: Mapping[str, object], space: Space) -> Action:
+def _parse_released_action(name: str | None, given: Mapping[str, object], space: Space) -> Action:
     if name not in _RELEASED:
         raise UnreadError(f"there is no action {name!r:.60}")
     arguments: dict[str, str] = {}
@@ -499,7 +501,7 @@ def _released_action(name: str | None, given: Mapping[str, object], space: Space
         if value == "":
             continue
         if "start_box" in key or "end_box" in key:
-            places[key] = _released_place(value.lstrip(), space)
+            places[key] = _parse_released_place(value.lstrip(), space)
         elif key in _RELEASED_KEYS:
             arguments[key] = value.lstrip()
     start, end = places.get("start_box", ()), places.get("end_box", ())
@@ -514,7 +516,7 @@ def _released_action(name: str | None, given: Mapping[str, object], space: Space
     return replace(action, start=start)
 
 
-def _released_place(text: str, space: Space) -> tuple[Region, ...]:
+def _parse_released_place(text: str, space: Space) -> tuple[Region, ...]:
     numbers: list[float] = []
     for word in text.replace("(", "").replace(")", "").split(","):
         try:
@@ -529,7 +531,7 @@ def _released_place(text: str, space: Space) -> tuple[Region, ...]:
     return _region(numbers, space)
 
 
-def _released_thought(text: str) -> str:
+def _find_released_thought(text: str) -> str:
     """What its regular expressions find, in linear time."""
     heads = ["Thought: "]
     if text.startswith("Reflection:"):
@@ -596,7 +598,7 @@ def _read_tags_released(text: str, space: Space) -> Answer:
     position = _blank(text, position + len("<seed:tool_call>"))
     called: dict[str, Mapping[str, str]] = {}
     while function := _FUNCTION.match(text, position):
-        call = _tagged(text, function)
+        call = _read_tagged_call(text, function)
         if call.cut or not text.endswith("</function>", 0, call.end):
             raise UnreadError("a function has no end")
         if any("<" in value and not _POINT.match(value) for value in call.arguments.values()):
@@ -606,7 +608,7 @@ def _read_tags_released(text: str, space: Space) -> Answer:
     if text[position:].strip() != "</seed:tool_call>":
         raise UnreadError("something else than functions is between the tags")
     actions = [
-        _released_function(name, given, space)
+        _parse_released_function(name, given, space)
         for name, given in called.items()
         if name in _SUPPORTED
     ]
@@ -615,7 +617,7 @@ def _read_tags_released(text: str, space: Space) -> Answer:
     return Answer(tuple(actions), thought)
 
 
-def _released_function(name: str, given: Mapping[str, str], space: Space) -> Action:
+def _parse_released_function(name: str, given: Mapping[str, str], space: Space) -> Action:
     arguments: dict[str, str] = {}
     for key, value in given.items():
         if (point := _POINT.match(value)) and point[1].strip():
@@ -710,20 +712,20 @@ class _UITars(Dialect):
         if kind == "drag":
             raise CannotSayError("a drag without both of its ends")
         if kind == "type":
-            return "type", self.typed(action, platform)
+            return "type", self.write_type(action, platform)
         if kind in ("keys", "hotkey", "hold", "release"):
-            return self.pressed(action)
+            return self.write_keys(action)
         if kind == "open_app":
-            return "open_app", {"app_name": self.named(action.app, action)}
+            return "open_app", {"app_name": self.require_name(action.app, action)}
         if kind == "open_url":
-            return "navigate", {"content": self.named(action.url, action)}
+            return "navigate", {"content": self.require_name(action.url, action)}
         if kind == "back":
             return ("press_back" if platform == "mobile" else "navigate_back"), {}
         if kind == "wait":
             said = self.counted and action.seconds is not None
             return "wait", {"time": number_text(action.seconds or 0)} if said else {}
         if kind in ("done", "ask"):
-            return self.ended(action)
+            return self.write_end(action)
         if kind in ("home", "enter"):
             return _PLAIN[kind], {}
         found = self.at(action)
@@ -769,7 +771,7 @@ class _UITars(Dialect):
         found = self.at(action) if action.start else {}
         return "scroll", {**found, "direction": OPPOSITE[way]}
 
-    def typed(self, action: Action, platform: Platform) -> Values:
+    def write_type(self, action: Action, platform: Platform) -> Values:
         """What is typed; on the web it may say where."""
         text = action.text or ""
         if action.clear:
@@ -781,7 +783,7 @@ class _UITars(Dialect):
         found = {"content": text + "\n" if action.submit else text}
         return {**found, **self.at(action)} if action.start else found
 
-    def pressed(self, action: Action) -> tuple[str, Values]:
+    def write_keys(self, action: Action) -> tuple[str, Values]:
         """Keys: one, or several at once."""
         keys = tuple("space" if key == " " else key for key in action.keys)
         if not keys or any(
@@ -795,13 +797,13 @@ class _UITars(Dialect):
         names: Mapping[str, str] = {"hold": "press", "release": "release"}
         return names.get(action.kind, "hotkey"), {"key": " ".join(keys)}
 
-    def named(self, name: str | None, action: Action) -> str:
+    def require_name(self, name: str | None, action: Action) -> str:
         """The name of what is opened."""
         if not name:
             raise CannotSayError(f"{action.label} without a name")
         return name
 
-    def ended(self, action: Action) -> tuple[str, Values]:
+    def write_end(self, action: Action) -> tuple[str, Values]:
         """The end of an episode, or a call of the user."""
         if action.status == "failure":
             raise CannotSayError("no word for failure")
@@ -837,7 +839,7 @@ class _Spoken(_UITars):
         calls = []
         for action in actions:
             name, values = self.values(action, platform)
-            written = ", ".join(f"{key}={quoted(value)}" for key, value in values.items())
+            written = ", ".join(f"{key}={quote(value)}" for key, value in values.items())
             calls.append(f"{name}({written})")
         return "Action: " + "\n\n".join(calls)
 
@@ -1026,31 +1028,31 @@ class UITars2(_UITars):
         written = [self._function(name, values) for name, values in called]
         return "<seed:tool_call>\n" + "\n".join(written) + "\n</seed:tool_call>"
 
-    def pressed(self, action: Action) -> tuple[str, Values]:
+    def write_keys(self, action: Action) -> tuple[str, Values]:
         """Keys, or a button of the mouse that is held."""
         if action.kind not in ("hold", "release") or action.keys:
-            return super().pressed(action)
+            return super().write_keys(action)
         if action.button not in ("left", "right"):
             raise CannotSayError(f"no name for the {action.button} button")
         found = self.at(action) if action.start else {}
         name = "mouse_down" if action.kind == "hold" else "mouse_up"
         return name, {**found, "button": action.button}
 
-    def typed(self, action: Action, platform: Platform) -> Values:
+    def write_type(self, action: Action, platform: Platform) -> Values:
         """What is typed, with the two letters behind it that submit it."""
         if action.start:
             raise CannotSayError("no word for where it is typed")
-        found = super().typed(action, platform)
+        found = super().write_type(action, platform)
         if action.submit:
             found["content"] = f"{action.text or ''}\\n"
         return found
 
-    def ended(self, action: Action) -> tuple[str, Values]:
+    def write_end(self, action: Action) -> tuple[str, Values]:
         """An answer that is read as it is written."""
         text = action.text or ""
         if "</answer>" in text or text != text.strip():
             raise CannotSayError("an answer cannot have its own end or blanks around it")
-        return super().ended(action)
+        return super().write_end(action)
 
     def _function(self, name: str, values: Values) -> str:
         lines = [f"<function={name}>"]

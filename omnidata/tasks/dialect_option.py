@@ -304,7 +304,7 @@ class InDialect:
         return self.dialect.conversation(question)
 
     def _fed(self, screen: Screen) -> Screen:
-        return self.dialect.frame.fed(screen)
+        return self.dialect.frame.fed_size(screen)
 
     def _sized(self, part: Part, fed: Screen) -> Part:
         """The picture in the size that numbers mean; shares of it hold in any size."""
