@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.api import delivered, reasoned_alone, tool_called
+from omnidata.adapters.api import delivery_of, only_reasoning_error, tool_called
 from omnidata.adapters.batch_forms import ANTHROPIC
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
@@ -118,7 +118,7 @@ class AnthropicMessages(SdkModel):
         """
         return _completion(body, where, tools=tools)
 
-    def said(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
+    def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
         """All of the request but its messages, its tools and `extra_body`."""
         settings: dict[str, Any] = {
             "model": self.preset.model,
@@ -158,7 +158,7 @@ def _turns(messages: Sequence[RenderedMessage]) -> Iterator[dict[str, Any]]:
                 open_calls = []
             content = []
             for part in message.parts:
-                for item in _said(part):
+                for item in _assistant_blocks(part):
                     if item.get("type") == "tool_use":
                         calls += 1
                         item = {**item, "id": f"toolu_{calls}"}
@@ -175,7 +175,7 @@ def _says(part: RenderedPart) -> bool:
     return bool(part.text.strip())
 
 
-def _said(part: RenderedPart) -> list[dict[str, Any]]:
+def _assistant_blocks(part: RenderedPart) -> list[dict[str, Any]]:
     """The blocks of a part of the assistant's."""
     if part.kind == "call":
         return items_of(part.text)
@@ -208,7 +208,7 @@ def _completion(body: str, where: str, *, tools: bool) -> Completion:
     texts = [block.text for block in message.content if block.type == "text" and block.text]
     reason = message.stop_reason
     # With a tool in the prompt a call is what was asked for, and its turn ends like any other.
-    delivery = delivered("end_turn" if tools and reason == "tool_use" else reason, where=where)
+    delivery = delivery_of("end_turn" if tools and reason == "tool_use" else reason, where=where)
     error = {
         "truncated": "the answer was cut at its greatest length",
         "refused": f"the model ended its answer: {reason}",
@@ -217,17 +217,17 @@ def _completion(body: str, where: str, *, tools: bool) -> Completion:
         if calls and not tools:
             raise tool_called(where)
         if not texts and not calls and any("thinking" in block.type for block in message.content):
-            raise reasoned_alone(where)
+            raise only_reasoning_error(where)
     return Completion(
         delivery=delivery,
-        text=_listed(message.content) if tools else "".join(texts),
+        text=_blocks_as_json(message.content) if tools else "".join(texts),
         error=error,
         usage=message.usage if isinstance(message.usage, dict) else {},
         receipt={"model": message.model[:_EXCERPT]} if isinstance(message.model, str) else {},
     )
 
 
-def _listed(content: Sequence[_Block]) -> str:
+def _blocks_as_json(content: Sequence[_Block]) -> str:
     """The blocks that a dialect reads, as a JSON list."""
     items: list[dict[str, Any]] = []
     for block in content:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
 from omnidata.adapters.api import BatchModel
-from omnidata.adapters.http import MAX_ERROR_BYTES, broken, fault
+from omnidata.adapters.http import MAX_ERROR_BYTES, connection_error, fault
 from omnidata.adapters.keys import Key
 from omnidata.errors import UsageError
 from omnidata.storage import atomic_write
@@ -136,7 +136,7 @@ class _Errors:
 @contextmanager
 def _calling(model: BatchModel, errors: _Errors, where: str) -> Iterator[None]:
     """Turn an SDK's errors into ours, without the key."""
-    with model.key.hidden():
+    with model.key.hide_in_errors():
         try:
             yield
         except errors.status as error:
@@ -144,7 +144,7 @@ def _calling(model: BatchModel, errors: _Errors, where: str) -> Iterator[None]:
             said = model.key.redact(body[:MAX_ERROR_BYTES])
             raise fault(status, headers, said, where=where) from None
         except errors.connection as error:
-            raise broken(error.__cause__ or error, where) from None
+            raise connection_error(error.__cause__ or error, where) from None
 
 
 # OpenAI and Anthropic, whose SDKs are of one family.
@@ -318,11 +318,11 @@ class GeminiBatches(BatchService):
     def __init__(self, model: BatchModel) -> None:
         import httpx2
 
-        from omnidata.adapters.gemini import connected
+        from omnidata.adapters.gemini import connect
 
         super().__init__(model)
         self._http = httpx2.Client(follow_redirects=False, timeout=_TIMEOUT_S)
-        self.client, self._kinds = connected(model.preset, model.key, self._http)
+        self.client, self._kinds = connect(model.preset, model.key, self._http)
 
     def _calling(self) -> Any:
         import httpx2

@@ -18,15 +18,15 @@ import msgspec
 
 from omnidata.adapters.api import (
     BatchModel,
-    delivered,
+    delivery_of,
+    error_in_answer,
     first_of,
-    reasoned_alone,
-    reported,
+    only_reasoning_error,
     token_usage,
     tool_called,
 )
 from omnidata.adapters.batch_forms import GEMINI
-from omnidata.adapters.http import fault, open_session, parsed, sendable
+from omnidata.adapters.http import fault, open_session, parse_json, sendable
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
@@ -108,12 +108,12 @@ def completion(body: str, where: str, *, tools: bool = False) -> Completion:
         CallError: there is no candidate, or it is no answer.
     """
     try:
-        answer = msgspec.convert(parsed(body), _Answer)
+        answer = msgspec.convert(parse_json(body), _Answer)
     except (ValueError, RecursionError):
         said = " ".join(body[:_EXCERPT].split())
         raise CallError(f"the answer cannot be read: {said or '(nothing)'}", where=where) from None
     if answer.error:
-        raise reported(answer.error, where=where)
+        raise error_in_answer(answer.error, where=where)
     model = answer.model_version
     about = Completion(
         usage=in_snake_case(token_usage(answer.usage_metadata, str)),
@@ -128,7 +128,7 @@ def completion(body: str, where: str, *, tools: bool = False) -> Completion:
         raise CallError("the answer has no candidate", where=where)
     candidate = answer.candidates[first_of([each.index for each in answer.candidates], where)]
     message = candidate.finish_message or ""
-    delivery = delivered(candidate.finish_reason, message, where=where)
+    delivery = delivery_of(candidate.finish_reason, message, where=where)
     if delivery == "truncated":
         error = "the answer was cut at its greatest length"
     else:
@@ -138,7 +138,7 @@ def completion(body: str, where: str, *, tools: bool = False) -> Completion:
     if delivery == "ok":
         _check_answered(parts, text, where, tools=tools)
     if tools:
-        text = _listed(parts)
+        text = _parts_as_json(parts)
     return msgspec.structs.replace(
         about,
         delivery=delivery,
@@ -147,7 +147,7 @@ def completion(body: str, where: str, *, tools: bool = False) -> Completion:
     )
 
 
-def _listed(parts: Sequence[_Part]) -> str:
+def _parts_as_json(parts: Sequence[_Part]) -> str:
     """The parts that a dialect reads, as a JSON list."""
     items: list[dict[str, Any]] = []
     for part in parts:
@@ -169,7 +169,7 @@ def _check_answered(parts: Sequence[_Part], text: str, where: str, *, tools: boo
             raise tool_called(where)
         return
     if not text.strip() and any(part.thought for part in parts):
-        raise reasoned_alone(where)
+        raise only_reasoning_error(where)
     if not parts:
         raise CallError(
             "the server sent a candidate without content",
@@ -341,7 +341,7 @@ class Gemini(BatchModel):
         client, uploads = self._open()
         where = self.preset.base_url or ADDRESS
         try:
-            uris = await _uploaded(payload, uploads)
+            uris = await _upload_media(payload, uploads)
             response = await client.aio.models.generate_content(
                 model=self.preset.model,
                 contents=self._contents(payload.turns, uris),
@@ -416,7 +416,7 @@ class Gemini(BatchModel):
                 contents.append({"role": "user", "parts": self._responses(open_calls, (), uris)})
                 open_calls = []
             if turn.role == "assistant":
-                for item in _said(turn.parts):
+                for item in _model_parts(turn.parts):
                     if call := item.get("function_call"):
                         open_calls.append(call["name"])
                         parts.append({"function_call": call})
@@ -487,7 +487,7 @@ class Gemini(BatchModel):
         Raises:
             CallError: one cannot be uploaded, or the service cannot read it.
         """
-        with self.key.hidden():
+        with self.key.hide_in_errors():
             _, uploads = self._open()
             uris = await asyncio.gather(*map(uploads.uri, parts))
         uploads.keep()
@@ -523,7 +523,7 @@ def _echo() -> genai.Client:
     )
 
 
-def connected(
+def connect(
     preset: Preset, key: Key, http: httpx2.Client
 ) -> tuple[genai.Client, type[errors.APIError]]:
     """A client for calls outside of a run, and the errors that it raises.
@@ -546,7 +546,7 @@ def connected(
     return client, errors.APIError
 
 
-def _said(parts: Sequence[RenderedPart]) -> Iterator[dict[str, Any]]:
+def _model_parts(parts: Sequence[RenderedPart]) -> Iterator[dict[str, Any]]:
     """What the model said and called in an earlier turn."""
     for part in parts:
         yield from items_of(part.text) if part.kind == "call" else [{"text": part.text}]
@@ -571,7 +571,7 @@ def _inline(part: RenderedPart) -> int:
     return len(part.text) + 4 * -(-len(part.data) // 3)
 
 
-async def _uploaded(payload: _Written, uploads: Uploads) -> dict[str, str]:
+async def _upload_media(payload: _Written, uploads: Uploads) -> dict[str, str]:
     """Addresses of the uploaded media, by hash."""
     media = {part.sha256: part for turn in payload.turns for part in turn.parts}
     hashes = sorted(payload.uploads)

@@ -84,10 +84,10 @@ class Key:
                 never quotes it.
         """
         if file is not None:
-            return cls(_checked(_read(file), str(file)))
+            return cls(_check_key(_read(file), str(file)))
         for name in (env,) if isinstance(env, str) else env:
             if os.environ.get(name, "").strip():
-                return cls(_checked(os.environ[name], f"${name}"))
+                return cls(_check_key(os.environ[name], f"${name}"))
         return cls()
 
     def redact(self, text: str) -> str:
@@ -111,7 +111,7 @@ class Key:
         return text[:most].decode(errors="replace")
 
     @contextmanager
-    def hidden(self) -> Iterator[None]:
+    def hide_in_errors(self) -> Iterator[None]:
         """Take the secret out of the text of any exception that passes, and of its causes."""
         try:
             yield
@@ -193,7 +193,7 @@ def _read(file: Path) -> str:
         ) from None
 
 
-def _checked(text: str, where: str) -> str:
+def _check_key(text: str, where: str) -> str:
     key = text.strip()
     if len(key) <= _LONGEST and _SENDABLE.fullmatch(key):
         return key

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from omnidata.adapters.api import delivered, first_of, reasoned_alone, reported, tool_called
+from omnidata.adapters.api import (
+    delivery_of,
+    error_in_answer,
+    first_of,
+    only_reasoning_error,
+    tool_called,
+)
 from omnidata.adapters.batch_forms import openai_rows
 from omnidata.adapters.keys import Key, is_openai
 from omnidata.adapters.presets import Preset
@@ -128,7 +134,7 @@ class OpenAIChat(SdkModel):
         """
         return _completion(body, params, where)
 
-    def said(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
+    def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
         """All of the request but its messages and `extra_body`."""
         settings = {
             "model": self.preset.model,
@@ -160,7 +166,7 @@ def _completion(body: str, params: GenerationParams, where: str) -> Completion:
     choice = answer.choices[first_of([each.index for each in answer.choices], where)]
     message = choice.message
     if failure := choice.error or message.error:
-        raise reported(failure, where=where)
+        raise error_in_answer(failure, where=where)
     content = _text(message, where)
     completion = Completion(
         text=content or "",
@@ -169,10 +175,10 @@ def _completion(body: str, params: GenerationParams, where: str) -> Completion:
     )
     if refusal := message.refusal or "".join(part.refusal or "" for part in _parts(message)):
         return msgspec.structs.replace(completion, delivery="refused", error=refusal)
-    delivery = delivered(choice.finish_reason, where=where)
+    delivery = delivery_of(choice.finish_reason, where=where)
     if delivery == "ok" and choice.native_finish_reason:
         # Gateways say "stop" of answers that the server behind them cut or failed to give.
-        delivery = delivered(choice.native_finish_reason, where=where)
+        delivery = delivery_of(choice.native_finish_reason, where=where)
     if delivery == "refused":
         reason = "the answer was held back by a content filter"
         return msgspec.structs.replace(completion, delivery="refused", error=reason)
@@ -182,8 +188,8 @@ def _completion(body: str, params: GenerationParams, where: str) -> Completion:
         return msgspec.structs.replace(completion, delivery="truncated", error=reason)
     if message.tool_calls or message.function_call:
         raise tool_called(where)
-    if not completion.text.strip() and _thought(message):
-        raise reasoned_alone(where)
+    if not completion.text.strip() and _has_reasoning(message):
+        raise only_reasoning_error(where)
     if content is None:
         raise CallError(
             "the server sent a message without content",
@@ -218,7 +224,7 @@ def _text(message: _Message, where: str) -> str | None:
     return "".join(known) if known else None
 
 
-def _thought(message: _Message) -> bool:
+def _has_reasoning(message: _Message) -> bool:
     """Whether there is reasoning, under one of the names that servers have for it."""
     return bool(
         message.reasoning

@@ -78,7 +78,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     fps: Annotated[float, msgspec.Meta(gt=0, le=240)] | UnsetType | None = UNSET
     inline_limit_mb: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | UnsetType = UNSET
 
-    def given(self) -> dict[str, Any]:
+    def set_options(self) -> dict[str, Any]:
         """What is set, by name."""
         values = {name: getattr(self, name) for name in Options.__struct_fields__}
         return {name: value for name, value in values.items() if value is not UNSET}
@@ -259,7 +259,7 @@ def find(
     if row is None:
         return None
     given = parse(options, row.wire)
-    layout = given.get("layout", row.given().get("layout", "paper"))
+    layout = given.get("layout", row.set_options().get("layout", "paper"))
     if layout == "release" and row.release is None:
         raise UsageError(
             f'no released adapter is known for "{spec}"',
@@ -267,7 +267,7 @@ def find(
             expected="layout=paper",
         )
     release = row.release if layout == "release" and row.release else _Release()
-    capabilities, params, own = split(row.given() | release.given() | given)
+    capabilities, params, own = split(row.set_options() | release.set_options() | given)
     url = _address(row, base_url, spec)
     own.setdefault("token_limit", _token_limit(url))
     return Preset(
@@ -398,11 +398,11 @@ def _row(name: str, value: object, file: str) -> Row:
         raise UsageError(
             what,
             where=f"{where} {path.strip('.`')}".rstrip(),
-            expected=_expected(what, path),
+            expected=_allowed_values(what, path),
             remedy="see docs/models.md",
         ) from None
     for option, wire in OF_WIRE.items():
-        if option in row.given() and wire != row.wire:
+        if option in row.set_options() and wire != row.wire:
             raise UsageError(f'only wire = "{wire}" has that option', where=f"{where} {option}")
     if row.base_url:
         check_address(row.base_url, f"{where} base_url")
@@ -419,7 +419,7 @@ def _without_none(row: object) -> object:
     return changed
 
 
-def _expected(what: str, path: str) -> str:
+def _allowed_values(what: str, path: str) -> str:
     if "unknown field" in what:
         return f"one of {', '.join(Row.__struct_fields__)}"
     words = get_args(Wire) if path.startswith(".wire") else ()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from omnidata.types import Adapter, LoadedDataset, Step, Task
 
 
-def _held(context: typer.Context, place: Path | None) -> Path | None:
+def _find_data(context: typer.Context, place: Path | None) -> Path | None:
     """Return the place itself, or its folder `data`; a dataset of the Hub is fetched first."""
     from omnidata.loaders.hub import sending_token
 
@@ -34,12 +34,12 @@ def _held(context: typer.Context, place: Path | None) -> Path | None:
 
 def data_argument(help: str) -> Any:
     """An argument that names a dataset's folder or file, or a folder whose `data` is one."""
-    return typer.Argument(metavar="DATA", help=help, callback=_held)
+    return typer.Argument(metavar="DATA", help=help, callback=_find_data)
 
 
 def data_option(help: str, *names: str) -> Any:
     """The same as an option, which is called like its parameter unless it has other names."""
-    return typer.Option(*names, metavar="DATA", help=help, callback=_held)
+    return typer.Option(*names, metavar="DATA", help=help, callback=_find_data)
 
 
 def repeatable(help: str, *names: str, metavar: str) -> Any:
@@ -141,7 +141,7 @@ class Asking:
         return Recipe(spec, self.options, self.base_url, self.key_file, self.models)
 
 
-def asked_about(
+def load_asking(
     task: str,
     task_options: Sequence[str],
     data: Path,

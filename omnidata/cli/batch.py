@@ -13,8 +13,8 @@ from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import (
     WAY,
     Asking,
-    asked_about,
     finds,
+    load_asking,
     prices_only,
     reading_data,
     with_options,
@@ -108,7 +108,7 @@ def write(
             where="--out",
             expected="omnidata batch write TASK DATA --model SPEC --out RUN",
         )
-    benchmark, source = asked_about(task, task_options, data, model, asking, strict=strict)
+    benchmark, source = load_asking(task, task_options, data, model, asking, strict=strict)
     with terminal.resumable(), terminal.progress(model) as progress:
         written = run(
             benchmark,
@@ -339,10 +339,10 @@ def fetch(
 
     with terminal.resumable(), terminal.progress(str(run)) as progress:
 
-        def told(files: Mapping[str, FileState]) -> None:
+        def report_progress(files: Mapping[str, FileState]) -> None:
             progress(sum(known.fetched for known in files.values()), len(files))
 
-        files, results, lost = bring(run, place, wait=wait, told=told)
+        files, results, lost = bring(run, place, wait=wait, told=report_progress)
     for name, known in files.items():
         if not known.fetched or known.state != "done":
             terminal.note(" ".join(filter(None, (f"{name}: {known.state}", known.said))))

@@ -61,11 +61,11 @@ def label(
     from omnidata.synth import label as labelling
 
     who = _Model(model, asking, cluster)
-    task, asked = _asked("action", labelling.questions, data, known, task_options)
+    task, asked = _load_questions("action", labelling.questions, data, known, task_options)
     if dry_run:
         who.preview(task, asked, out, as_json)
         return
-    done = who.done(labelling.label, task, asked, out)
+    done = who.ask(labelling.label, task, asked, out)
     steps = done.report["steps"]
     lines = [
         ("all", steps["all"]),
@@ -110,11 +110,11 @@ def filter_(
     from omnidata.synth import filter as filtering
 
     who = _Model(model, asking, cluster)
-    task, asked = _asked("success", filtering.questions, data, known, task_options)
+    task, asked = _load_questions("success", filtering.questions, data, known, task_options)
     if dry_run:
         who.preview(task, asked, out, as_json)
         return
-    done = who.done(filtering.choose, task, asked, out)
+    done = who.ask(filtering.choose, task, asked, out)
     episodes = done.report["episodes"]
     lines = list(episodes.items())
     _print(done, out, ("episodes", lines), ("precision", "recall"), as_json)
@@ -165,22 +165,22 @@ def recaption(
     benchmark = get_task(name, parse(task_options, "-T"))
     source = benchmark.load(data)
     terminal.print_findings(source)
-    made = partial(_made, asking, cluster)
+    made = partial(_make_model, asking, cluster)
     author = Asked(model, partial(made, model), asking.options)
     finder = author
     if grounder is not None and grounder != model:
         plain = replace(asking, options={}, base_url=None, key_file=None)
 
-        def found_by(task: Task, steps: Sequence[Step]) -> Adapter | Recipe:
+        def make_grounder(task: Task, steps: Sequence[Step]) -> Adapter | Recipe:
             try:
-                return _made(plain, cluster, grounder, task, steps)
+                return _make_model(plain, cluster, grounder, task, steps)
             except UsageError as error:
                 where = (error.where or "").replace("--model", "--grounder")
                 raise UsageError(
                     error.what, where=where, expected=error.expected, remedy=error.remedy
                 ) from None
 
-        finder = Asked(grounder, found_by)
+        finder = Asked(grounder, make_grounder)
     with terminal.resumable(), runs.counting() as count, terminal.progress(model) as progress:
         report = run(
             benchmark,
@@ -215,7 +215,7 @@ def recaption(
     terminal.note(f"rows: {out}")
 
 
-def _made(
+def _make_model(
     asking: Asking, cluster: Cluster | None, spec: str, task: Task, steps: Sequence[Step]
 ) -> Adapter | Recipe:
     """The model; how to make it where others ask.
@@ -230,7 +230,7 @@ def _made(
     return asking.adapter(spec, task, steps)
 
 
-def _asked(
+def _load_questions(
     of: Literal["action", "success"],
     questions: Callable[[Task, LoadedDataset, LoadedDataset | None], Asked],
     data: Path,
@@ -280,7 +280,7 @@ class _Model:
         run = run_folder(out)
         print_preview(dry_run(task, asked.source, adapter, run, self.asking.limits), as_json)
 
-    def done(
+    def ask(
         self,
         act: Callable[[Task, Asked, Path, synth.Asking], Done],
         task: Task,
@@ -291,7 +291,7 @@ class _Model:
         from omnidata.run.cluster import Recipe
         from omnidata.synth import annotate as synth
 
-        model = _made(self.asking, self.cluster, self.spec, task, asked.source.steps)
+        model = _make_model(self.asking, self.cluster, self.spec, task, asked.source.steps)
         with (
             terminal.resumable(),
             runs.counting() as count,

@@ -44,18 +44,18 @@ class Verbs(help.Verbs):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All of them."""
-        return [*super().list_commands(ctx), *sorted(_named())]
+        return [*super().list_commands(ctx), *sorted(_tasks_by_verb())]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The verb of that name; tasks are asked only where none of ours has it."""
         found = super().get_command(ctx, cmd_name)
         if found is not None or cmd_name.startswith("-"):
             return found
-        tasks = _named().get(cmd_name)
+        tasks = _tasks_by_verb().get(cmd_name)
         return _command(cmd_name, tasks) if tasks else None
 
 
-def _named() -> dict[str, list[str]]:
+def _tasks_by_verb() -> dict[str, list[str]]:
     """Names of the tasks whose rows can be made of episodes, by verb."""
     from omnidata import registry
 
@@ -75,7 +75,7 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
     of_answers = [name for name in tasks if kinds[name] in _OF_ANSWERS]
     of_episodes = [name for name in tasks if kinds[name] not in _OF_ANSWERS]
 
-    def made(
+    def make_rows(
         data: _Episodes,
         out: _Out,
         task_options: TaskOptions,
@@ -144,7 +144,7 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
         if of_answers
         else ""
     )
-    made.__doc__ = f"""Make rows of {" and ".join(of_episodes)} from episodes.
+    make_rows.__doc__ = f"""Make rows of {" and ".join(of_episodes)} from episodes.
 
     The form of the rows does not reveal the answers (check with `omnidata audit`); docs/derive.md
     describes the method. Each episode needs a screenshot and an action at every step. Failed
@@ -153,7 +153,7 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
     Example: omnidata synth {verb} omnidata-demo/data {verb}
     """
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command(verb, cls=help.Verb)(reading_data(made))
+    app.command(verb, cls=help.Verb)(reading_data(make_rows))
     return typer.main.get_command(app)
 
 

@@ -163,7 +163,7 @@ def unescape(text: str) -> str:
     r"""The text that a quoted string means; an escape that nobody knows stays as it is.
 
     Examples:
-        >>> unescaped(r"it\'s C:\\ \d")
+        >>> unescape(r"it\'s C:\\ \d")
         "it's C:\\ \\d"
     """
     if "\\" not in text:
@@ -182,7 +182,7 @@ def quote(text: str) -> str:
     r"""A text as a string between single quotes, which `Calls` reads as that text again.
 
     Examples:
-        >>> print(quoted("it's\n"))
+        >>> print(quote("it's\n"))
         'it\'s\n'
     """
     return f"'{text.translate(_WRITTEN)}'"

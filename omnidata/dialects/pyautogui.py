@@ -722,9 +722,9 @@ def code_of(call: Call, place: str = "") -> str:
 
     Examples:
         >>> from omnidata.dialects.pyautogui import read_code
-        >>> [spelled(one, "3, 4") for one in read_code("pyautogui.click(3, 4, clicks=2)")]
+        >>> [code_of(one, "3, 4") for one in read_code("pyautogui.click(3, 4, clicks=2)")]
         ['pyautogui.doubleClick(3, 4)']
-        >>> [spelled(one) for one in read_code("pyautogui.press(keys='a', presses=2)")]
+        >>> [code_of(one) for one in read_code("pyautogui.press(keys='a', presses=2)")]
         ["pyautogui.press('a', presses=2)"]
     """
     if call.kind in ("wait", "terminate"):

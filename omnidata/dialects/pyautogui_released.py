@@ -406,9 +406,9 @@ def project_code(code: str, screen: Screen) -> str:
         ValueError, TypeError, OverflowError, RecursionError, MemoryError: the agent fails.
 
     Examples:
-        >>> projected("pyautogui.click(x=0.5, y=0.25)", (1920, 1080))
+        >>> project_code("pyautogui.click(x=0.5, y=0.25)", (1920, 1080))
         'pyautogui.click(960, 270)'
-        >>> projected("pyautogui.click(0.5, 0.25); pyautogui.write(':)')", (1920, 1080))
+        >>> project_code("pyautogui.click(0.5, 0.25); pyautogui.write(':)')", (1920, 1080))
         "pyautogui.click(0.5, 0.25); pyautogui.write(':)')"
     """
     found = code

@@ -76,7 +76,7 @@ def text_in_brackets(text: str, word: Word) -> tuple[str, int] | None:
     Examples:
         >>> from omnidata.dialects.words import words
         >>> said = "TYPE [a[0] = 1]"
-        >>> bracketed(said, next(words(said, {"TYPE"})))
+        >>> text_in_brackets(said, next(words(said, {"TYPE"})))
         ('a[0] = 1', 15)
     """
     if not word.line.startswith("["):

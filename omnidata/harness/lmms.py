@@ -213,13 +213,13 @@ class LmmsTask:
             if part.kind == "text":
                 content = {"type": "text", "text": part.text}
             else:
-                content = {"type": part.kind, "url": _opened(part)}
+                content = {"type": part.kind, "url": _decode(part)}
             messages[-1]["content"].append(content)
         return messages
 
     def doc_to_visual(self, doc: Mapping[str, Any]) -> list[Any]:
         """The media, for models that take them before the text."""
-        return [_opened(part) for _, part in self._parts(doc) if part.kind != "text"]
+        return [_decode(part) for _, part in self._parts(doc) if part.kind != "text"]
 
     def doc_to_text(self, doc: Mapping[str, Any]) -> str:
         """All texts of the prompt, for models that take media apart."""
@@ -266,7 +266,7 @@ class LmmsTask:
         return aggregate
 
 
-def _opened(part: RenderedPart) -> Any:
+def _decode(part: RenderedPart) -> Any:
     """A medium as lmms-eval's models take it: a picture, the path of a clip, samples."""
     if part.kind == "image":
         with Image.open(io.BytesIO(part.data)) as picture:

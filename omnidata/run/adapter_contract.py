@@ -29,7 +29,7 @@ from omnidata.errors import (
 from omnidata.jsontext import is_integer
 from omnidata.predictions import check_written, dropped
 from omnidata.run.adapter_code import code_of
-from omnidata.run.cost import spelt_out
+from omnidata.run.cost import textual_counts
 from omnidata.types import (
     Adapter,
     Completion,
@@ -361,7 +361,7 @@ def checked_answers(completions: Sequence[Completion], count: int) -> Sequence[C
         msgspec.convert(msgspec.to_builtins(completion), Completion)
         if not math.isfinite(completion.latency_s):
             raise ValueError(f"`generate` returned a `latency_s` of {completion.latency_s}")
-        if texts := spelt_out(completion.usage):
+        if texts := textual_counts(completion.usage):
             raise ValueError(
                 f"`generate` returned a `usage` of texts, not of numbers: {reprlib.repr(texts)}"
             )

@@ -30,8 +30,14 @@ from omnidata.run.adapter_contract import accepted
 from omnidata.run.batch_folder import Asked, BatchFolder, Manifest, RequestFile, Round
 from omnidata.run.cluster import Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
-from omnidata.run.engine import made_ready
-from omnidata.run.evaluate import UNLIMITED, check_judgeable, estimated, priced, run_settings
+from omnidata.run.engine import prepare_step
+from omnidata.run.evaluate import (
+    UNLIMITED,
+    check_judgeable,
+    estimate_tokens,
+    price_of,
+    run_settings,
+)
 from omnidata.run.folder import TRANSIENT, RunFolder, file_name
 from omnidata.run.run_files import read_info
 from omnidata.run.scoring import get_profile
@@ -164,11 +170,11 @@ def write(
         unsent: dict[str, str] = {}
         new = 0
         if begun:
-            asked = {line.sample_id for line in folder.asked() if line.round == begun}
+            asked = {line.sample_id for line in folder.requests() if line.round == begun}
             left = [step for step in left if step.sample_id not in asked]
             writing = _Writing(task, adapter, about.params, manifest, begun)
             every = max(1, len(left) // _SAMPLED)
-            rows = _kept(writing.rows(left, progress), run, unsent, ready, every)
+            rows = _record_unsendable(writing.rows(left, progress), run, unsent, ready, every)
             most = _least(form.max_requests, max_requests), _least(form.max_bytes, max_bytes)
             new = _write_files(folder, manifest, rows, begun, *most)
             manifest.rounds[begun - 1].whole = True
@@ -176,8 +182,8 @@ def write(
         used = [Tokens.of(line.usage) for line in run.lines() if line.usage]
         estimate: dict[str, Any] = {}
         if new:
-            tokens = estimated(used, ready, new, about.params)
-            estimate = {"tokens": tokens, **priced(tokens, budget, form.price)}
+            tokens = estimate_tokens(used, ready, new, about.params)
+            estimate = {"tokens": tokens, **price_of(tokens, budget, form.price)}
     last = len(manifest.rounds)
     return Written(
         form=form.name,
@@ -200,7 +206,7 @@ def check_light(spec: str) -> None:
         UsageError: it is local, or a plug-in's.
     """
     if not is_light(spec):
-        raise _unbatched(spec)
+        raise _no_batch_error(spec)
 
 
 def batch_model(adapter: Adapter) -> BatchModel:
@@ -211,10 +217,10 @@ def batch_model(adapter: Adapter) -> BatchModel:
     """
     if isinstance(adapter, BatchModel):
         return adapter
-    raise _unbatched(adapter.name)
+    raise _no_batch_error(adapter.name)
 
 
-def _unbatched(name: str) -> UsageError:
+def _no_batch_error(name: str) -> UsageError:
     return UsageError(
         f"{name} is asked step by step: no batch API takes its requests as files",
         where=f"--model {name}",
@@ -325,7 +331,7 @@ def _check_read(folder: BatchFolder, last: int, out: Path) -> None:
             expected="jobs that have ended and been fetched",
             remedy=f"omnidata batch fetch {out} --wait",
         )
-    if not any(line.round == last for line in folder.asked()):
+    if not any(line.round == last for line in folder.requests()):
         return
     if not any(line.round == last for line in folder.got()):
         raise RunError(
@@ -387,7 +393,7 @@ class _Writing:
 
     def _row(self, step: Step) -> _Row:
         failures: list[CallError] = []
-        made, shown = made_ready(self._task, self._adapter, step, failed=failures.append)
+        made, shown = prepare_step(self._task, self._adapter, step, failed=failures.append)
         if failures:
             raise failures[0]  # every step would fail in the same code
         if isinstance(made, Completion):
@@ -441,7 +447,7 @@ def medium_name(sha256: str, mime: str) -> str:
     return file_name(f"{sha256}.{ending}")
 
 
-def _kept(
+def _record_unsendable(
     rows: Iterator[_Row],
     run: RunFolder,
     unsent: dict[str, str],

@@ -82,7 +82,7 @@ class _Open:
             )
         stack.callback(lock.release)
         self.jobs = self.folder.jobs()
-        self.model = _trusted(task, self.manifest, place)
+        self.model = _model_with_key(task, self.manifest, place)
         self.params = decoding(task, self.model, None)
         self.service = service(self.model, self.manifest.form)
         stack.callback(self.service.close)
@@ -97,7 +97,7 @@ class _Open:
         return self.jobs.files.setdefault(file.name, FileState())
 
 
-def _trusted(task: Task, manifest: Manifest, place: Place) -> BatchModel:
+def _model_with_key(task: Task, manifest: Manifest, place: Place) -> BatchModel:
     """The model with its key, which goes where the user says and not where a run folder does.
 
     Raises:
@@ -121,7 +121,7 @@ def _trusted(task: Task, manifest: Manifest, place: Place) -> BatchModel:
 
 
 @contextmanager
-def _opened(out: Path, place: Place) -> Iterator[_Open]:
+def _open_folder(out: Path, place: Place) -> Iterator[_Open]:
     with ExitStack() as stack:
         yield _Open(out, stack, place)
 
@@ -148,7 +148,7 @@ def submit(
         CallError: the provider did not take a file; those before it are submitted, and the same
             call goes on.
     """
-    with _opened(out, place) as batch:
+    with _open_folder(out, place) as batch:
         if not batch.manifest.rounds[-1].whole:
             raise RunError(
                 "not all requests are written",
@@ -156,7 +156,7 @@ def submit(
                 expected="a complete round",
                 remedy="repeat the `omnidata batch write` command, which resumes",
             )
-        tools = {tool: None for line in batch.folder.asked() for tool in line.tools}
+        tools = {tool: None for line in batch.folder.requests() for tool in line.tools}
         headers = batch.model.headers(batch.params, [*tools])
         last = len(batch.manifest.rounds)
         for file in batch.manifest.files:
@@ -174,11 +174,11 @@ def _submit(batch: _Open, file: RequestFile, known: FileState, headers: Mapping[
     path = batch.folder.path / file.name
     _check_unchanged(path, file)
     if known.state == "failed":
-        batch.jobs.files[file.name] = known = _renewed(known)
+        batch.jobs.files[file.name] = known = _renew_label(known)
     number = file.name.removeprefix("requests-").removesuffix(".jsonl")
     if not known.label:
         known.label = f"{batch.manifest.rounds[file.round - 1].id}-{number}"
-    if known.state == "creating" and (job := _found(batch.service, known, file, path)):
+    if known.state == "creating" and (job := _find_job(batch.service, known, file, path)):
         known.job, known.state = job, "running"
         batch.save()
         return
@@ -199,7 +199,7 @@ def _submit(batch: _Open, file: RequestFile, known: FileState, headers: Mapping[
     batch.save()
 
 
-def _renewed(known: FileState) -> FileState:
+def _renew_label(known: FileState) -> FileState:
     """A file that is to be submitted again, under a label of its own."""
     again = int(known.label.rpartition(".")[2]) + 1 if "." in known.label else 2
     return FileState(label=f"{known.label.partition('.')[0]}.{again}")
@@ -223,7 +223,7 @@ def _check_unchanged(path: Path, file: RequestFile) -> None:
         )
 
 
-def _found(service: BatchService, known: FileState, file: RequestFile, path: Path) -> str | None:
+def _find_job(service: BatchService, known: FileState, file: RequestFile, path: Path) -> str | None:
     """The job of a file of which nobody knows whether it was submitted."""
     try:
         return service.find(known.label)
@@ -276,7 +276,7 @@ def _with_addresses(batch: _Open, path: Path, media: str) -> Iterator[Path]:
                 )
                 for name in lacking[begin : begin + _AT_ONCE]
             }
-        uris = asyncio.run(_uploaded(batch.model, [*parts.values()]))
+        uris = asyncio.run(_upload_media(batch.model, [*parts.values()]))
         known |= {
             name: Upload(uri=uris[part.sha256], at=time.time()) for name, part in parts.items()
         }
@@ -311,7 +311,7 @@ def _medium(path: Path) -> bytes:
     return content
 
 
-async def _uploaded(model: BatchModel, parts: Sequence[RenderedPart]) -> dict[str, str]:
+async def _upload_media(model: BatchModel, parts: Sequence[RenderedPart]) -> dict[str, str]:
     from omnidata.adapters.gemini import Gemini
 
     assert isinstance(model, Gemini)  # no other form has media that are uploaded
@@ -337,7 +337,7 @@ def status(out: Path, place: Place = USUAL) -> dict[str, FileState]:
     Raises:
         RunError, UsageError, CallError: as of `submit`.
     """
-    with _opened(out, place) as batch:
+    with _open_folder(out, place) as batch:
         _look(batch)
         return batch.jobs.files
 
@@ -381,7 +381,7 @@ def fetch(
         RunError, UsageError, CallError: as of `submit`.
     """
     pause = first_wait_s
-    with _opened(out, place) as batch:
+    with _open_folder(out, place) as batch:
         while True:
             try:
                 _look(batch)

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from omnidata.adapters.api import BatchModel, reported
+from omnidata.adapters.api import BatchModel, error_in_answer
 from omnidata.adapters.batch_forms import Returned
-from omnidata.adapters.http import fault, is_whole, parsed, text_of
+from omnidata.adapters.http import fault, is_whole, parse_json, text_of
 from omnidata.errors import CallError, PredictionError, RunError, UnansweredError, counted
 from omnidata.predictions import numbered_lines
 from omnidata.run.adapter_contract import decoding
@@ -34,7 +34,7 @@ from omnidata.run.media_stamps import Seen
 from omnidata.run.run_files import (
     FACTS,
     changes,
-    described,
+    describe_changes,
     read_info,
     recorded_data,
     recorded_steps,
@@ -139,7 +139,7 @@ def read(
     source = task.load(recorded_data(info, out, data), check_media=False)
     steps = recorded_steps(info, source, out)
     adapter = _model(manifest, info, task, steps, out, models)
-    asked = {line.custom_id: line for line in folder.asked()}
+    asked = {line.custom_id: line for line in folder.requests()}
     found = Read()
     reader = _Reader(adapter, decoding(task, adapter, None), asked, found)
     outcomes = reader.outcomes(files)
@@ -148,7 +148,7 @@ def read(
         held = folder.standing()
         for line in asked.values():
             if (why := lost.get(line.file)) and line.custom_id not in outcomes:
-                outcomes[line.custom_id] = reader.lost(line, why)
+                outcomes[line.custom_id] = reader.give_up(line, why)
         best: dict[str, _Outcome] = {}
         for outcome in outcomes.values():
             name = outcome.name
@@ -227,7 +227,7 @@ def _model(
     adapter = batch_model(recipe.make(task, steps, asks=False))
     if found := changes(info.get("model_settings") or {}, adapter.settings):
         raise RunError(
-            f"the model {adapter.name} has other settings now: {described(found)}",
+            f"the model {adapter.name} has other settings now: {describe_changes(found)}",
             where=str(out),
             expected="the settings of run.json",
             remedy="restore the file of models that the batch was written with",
@@ -373,7 +373,7 @@ class _Reader:
         expected = f"the rows that {name} writes of what came of a batch"
         for number, line in numbered_lines(path, expected=expected):
             where = f"{path}:{number}"
-            returned = self._returned(line)
+            returned = self._read_line(line)
             if returned is None:
                 raise PredictionError(
                     "the line belongs to no request",
@@ -391,16 +391,16 @@ class _Reader:
                 )
             yield where, line, returned
 
-    def _returned(self, line: bytes) -> Returned | None:
+    def _read_line(self, line: bytes) -> Returned | None:
         try:
-            row = parsed(line.decode("utf-8-sig", errors="replace"))
+            row = parse_json(line.decode("utf-8-sig", errors="replace"))
             return self._adapter.batch.read(row) if isinstance(row, dict) else None
         except (ValueError, RecursionError):
             return None
 
     def _outcome(self, asked: Asked, line: bytes, returned: Returned) -> _Outcome:
         if returned.ended:
-            return self.lost(asked, returned.ended, str(returned.error or ""))
+            return self.give_up(asked, returned.ended, str(returned.error or ""))
         where = f"batch request {asked.custom_id}"
         try:
             text_of(line, where)
@@ -408,14 +408,14 @@ class _Reader:
                 raise _failure(returned, where)
             answer = self._adapter.read(returned.body, self._params, where, tools=bool(asked.tools))
         except CallError as error:
-            return self._failed(asked, str(error), "failed")
-        completion = self._adapter.told(answer, asked.receipt)
+            return self._failure(asked, str(error), "failed")
+        completion = self._adapter.finish_answer(answer, asked.receipt)
         if asked.media:
             receipt = {**completion.receipt, "media": asked.media}
             completion = msgspec.structs.replace(completion, receipt=receipt)
         return _Outcome(asked, completion, "")
 
-    def lost(self, asked: Asked, why: str, said: str = "") -> _Outcome:
+    def give_up(self, asked: Asked, why: str, said: str = "") -> _Outcome:
         """A request of which nothing more will come.
 
         Args:
@@ -428,9 +428,9 @@ class _Reader:
             where=f"batch request {asked.custom_id}",
             remedy="omnidata batch write ... --only missing asks again",
         )
-        return self._failed(asked, str(error), why)
+        return self._failure(asked, str(error), why)
 
-    def _failed(self, asked: Asked, error: str, why: str) -> _Outcome:
+    def _failure(self, asked: Asked, error: str, why: str) -> _Outcome:
         error = self._adapter.key.redact(error)
         failed = Completion(delivery="api_error", error=error, receipt=dict(asked.receipt))
         return _Outcome(asked, failed, why)
@@ -443,4 +443,4 @@ def _failure(returned: Returned, where: str) -> CallError:
         inner = error.get("error", error) if isinstance(error, dict) else error
         said = inner.get("message", inner) if isinstance(inner, dict) else inner
         return fault(returned.status, {}, str(said), where=where)
-    return reported(error, where=where)
+    return error_in_answer(error, where=where)

@@ -40,7 +40,7 @@ from omnidata.run.engines.ray import (
     Worker,
     beside_us,
     check_seen,
-    connected,
+    connect,
     machine,
 )
 from omnidata.run.folder import TRANSIENT, PartFile, RunFolder, attempts_of
@@ -297,7 +297,7 @@ class SharedGate:
             self._through[part][reserved] -= 1
             await self._gate.leave(reserved, usages)
 
-    async def gone(self, part: str) -> None:
+    async def leave_dead(self, part: str) -> None:
         """The worker of a part has died: nobody else tells of what it had under way."""
         for reserved in self._through.pop(part, Counter()).elements():
             await self._gate.leave(reserved, ())
@@ -436,7 +436,7 @@ class OnCluster:
         Raises:
             OmnidataError: the cluster, the model or the data are not what they should be.
         """
-        self._ray = stack.enter_context(connected(self._cluster))
+        self._ray = stack.enter_context(connect(self._cluster))
         self._gate: Any = None
         mirrored = bool(self._job.data.url)
         self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job, mirrored=mirrored)
@@ -505,7 +505,7 @@ class OnCluster:
                 digest = hashlib.sha256(names.encode("utf-8", "surrogatepass"))
                 part.name = f"{self._session}-{number}-{digest.hexdigest()[:12]}.jsonl"
                 self._busy[worker] = part
-                before = self._known(part)
+                before = self._steps_of_histories(part)
                 known = {step.sample_id: self._run.done[step.sample_id] for step in before}
                 self._crew.give(worker, "ask", part.name, [*before, *steps], known, self._gate)
 
@@ -527,7 +527,7 @@ class OnCluster:
         self._left -= cost
         return _Part(units)
 
-    def _known(self, part: _Part) -> list[Step]:
+    def _steps_of_histories(self, part: _Part) -> list[Step]:
         """The steps with a line that the part's histories are made of."""
         if not self._task.needs_predictions:
             return []
@@ -535,7 +535,7 @@ class OnCluster:
 
     def _round(self) -> None:
         """Wait a moment for workers, and move what has been written."""
-        for worker, outcome in self._crew.ended():
+        for worker, outcome in self._crew.finished_calls():
             self._end(worker, outcome)
         for part in self._busy.values():
             self._join(part)
@@ -564,7 +564,7 @@ class OnCluster:
                 self.stopped = outcome.stopped
             return
         if self._gate:
-            self._gate.gone.remote(part.name)
+            self._gate.leave_dead.remote(part.name)
         if isinstance(outcome, Died):
             self._mourn(part, worker, outcome)
         else:  # its disk is full, or a prompt cannot be made: others may do better

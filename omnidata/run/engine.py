@@ -152,7 +152,7 @@ class Engine:
             RunError: the disk takes no more.
             DataError: a prompt cannot be made.
         """
-        first = self._chained(steps) if self._task.needs_predictions else steps
+        first = self._first_of_episodes(steps) if self._task.needs_predictions else steps
         done = self._run.done
         waiting = taken(first, (n for n, name in enumerate(ids_of(first)) if name not in done))
         self._open = len(waiting)
@@ -172,7 +172,7 @@ class Engine:
             if progress:
                 progress(len(self._run.done), len(steps))
 
-    def _chained(self, steps: Sequence[Step]) -> Sequence[Step]:
+    def _first_of_episodes(self, steps: Sequence[Step]) -> Sequence[Step]:
         """The first open step of every episode; the others follow as their histories are known."""
         first: list[int] = []
         before: dict[str, str] = {}
@@ -194,14 +194,14 @@ class Engine:
     def _prepare(self, step: Step) -> Prepared | Completion:
         """The request for a step, its kept answer, or why there is none; runs in a thread."""
         past = self._histories.before(step)
-        made, shown = made_ready(self._task, self._adapter, step, past, failed=self._told_of)
+        made, shown = prepare_step(self._task, self._adapter, step, past, failed=self._note_slip)
         if isinstance(made, Completion):
             return made
         if self._takes:
             self._shown[step.sample_id] = shown
         return (self._cache.get(self._key(made)) if self._cache and made.key else None) or made
 
-    def _told_of(self, error: CallError) -> None:
+    def _note_slip(self, error: CallError) -> None:
         """The adapter may be anybody's: an isolated slip is the failure of its step alone."""
         if isinstance(error, AdapterError):
             self.slipped = error
@@ -229,7 +229,7 @@ class Engine:
                     return
                 self._in_flight += 1
                 if self.stopped:
-                    await self._told(reserved, ())
+                    await self._end_request(reserved, ())
                     return
                 wait = await self._attempt(batch, attempt, reserved)
             if wait is None:
@@ -249,17 +249,17 @@ class Engine:
             with self.meter.asking():
                 completions = await self._call([made for _, made in batch])
             usages += [completion.usage for completion in completions]
-            await self._answered(batch, completions, attempt)
+            await self._write_answers(batch, completions, attempt)
         except CallError as error:
             wait = retry_delay(error, attempt)
             if error.throttled:  # a wait that is too long for a pause holds up nobody else either
-                self._window.throttled(sent, 0.0 if wait is None else error.retry_after or 0.0)
-            return await self._failed(batch, error, attempt, wait)
+                self._window.slow_down(sent, 0.0 if wait is None else error.retry_after or 0.0)
+            return await self._write_failures(batch, error, attempt, wait)
         finally:
-            await self._told(reserved, usages)
+            await self._end_request(reserved, usages)
         return None
 
-    async def _answered(
+    async def _write_answers(
         self, batch: Batch, completions: Sequence[Completion], attempt: int
     ) -> None:
         """Lines for the answers; no await comes before them, so that none can be cancelled."""
@@ -270,16 +270,16 @@ class Engine:
             if self._cache and made.key:
                 self._fresh.append((self._key(made), completion))
             lines.append((step, completion))
-        self._window.answered()
-        self._breaker.answered()
+        self._window.note_answer()
+        self._breaker.note_answer()
         self.asked += len(lines)
         await self._record(lines)
 
-    async def _failed(
+    async def _write_failures(
         self, batch: Batch, error: CallError, attempt: int, wait: float | None
     ) -> float | None:
         """Lines for a failed attempt; final ones, and None, if there is to be no other."""
-        self._told_of(error)
+        self._note_slip(error)
         said = str(error)[:_LONGEST_ERROR]
         failed = Completion(delivery="api_error", error=said, attempts=attempt)
         if wait is not None and attempt < self._attempts:
@@ -293,12 +293,12 @@ class Engine:
                 for step, made in batch
             ]
         )
-        if reason := self._breaker.failed(error):
+        if reason := self._breaker.note_failure(error):
             self.stop(reason)
             self._finished.set()  # what is still under way will fail as well
         return None
 
-    async def _told(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None:
+    async def _end_request(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None:
         """A request has ended; what its answers used is known."""
         self._in_flight -= 1
         if self.stopped and not self._in_flight:
@@ -376,7 +376,7 @@ class Engine:
             await asyncio.sleep(_SHOW_S)
 
 
-def made_ready(
+def prepare_step(
     task: Task,
     adapter: Adapter,
     step: Step,

@@ -283,7 +283,7 @@ def check_judgeable(
     """
     if not steps or has_usable_target(profile, steps):
         return
-    answered = _answered(out)
+    answered = _usage_of_answers(out)
     if all(name in answered for name in ids_of(steps)):
         return
     raise DataError(
@@ -645,18 +645,18 @@ def dry_run(
     chosen = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     steps = shard(chosen, *part) if part else chosen
     check_taken(task, adapter, steps)
-    answered = _answered(out)
+    answered = _usage_of_answers(out)
     left = [step for step in steps if step.sample_id not in answered]
     tried = _spread(left or steps)
     ready, problems = _ready(task, adapter, tried)
     first = ready[0]
     mean = sum(prepared.size for prepared in ready) / len(ready)
     used = [tokens for tokens in answered.values() if tokens.total]
-    tokens = estimated(used, ready, len(left), params)
+    tokens = estimate_tokens(used, ready, len(left), params)
     preview: dict[str, Any] = {
         "model": adapter.name,
         "sample_id": first.request.sample_id,
-        "conversation": _shown(_arranged(first.request.conversation, adapter), first),
+        "conversation": _show_messages(_arrange(first.request.conversation, adapter), first),
         "steps": len(steps),
         "answered": len(steps) - len(left),
         "requests": -(-len(left) // adapter.max_batch),
@@ -665,10 +665,10 @@ def dry_run(
         "bytes": round(mean * len(left)),
         "tokens": tokens,
     }
-    return preview | priced(tokens, budget)
+    return preview | price_of(tokens, budget)
 
 
-def priced(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> dict[str, Any]:
+def price_of(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> dict[str, Any]:
     """What so many tokens cost, as `cost`; nothing without a price.
 
     Args:
@@ -688,7 +688,7 @@ def priced(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> dic
     }
 
 
-def _answered(out: Path) -> dict[str, Tokens]:
+def _usage_of_answers(out: Path) -> dict[str, Tokens]:
     """What each answer in the run folder used; failures are asked again and do not count."""
     path = out / "predictions.jsonl"
     if not path.is_file():
@@ -720,7 +720,7 @@ def _ready(task: Task, adapter: Adapter, steps: Sequence[Step]) -> tuple[list[Pr
     return ready, problems
 
 
-def _arranged(conversation: Conversation, adapter: Adapter) -> Conversation:
+def _arrange(conversation: Conversation, adapter: Adapter) -> Conversation:
     """The conversation in the order in which the model reads it."""
     from omnidata.adapters.api import ApiModel  # its HTTP client takes long to import
 
@@ -730,7 +730,7 @@ def _arranged(conversation: Conversation, adapter: Adapter) -> Conversation:
     return arranged
 
 
-def _shown(conversation: Conversation, prepared: Prepared) -> list[dict[str, Any]]:
+def _show_messages(conversation: Conversation, prepared: Prepared) -> list[dict[str, Any]]:
     """Messages with their texts, and for what has one its line of the receipt."""
     lines = iter(prepared.receipt.get("parts", ()))
 
@@ -748,7 +748,7 @@ def _shown(conversation: Conversation, prepared: Prepared) -> list[dict[str, Any
     return shown
 
 
-def estimated(
+def estimate_tokens(
     used: Sequence[Tokens], ready: Sequence[Prepared], count: int, params: GenerationParams
 ) -> dict[str, Any]:
     """The tokens of so many steps: `input`, `output`, and `how` they are known.
@@ -759,10 +759,10 @@ def estimated(
         count: how many steps.
         params: how they are to be decoded.
     """
-    return _measured(used, count) if used else _guessed(ready, count, params)
+    return _measure_tokens(used, count) if used else _guess_tokens(ready, count, params)
 
 
-def _measured(used: Sequence[Tokens], count: int) -> dict[str, Any]:
+def _measure_tokens(used: Sequence[Tokens], count: int) -> dict[str, Any]:
     """The mean of answers that were given, for so many more."""
     total = sum(used, Tokens())
     tokens: dict[str, Any] = {
@@ -771,7 +771,9 @@ def _measured(used: Sequence[Tokens], count: int) -> dict[str, Any]:
     return {**tokens, "how": f"as {counted(len(used), 'answer')} in the run folder used on average"}
 
 
-def _guessed(ready: Sequence[Prepared], count: int, params: GenerationParams) -> dict[str, Any]:
+def _guess_tokens(
+    ready: Sequence[Prepared], count: int, params: GenerationParams
+) -> dict[str, Any]:
     """Tokens of texts, and of answers at their longest."""
     texts = sum(
         len(part.text.encode("utf-8", "replace"))

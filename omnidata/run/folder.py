@@ -21,7 +21,7 @@ from omnidata.jsontext import encode
 from omnidata.name_index import NameIndex
 from omnidata.object_stores import refuse_url
 from omnidata.predictions import Prediction
-from omnidata.run.run_files import changes, described, read_info, without_secrets, write_info
+from omnidata.run.run_files import changes, describe_changes, read_info, without_secrets, write_info
 from omnidata.storage import (
     atomic_write,
     drop_partial_line,
@@ -134,7 +134,7 @@ class RunFolder:
         found = changes({key: recorded.get(key) for key in now}, now)
         if found:
             raise RunError(
-                f"the folder holds a run with different settings: {described(found)}",
+                f"the folder holds a run with different settings: {describe_changes(found)}",
                 where=str(self._info),
                 expected="the same settings, to resume",
                 remedy="repeat the first command, or choose another --out",

@@ -186,7 +186,9 @@ def _remedy(why: Finding | None) -> str:
 # What became of the answers.
 
 
-def misplaced(task: Task, profile: Profile, steps: Sequence[Step], judge: Any) -> dict[str, Any]:
+def count_misplaced(
+    task: Task, profile: Profile, steps: Sequence[Step], judge: Any
+) -> dict[str, Any]:
     """How many answers are at a wrong place, and are right in another reading, also by chance.
 
     Chance is measured with answers that do not look at the screen but know where things lie: the
@@ -266,7 +268,7 @@ def other_unit(
     Args:
         task: the benchmark with its options.
         profile: that judged.
-        places: what `misplaced` gave.
+        places: what `count_misplaced` gave.
         wrong: how many answers are wrong, for whatever cause.
         judged: how many steps were judged.
         kept: answers of the run.

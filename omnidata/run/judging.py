@@ -184,7 +184,7 @@ class Judged:
     unexplained: str
 
 
-def judged(job: Job, chunk: Chunk) -> Judged | OmnidataError:
+def judge_chunk(job: Job, chunk: Chunk) -> Judged | OmnidataError:
     """Judge a chunk; an error of a plug-in is given back."""
     try:
         judge = Judge(*_rules(job))

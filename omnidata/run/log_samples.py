@@ -29,7 +29,7 @@ from omnidata.files import LINE, STREAMED, WHOLE, open_file, open_text, read_tex
 from omnidata.jsontext import as_name
 from omnidata.loaders.row_files import Line
 from omnidata.predictions import Prediction
-from omnidata.run.answer_files import BadLines, answer_rows, fed_receipt, row_of, sift
+from omnidata.run.answer_files import BadLines, answer_rows, row_of, sift, size_receipt
 from omnidata.tasks.log_rows import Leaves, leaves, plain
 from omnidata.types import Delivery
 
@@ -246,9 +246,9 @@ def row_receipt(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """The size of the picture that the model got; where only a scale is known, the data say it.
 
     Raises:
-        PredictionError: as `fed_receipt`.
+        PredictionError: as `size_receipt`.
     """
-    return fed_receipt(row, where) if row.get("image_size") is not None else {}
+    return size_receipt(row, where) if row.get("image_size") is not None else {}
 
 
 def text_of(answer: Any) -> str:
@@ -302,7 +302,7 @@ def _kit_sample(row: Mapping[str, Any], where: str, *, cut: bool) -> Sample:
     given = row["prediction"]
     text = given if isinstance(given, str) else "" if _is_empty(given) else json.dumps(given)
     own = {
-        str(key): _listed(value)
+        str(key): _parse_list(value)
         for key, value in row.items()
         if key not in _BESIDE and not _is_empty(value)
     }
@@ -323,7 +323,7 @@ def _is_empty(value: Any) -> bool:
     return value is None or value == "" or value != value
 
 
-def _listed(value: Any) -> Any:
+def _parse_list(value: Any) -> Any:
     """A list that a cell writes as a text."""
     if isinstance(value, str) and value.startswith("["):
         try:

@@ -254,7 +254,7 @@ class _Steps:
 
     def _fitting(self, sample: Sample, own: str | None) -> set[str]:
         """The steps that nothing which is said speaks against, and something speaks for."""
-        found = self._meant(sample, own)
+        found = self._steps_meant_by(sample, own)
         if len(found) > _SEVERAL:  # of so many only the one that the number names is looked at
             says = own in found and self._differs(sample, str(own))
             return found - {str(own)} if says else found
@@ -277,7 +277,7 @@ class _Steps:
                 return Difference("picture", sample.picture, files[0])
         return self.task.log_difference(step, sample.row, sample.records)
 
-    def _meant(self, sample: Sample, own: str | None) -> set[str]:
+    def _steps_meant_by(self, sample: Sample, own: str | None) -> set[str]:
         """The steps that something which is said speaks for."""
         for columns in sample.said:
             for name in columns.get("sample_id", ()):
@@ -321,7 +321,7 @@ class _Steps:
 
     def _unknown(self, sample: Sample, own: str | None) -> PredictionError:
         """Why a sample is no step: what differs from the step that is meant."""
-        meant = self._meant(sample, own)
+        meant = self._steps_meant_by(sample, own)
         if meant and own not in meant:
             own = min(meant)
         named = sample.named

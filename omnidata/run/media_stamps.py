@@ -195,11 +195,11 @@ def _digest(ref: MediaRef, size: int, mtime_ns: int) -> str:
     if ref.cell is not None and not isinstance(ref.cell, VideoSegment):
         return hashlib.sha256(media.read_stored(ref)).hexdigest()
     budget = DEFAULT_BUDGET if ref.cell is None else _WHOLE
-    return _hashed(_holder(ref), size, mtime_ns, budget)
+    return _sha256(_holder(ref), size, mtime_ns, budget)
 
 
 @lru_cache(maxsize=4096)
-def _hashed(file: MediaRef, size: int, mtime_ns: int, budget: Budget) -> str:
+def _sha256(file: MediaRef, size: int, mtime_ns: int, budget: Budget) -> str:
     """The file's hash; a screenshot is the history's of the step after it."""
     with media.resolve(file, budget=budget).open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()

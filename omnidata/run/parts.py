@@ -19,7 +19,7 @@ from omnidata.run.histories import not_asked
 from omnidata.run.run_files import (
     FACTS,
     changes,
-    described,
+    describe_changes,
     read_info,
     recorded_data,
     recorded_steps,
@@ -158,7 +158,7 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
     if found:
         raise RunError(
             "the parts were run with different settings: "
-            + described(found, "{name}: {a} and {b}"),
+            + describe_changes(found, "{name}: {a} and {b}"),
             where=f"{one}, {other}",
             expected="parts of one run",
             remedy="remove the part of another run, or run it again",
@@ -238,7 +238,7 @@ def _facts(infos: Sequence[Info], runs: Sequence[Path], source: LoadedDataset, s
     for name in ("timings", "usage"):
         said = [info[name] for info in infos if info.get(name)]
         if said:
-            facts[name] = _added(said)
+            facts[name] = _add_up(said)
     if "usage" in facts:
         parts = [info.get("usage", {}) for info in infos]
         facts["usage"] = with_whole_cost(facts["usage"], parts)
@@ -247,13 +247,13 @@ def _facts(infos: Sequence[Info], runs: Sequence[Path], source: LoadedDataset, s
     return facts
 
 
-def _added(parts: Sequence[Mapping[str, Any]]) -> Info:
+def _add_up(parts: Sequence[Mapping[str, Any]]) -> Info:
     """Numbers added up by name; of anything else the different values, once each."""
     total: Info = {}
     for name in {name: None for part in parts for name in part}:
         values = [part[name] for part in parts if name in part]
         if all(isinstance(value, Mapping) for value in values):
-            total[name] = _added(values)
+            total[name] = _add_up(values)
         elif all(isinstance(value, int | float) for value in values):
             total[name] = round(sum(values), 6)
         else:

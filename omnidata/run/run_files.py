@@ -161,7 +161,7 @@ class _Attempts(TypedDict):
 
 
 class _Places(TypedDict):
-    """Answers at a wrong place: what `omnidata.run.headlines.misplaced` gives."""
+    """Answers at a wrong place: what `omnidata.run.headlines.count_misplaced` gives."""
 
     missed: _Count
     readings: dict[str, _Count]
@@ -854,11 +854,11 @@ def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Change]:
     ]
 
 
-def described(found: Iterable[Change], form: str = "{name}: {a} there, {b} now") -> str:
+def describe_changes(found: Iterable[Change], form: str = "{name}: {a} there, {b} now") -> str:
     """Changes for a message; long values are cut.
 
     Examples:
-        >>> described(changes({"limit": None}, {"limit": 3}))
+        >>> describe_changes(changes({"limit": None}, {"limit": 3}))
         'limit: null there, 3 now'
     """
     return "; ".join(
@@ -868,10 +868,10 @@ def described(found: Iterable[Change], form: str = "{name}: {a} there, {b} now")
 
 def brief(value: Any) -> str:
     """A JSON value as a text of at most 60 characters."""
-    return cut(json.dumps(value, ensure_ascii=False))
+    return shorten(json.dumps(value, ensure_ascii=False))
 
 
-def cut(text: str) -> str:
+def shorten(text: str) -> str:
     """A text of at most 60 characters."""
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 

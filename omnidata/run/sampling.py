@@ -78,7 +78,7 @@ def folders(out: Path, samples: int) -> list[Path]:
     return [out, *(out / SAMPLES / f"{number:02}" for number in range(2, samples + 1))]
 
 
-def found_below(run: Path) -> list[Path]:
+def sample_folders(run: Path) -> list[Path]:
     """The run, and the other samples of it that there are."""
     others = sorted((run / SAMPLES).glob("[0-9][0-9]"))
     return [run, *(path for path in others if (path / INFO).is_file())]
@@ -169,7 +169,7 @@ def evaluate_samples(
     results: dict[str, Any] = {}
     done: list[Path] = []
     for number, folder in enumerate(folders(out, samples)):
-        left = _left(limits, done)
+        left = _remaining_limits(limits, done)
         if isinstance(left, str):
             results = {**results, "stopped": left}
             break
@@ -228,7 +228,7 @@ def _part(progress: Progress | None, number: int, samples: int) -> Progress | No
     return lambda done, total: tell(number * total + done, samples * total)
 
 
-def _left(limits: Limits, done: Sequence[Path]) -> Limits | str:
+def _remaining_limits(limits: Limits, done: Sequence[Path]) -> Limits | str:
     """What the next sample may use; why there is to be none, where nothing is left."""
     cost = tokens = 0.0
     for folder in done:
@@ -269,7 +269,7 @@ def same_action(a: Action, b: Action, screen: Screen) -> bool:
         >>> same_action(tap, near, (720, 1600)), same_action(tap, far, (720, 1600))
         (True, False)
     """
-    if _said(a) != _said(b) or len(a.then) != len(b.then):
+    if _without_places(a) != _without_places(b) or len(a.then) != len(b.then):
         return False
     places = ((a.start, b.start), (a.end, b.end), (a.path, b.path))
     if not all(_near(left, right, screen) for left, right in places):
@@ -277,7 +277,7 @@ def same_action(a: Action, b: Action, screen: Screen) -> bool:
     return all(same_action(left, right, screen) for left, right in zip(a.then, b.then, strict=True))
 
 
-def _said(action: Action) -> Action:
+def _without_places(action: Action) -> Action:
     """What an action says beside its places."""
     text = None if action.text is None else action.text.strip()
     return replace(action, start=(), end=(), path=(), then=(), words=None, text=text)
@@ -314,10 +314,10 @@ def answer_key(task: Task, fingerprint: str, step: Step, answer: Completion) -> 
         PredictionError: its receipt is none that omnidata writes.
     """
     asked = [task.prompt_hash, task.options.get("coordinates"), fingerprint]
-    return hash_of([answer.text, shown_size(task, step, answer), *asked])[:_KEY]
+    return hash_of([answer.text, answer_screen_size(task, step, answer), *asked])[:_KEY]
 
 
-def shown_size(task: Task, step: Step, answer: Completion) -> Screen | None:
+def answer_screen_size(task: Task, step: Step, answer: Completion) -> Screen | None:
     """Width and height of the screenshot in which an answer points, where it is not the step's own.
 
     None also where the answer's places have a unit that no size changes.
@@ -413,7 +413,7 @@ class _Samples:
                     judgements["unscored"] += marks.count(None)
                     judgements["scored"] += len(marks) - marks.count(None)
                     best = _best(usable, marks)
-                usage = _summed([each.completion.usage for each in here])
+                usage = _sum_usages([each.completion.usage for each in here])
                 for choice, kept in ((one, by_majority), (best, by_verifier)):
                     if choice is not None:
                         line = Prediction.of(step.sample_id, choice.completion)
@@ -523,10 +523,14 @@ class _Samples:
             with atomic_write(folder / ANSWERS) as file:
                 write_lines(file, chosen)
         results = score(self._task, self._profile, self._steps, chosen, whole=whole, out=folder)
-        return {"run": folder.relative_to(self._out).as_posix(), "steps": count, **_told(results)}
+        return {
+            "run": folder.relative_to(self._out).as_posix(),
+            "steps": count,
+            **_headline(results),
+        }
 
 
-def _told(results: Mapping[str, Any]) -> dict[str, Any]:
+def _headline(results: Mapping[str, Any]) -> dict[str, Any]:
     return {name: results[name] for name in ("overall", "ci95", "ci95_method") if name in results}
 
 
@@ -548,10 +552,10 @@ def _row(right: Sequence[int], n: int, k: int, owner: Sequence[int]) -> dict[str
 def _usage(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What the samples have used, from the `run.json` of each."""
     parts = [info.get("usage", {}) for info in infos]
-    return with_whole_cost(_summed(parts), parts)
+    return with_whole_cost(_sum_usages(parts), parts)
 
 
-def _summed(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _sum_usages(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Usages as one: numbers are added, what else there is comes from the first that has it."""
     found: dict[str, Any] = {}
     for usage in usages:
@@ -561,7 +565,7 @@ def _summed(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 found.setdefault(name, value)
             elif isinstance(value, Mapping):
                 inner = [before] if isinstance(before, Mapping) else []
-                found[name] = _summed([*inner, value])
+                found[name] = _sum_usages([*inner, value])
             else:
                 found[name] = value + (before if isinstance(before, int | float) else 0)
     return found

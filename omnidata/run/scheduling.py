@@ -216,11 +216,11 @@ class Prefetch:
         loop = asyncio.get_running_loop()
         while True:
             step = await self._next()
-            made, took = await loop.run_in_executor(self._pool, self._timed, step)
+            made, took = await loop.run_in_executor(self._pool, self._prepare_timed, step)
             self._meter.media_s += took
             await self._put(step, made)
 
-    def _timed(self, step: Step) -> tuple[Prepared | Completion, float]:
+    def _prepare_timed(self, step: Step) -> tuple[Prepared | Completion, float]:
         began = time.perf_counter()
         return self._make(step), time.perf_counter() - began
 
@@ -450,11 +450,11 @@ class AdaptiveConcurrency:
             self.open -= 1
             self._place.notify_all()
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """An answer came: one place more for every full window of answers."""
         self.limit = min(self.size, self.limit + 1 / self.limit)
 
-    def throttled(self, sent: float, wait: float) -> None:
+    def slow_down(self, sent: float, wait: float) -> None:
         """The model asked for fewer requests.
 
         Args:
@@ -490,12 +490,12 @@ class CircuitBreaker:
         self._hopeless = 0
         self._any_answer = answered
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """An answer came; whatever failed before, not everything does."""
         self._failures = self._hopeless = 0
         self._any_answer = True
 
-    def failed(self, error: CallError) -> str:
+    def note_failure(self, error: CallError) -> str:
         """A step got no answer in all its attempts.
 
         Returns:

@@ -33,9 +33,16 @@ from omnidata.run import engines
 from omnidata.run.answer_files import BadLines, repeated_answer
 from omnidata.run.engines import Cluster, Lost
 from omnidata.run.folder import TRANSIENT, file_name
-from omnidata.run.headlines import Kept, Reason, lost_steps, misplaced, other_dialect, other_unit
+from omnidata.run.headlines import (
+    Kept,
+    Reason,
+    count_misplaced,
+    lost_steps,
+    other_dialect,
+    other_unit,
+)
 from omnidata.run.histories import PatchedRollouts, patches_of
-from omnidata.run.judging import Chunks, Job, Judge, judged
+from omnidata.run.judging import Chunks, Job, Judge, judge_chunk
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
 from omnidata.tasks.explaining import is_judged, standing
@@ -165,7 +172,7 @@ def score(
         places = Positions(steps)
     rollouts = None if patches_of(task) is None else PatchedRollouts(task, steps)
     if rollouts:
-        answers = rollouts.watched(answers)
+        answers = rollouts.watch(answers)
     judge = Judge(task if causes else None, profile)
     columns = _Columns(judge, steps, places, origin, bad)
     if workers is None:
@@ -191,7 +198,7 @@ def score(
     }
     if causes:
         results["causes"] = _causes(judge, results["by"])
-        if missed := misplaced(task, profile, steps, judge):
+        if missed := count_misplaced(task, profile, steps, judge):
             results["places"] = missed
         if reasons := [*columns.reasons(task, profile, source, results)]:
             results["headline"] = [reason.as_dict() for reason in reasons]
@@ -231,7 +238,7 @@ class _Columns:
     def lines(self, answers: Iterable[Prediction], ignored: Container[str]) -> Iterator[bytes]:
         """Judge every answer, then every step without one; yields the lines of `scores.jsonl`."""
         judge, verdicts = self.judge.judge, self.verdicts
-        for number, answer in self._asked(answers, ignored):
+        for number, answer in self._match_steps(answers, ignored):
             verdicts[number], line = judge(self.steps[number], answer)
             yield line
         self._warn()
@@ -245,8 +252,8 @@ class _Columns:
         cluster: Cluster | None,
     ) -> Iterator[bytes]:
         """As `lines`, by other processes, several at once."""
-        chunks = Chunks(self.steps, self._asked(answers, ignored))
-        calls = engines.each(partial(judged, job), chunks, workers=workers, cluster=cluster)
+        chunks = Chunks(self.steps, self._match_steps(answers, ignored))
+        calls = engines.each(partial(judge_chunk, job), chunks, workers=workers, cluster=cluster)
         with closing(calls):
             for number, found in enumerate(calls):
                 if isinstance(found, OmnidataError):
@@ -271,7 +278,7 @@ class _Columns:
         """The numbers of the verdicts, (N,)."""
         return np.frombuffer(self.verdicts, np.intc)
 
-    def _asked(
+    def _match_steps(
         self, answers: Iterable[Prediction], ignored: Container[str]
     ) -> Iterator[tuple[int, Prediction | None]]:
         """The number of each step with its answer, in their order; then of those without one."""
@@ -296,7 +303,7 @@ class _Columns:
             self.bad.add(self._unknown(), len(unknown), [*map(self._place, unknown[:_TOLD])])
         self.bad.check()
         if not answered:
-            raise self._unanswered()
+            raise self._unanswered_error()
         for missing in np.flatnonzero(self.column == _NONE).tolist():
             yield missing, None
 
@@ -307,7 +314,7 @@ class _Columns:
             remedy="score against the data that the predictions were made on",
         )
 
-    def _unanswered(self) -> UnansweredError:
+    def _unanswered_error(self) -> UnansweredError:
         failed = len(self.verdicts) - int((self.column == _NONE).sum())
         why = f"{counted(failed, 'request')} failed" if failed else "there is no answer"
         return UnansweredError(
@@ -399,16 +406,16 @@ def _causes(judge: Judge, by: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     for (target, cause), count in judge.targets.items():
         targets.setdefault(target, {})[cause] = count
     return {
-        "overall": _ordered(groups.get((None, ""), {})),
+        "overall": _sort_causes(groups.get((None, ""), {})),
         "by": {
-            axis: {name: _ordered(groups.get((axis, name), {})) for name in names}
+            axis: {name: _sort_causes(groups.get((axis, name), {})) for name in names}
             for axis, names in by.items()
         },
-        "by_target": {name: _ordered(targets[name]) for name in sorted(targets)},
+        "by_target": {name: _sort_causes(targets[name]) for name in sorted(targets)},
     }
 
 
-def _ordered(found: Mapping[Cause, int]) -> dict[Cause, int]:
+def _sort_causes(found: Mapping[Cause, int]) -> dict[Cause, int]:
     """The counts in the order in which causes are always told."""
     return {cause: found[cause] for cause in CAUSES if cause in found}
 

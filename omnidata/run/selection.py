@@ -263,14 +263,14 @@ def parse_shares(text: str) -> dict[Split, float]:
         except ValueError:
             share = math.nan
         if split is None or split in shares or not 0 <= share <= 1:
-            raise _refused(text)
+            raise _shares_error(text)
         shares[split] = share
     if not math.isclose(sum(shares.values()), 1, abs_tol=1e-9):
-        raise _refused(text)
+        raise _shares_error(text)
     return shares
 
 
-def _refused(text: str) -> UsageError:
+def _shares_error(text: str) -> UsageError:
     return UsageError(
         "these are not shares",
         where=f"--split {text}",

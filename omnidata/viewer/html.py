@@ -139,7 +139,7 @@ def index(book: Book) -> Index:
         },
         axes=axes,
         matrix=_matrix(book) if book.run else None,
-        labels=_ordered(Counter(filter(None, book.targets))),
+        labels=_sort_counts(Counter(filter(None, book.targets))),
         facts=_facts(book),
     )
 
@@ -207,7 +207,7 @@ def _axis(
     order: Sequence[str] = (),
     names: Mapping[Any, str] = {},
 ) -> Axis:
-    counts = _ordered(Counter(values), order)
+    counts = _sort_counts(Counter(values), order)
     codes = {value: code for code, value in enumerate(counts)}
     return Axis(
         key=key,
@@ -219,7 +219,7 @@ def _axis(
     )
 
 
-def _ordered(counts: Counter[str], order: Sequence[str] = list(NUMBERS)) -> dict[str, int]:
+def _sort_counts(counts: Counter[str], order: Sequence[str] = list(NUMBERS)) -> dict[str, int]:
     """Sort in the given order, then by name; missing and unparsed answers come last."""
     places = {value: place for place, value in enumerate((*order,))}
     last = (UNREAD, NOTHING)
@@ -237,10 +237,10 @@ def _matrix(book: Book) -> Matrix | None:
         for each in book.explanations
         if each.target_label and each.answer_label
     )
-    targets = list(_ordered(Counter(target for target, _ in pairs)))
+    targets = list(_sort_counts(Counter(target for target, _ in pairs)))
     said = {answer for _, answer in pairs}
     # The columns begin like the rows, so that right answers are on the diagonal.
-    answers = [*targets, *(name for name in _ordered(Counter(said)) if name not in targets)]
+    answers = [*targets, *(name for name in _sort_counts(Counter(said)) if name not in targets)]
     answers = [name for name in answers if name in said or name in targets]
     if len(said | {*targets}) < 2 or max(len(targets), len(answers)) > _MATRIX_LIMIT:
         return None
@@ -386,7 +386,7 @@ class Pages:
             "fragment.html", self._where, facts=facts(self._book, number), keep=self._keep
         )
 
-    def shared(self) -> Iterator[str]:
+    def shared_texts(self) -> Iterator[str]:
         """Yield the texts that steps in the one file share, each in such an element."""
         made = _environment().get_template("shared.html")
         for text, number in self._shared.items():

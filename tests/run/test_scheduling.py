@@ -48,15 +48,15 @@ def test_a_wave_of_429_halves_the_places_once_and_answers_bring_them_back() -> N
         window = AdaptiveConcurrency(16)
         sent = time.monotonic()
         for _ in range(16):  # all of one wave say the same
-            window.throttled(sent, 0.0)
+            window.slow_down(sent, 0.0)
         assert window.limit == 8
-        window.throttled(time.monotonic(), 0.0)
+        window.slow_down(time.monotonic(), 0.0)
         assert window.limit == 4
         for _ in range(500):
-            window.throttled(time.monotonic(), 0.0)
+            window.slow_down(time.monotonic(), 0.0)
         assert window.limit == 1
         for _ in range(1000):
-            window.answered()
+            window.note_answer()
         assert window.limit == 16
 
     asyncio.run(work())
@@ -65,7 +65,7 @@ def test_a_wave_of_429_halves_the_places_once_and_answers_bring_them_back() -> N
 def test_nobody_enters_before_the_time_that_the_model_asked_for() -> None:
     async def work() -> float:
         window = AdaptiveConcurrency(4)
-        window.throttled(time.monotonic(), 0.2)
+        window.slow_down(time.monotonic(), 0.2)
         began = time.monotonic()
         async with window:
             return time.monotonic() - began
@@ -120,11 +120,11 @@ def test_what_will_not_heal_or_takes_too_long_is_not_tried_again() -> None:
 def test_the_breaker_stops_when_everything_fails_and_says_why() -> None:
     breaker = CircuitBreaker()
     busy, wrong = CallError("HTTP 503"), CallError("HTTP 401", hopeless=True)
-    said = [breaker.failed(busy) for _ in range(FAILURES)]
+    said = [breaker.note_failure(busy) for _ in range(FAILURES)]
     assert said[:-1] == [""] * (FAILURES - 1)
     assert "HTTP 503" in said[-1]
-    breaker.answered()
-    said = [breaker.failed(wrong) for _ in range(HOPELESS)]
+    breaker.note_answer()
+    said = [breaker.note_failure(wrong) for _ in range(HOPELESS)]
     assert not any(said[:-1])
     assert "HTTP 401" in said[-1]
 
@@ -132,20 +132,20 @@ def test_the_breaker_stops_when_everything_fails_and_says_why() -> None:
 def test_one_answer_in_between_keeps_the_run_going() -> None:
     breaker = CircuitBreaker()
     for _ in range(10 * FAILURES):
-        assert not breaker.failed(CallError("HTTP 503"))
-        breaker.answered()
+        assert not breaker.note_failure(CallError("HTTP 503"))
+        breaker.note_answer()
 
 
 def test_requests_that_the_model_will_not_take_are_no_sign_that_nothing_works() -> None:
     """Before the first answer they may be; once others were answered they are not."""
     breaker, wrong = CircuitBreaker(), CallError("HTTP 400", transient=False)
-    assert breaker.failed(CallError("HTTP 503")) == ""
-    said = [breaker.failed(wrong) for _ in range(FAILURES - 1)]
+    assert breaker.note_failure(CallError("HTTP 503")) == ""
+    said = [breaker.note_failure(wrong) for _ in range(FAILURES - 1)]
     assert "HTTP 400" in said[-1]
-    breaker.answered()
-    assert not any(breaker.failed(wrong) for _ in range(10 * FAILURES))
-    assert not any(CircuitBreaker(answered=True).failed(wrong) for _ in range(10 * FAILURES))
-    said = [breaker.failed(CallError("HTTP 503")) for _ in range(FAILURES)]
+    breaker.note_answer()
+    assert not any(breaker.note_failure(wrong) for _ in range(10 * FAILURES))
+    assert not any(CircuitBreaker(answered=True).note_failure(wrong) for _ in range(10 * FAILURES))
+    said = [breaker.note_failure(CallError("HTTP 503")) for _ in range(FAILURES)]
     assert "HTTP 503" in said[-1]
 
 

@@ -300,8 +300,8 @@ def chat_suffix(processor: Any, path: str) -> str:
     template = processor.chat_template
     tokens = processor.tokenizer.special_tokens_map
     try:
-        asked, _ = _rendered(template, tokens, _ASKED, add_generation_prompt=True)
-        whole, spans = _rendered(template, tokens, _ASKED, _ANSWERED)
+        asked, _ = _render_template(template, tokens, _ASKED, add_generation_prompt=True)
+        whole, spans = _render_template(template, tokens, _ASKED, _ANSWERED)
     except Exception as error:  # whatever a template does wrong, Jinja has its own errors
         raise _lacking(path, f"fails on an answer ({type(error).__name__}: {error})") from None
     if spans:
@@ -318,7 +318,7 @@ def chat_suffix(processor: Any, path: str) -> str:
     return closing
 
 
-def _rendered(
+def _render_template(
     template: str, tokens: dict[str, Any], *messages: dict[str, Any], **how: Any
 ) -> tuple[str, list[tuple[int, int]]]:
     """The text of a conversation, and which characters of it `{% generation %}` marks."""

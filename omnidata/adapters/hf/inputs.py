@@ -81,13 +81,15 @@ class Decoder:
             MediaError: a medium is missing or broken.
             UsageError: the model cannot take the conversation, and `degrade` is off.
         """
-        turns, receipt = render_messages(conversation, self._capabilities, _text, self._sent)
+        turns, receipt = render_messages(
+            conversation, self._capabilities, _text, self._render_medium
+        )
         cut = [f"{line['role']}: {line['cut']}" for line in receipt["parts"] if "cut" in line]
         if cut:
             receipt["degraded"] = [*receipt.get("degraded", ()), *cut]
         return turns, receipt
 
-    def _sent(
+    def _render_medium(
         self, part: Part, ref: MediaRef, frames: int | None, capabilities: Capabilities
     ) -> tuple[list[Decoded], Line]:
         if ref.kind == "audio":
@@ -219,7 +221,7 @@ class Inputs:
             for kind, name in self.placeholders.items()
         }
 
-    def forged(self, turns: Turns) -> str:
+    def forged_token(self, turns: Turns) -> str:
         """A token in a text that the processor would obey; empty if there is none.
 
         Placeholders of media are taken for media. Other control tokens are encoded as plain text,
@@ -242,7 +244,7 @@ class Inputs:
 
     def kind(self, turns: Turns) -> Hashable:
         """What steps of one batch have in common."""
-        _, begun = _parted(turns)
+        _, begun = _split_prefix(turns)
         return self.interleaves(turns), begun, str(self._picture_size([turns]))
 
     def batch(self, steps: Sequence[Turns], *, special_tokens: bool = False) -> Batch:
@@ -256,10 +258,10 @@ class Inputs:
             special_tokens: whether special tokens in that beginning are such, as in the answer;
                 else they are plain text, as in all other turns.
         """
-        asked = [_parted(turns)[0] for turns in steps]
-        _, begun = _parted(steps[0])
+        asked = [_split_prefix(turns)[0] for turns in steps]
+        _, begun = _split_prefix(steps[0])
         if self.interleaves(steps[0]):
-            return self._begun(self._interleaved(asked), begun, special_tokens)
+            return self._append_prefix(self._interleave_sound(asked), begun, special_tokens)
         tensors = self._processor.apply_chat_template(
             [_messages(turns) for turns in asked],
             tokenize=True,
@@ -268,9 +270,9 @@ class Inputs:
             sanitize_control_tokens=True,
             processor_kwargs=self._kwargs(asked),
         )
-        return self._begun(Batch(tensors), begun, special_tokens)
+        return self._append_prefix(Batch(tensors), begun, special_tokens)
 
-    def _begun(self, batch: Batch, begun: str, special_tokens: bool) -> Batch:
+    def _append_prefix(self, batch: Batch, begun: str, special_tokens: bool) -> Batch:
         """The batch with the beginning of the answers behind the prompts."""
         import torch
 
@@ -288,7 +290,7 @@ class Inputs:
                 batch.tensors[name] = torch.cat([values, behind.expand(len(values), -1)], dim=1)
         return batch
 
-    def _interleaved(self, steps: Sequence[Turns]) -> Batch:
+    def _interleave_sound(self, steps: Sequence[Turns]) -> Batch:
         """The same with the sound of each clip between its frames, second by second."""
         beside: list[list[dict[str, Any]]] = []
         tracks: list[Any] = []
@@ -313,8 +315,8 @@ class Inputs:
         )
         tensors = self._processor(
             text=texts,
-            images=_nested(beside, "image"),
-            videos=_nested(beside, "video"),
+            images=_nest(beside, "image"),
+            videos=_nest(beside, "video"),
             audio=tracks,
             audio_from_video_indices=clip_of,
             load_audio_from_video=True,
@@ -382,7 +384,7 @@ class Inputs:
         return counted
 
 
-def _parted(turns: Turns) -> tuple[Turns, str]:
+def _split_prefix(turns: Turns) -> tuple[Turns, str]:
     """The prompt, and the beginning of the answer that stands behind it; empty if none does."""
     if turns[-1].role != "assistant":
         return turns, ""
@@ -405,7 +407,7 @@ def _media(steps: Sequence[Turns], kind: str) -> list[Any]:
     ]
 
 
-def _nested(conversations: Sequence[Sequence[Mapping[str, Any]]], kind: str) -> Any:
+def _nest(conversations: Sequence[Sequence[Mapping[str, Any]]], kind: str) -> Any:
     """For each conversation its media of a kind; None where no conversation has any."""
     media = [
         [part[kind] for message in messages for part in message["content"] if part["type"] == kind]

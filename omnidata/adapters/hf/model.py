@@ -76,7 +76,7 @@ class InputPipeline:
             UsageError: the model cannot take the conversation, and `degrade` is off.
         """
         turns, receipt = self._decoder.decode(conversation)
-        if forged := self.inputs.forged(turns):
+        if forged := self.inputs.forged_token(turns):
             raise MediaError(
                 f"a text of the prompt holds {forged}, a placeholder for media",
                 where=sample_id,
@@ -181,7 +181,7 @@ class LocalModel(Model):
         size = self._most
         while len(answers) < len(batch):
             part = batch[len(answers) : len(answers) + size]
-            made, full = await self._tried(part, params)
+            made, full = await self._try_batch(part, params)
             # Only here: while an error is handled it holds the tensors that took the memory.
             if full:
                 self._most = min(self._most, -(-len(part) // 2))
@@ -191,7 +191,7 @@ class LocalModel(Model):
             size = self._most if made else -(-len(part) // 2)
         return answers
 
-    async def _tried(
+    async def _try_batch(
         self, batch: Sequence[Prepared], params: GenerationParams
     ) -> tuple[list[Completion], bool]:
         """Answers, or none if fewer steps should be tried; and whether the memory was too small."""
@@ -210,7 +210,7 @@ class LocalModel(Model):
                     hopeless=True,
                 ) from error
             if len(batch) == 1:
-                return [_failed(error, batch[0])], False
+                return [_failure(error, batch[0])], False
             return [], is_out_of_memory(error)
         return [
             msgspec.structs.replace(answer, receipt={**item.receipt, **answer.receipt})
@@ -284,7 +284,7 @@ class LocalModel(Model):
         }
 
 
-def _failed(error: Exception, item: Prepared) -> Completion:
+def _failure(error: Exception, item: Prepared) -> Completion:
     """The step alone has failed; others of its batch have not."""
     return Completion(
         delivery="api_error",

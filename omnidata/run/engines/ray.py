@@ -84,7 +84,7 @@ class Cluster:
 
 
 @contextmanager
-def connected(cluster: Cluster) -> Iterator[Any]:
+def connect(cluster: Cluster) -> Iterator[Any]:
     """The library, with a cluster behind it, which ends with the block if it was started for it.
 
     Raises:
@@ -304,8 +304,8 @@ class Crew:
         """
         while True:
             self.fill(1, *arguments)
-            for worker, outcome in self._ended(_LOOK_S):
-                if self._opened(worker, outcome):
+            for worker, outcome in self._wait_for_calls(_LOOK_S):
+                if self._has_opened(worker, outcome):
                     return outcome
 
     def fill(self, wanted: int, *arguments: Any) -> None:
@@ -358,7 +358,7 @@ class Crew:
         if worker.heard is not None:
             worker.heard = time.monotonic()
 
-    def ended(self) -> list[tuple[Worker, Any]]:
+    def finished_calls(self) -> list[tuple[Worker, Any]]:
         """The calls that have ended, each with what came of it: a value, an error or `Died`.
 
         Waits a moment for the first. Who died is no more in `workers`.
@@ -367,14 +367,14 @@ class Crew:
             OmnidataError: of the workers that were started none can open, and no other goes on.
         """
         found = []
-        for worker, outcome in self._ended(_LOOK_S):
+        for worker, outcome in self._wait_for_calls(_LOOK_S):
             if worker in self._opening:
-                self._opened(worker, outcome)
+                self._has_opened(worker, outcome)
             else:
                 found.append((worker, outcome))
         return found
 
-    def _opened(self, worker: Worker, outcome: Any) -> bool:
+    def _has_opened(self, worker: Worker, outcome: Any) -> bool:
         """Whether a worker has opened.
 
         Raises:
@@ -415,7 +415,7 @@ class Crew:
         """Something was done: who dies next is the first in a row."""
         self._futile = 0
 
-    def _ended(self, timeout_s: float) -> list[tuple[Worker, Any]]:
+    def _wait_for_calls(self, timeout_s: float) -> list[tuple[Worker, Any]]:
         """The calls that have ended, those of `open` among them."""
         busy = {worker.call: worker for worker in self.workers if worker.call is not None}
         found: list[tuple[Worker, Any]] = []
@@ -568,10 +568,10 @@ def each(
         sees: files and folders that every machine must see.
 
     Raises:
-        PlatformError, UsageError: as `connected`.
+        PlatformError, UsageError: as `connect`.
         RunError: the cluster is at fault, or a machine does not see a path.
     """
-    with connected(cluster) as ray:
+    with connect(cluster) as ray:
         places = [*map(Place.of, sees)]
         mirrored = any(place.url for place in places)
         crew = Crew(ray, cluster, Caller, function, limit_s, mirrored=mirrored)
@@ -609,7 +609,7 @@ class _Calls(Generic[Item, Result]):
                     self._waiting[0][0], self._wanted * self._size
                 ):
                     self._give(worker)
-            for worker, outcome in self._crew.ended():
+            for worker, outcome in self._crew.finished_calls():
                 self._end(worker, outcome)
             yield from self._done
 
