@@ -141,7 +141,7 @@ class AnthropicMessages(SdkModel):
 
 
 def _turns(messages: Sequence[RenderedMessage]) -> Iterator[dict[str, Any]]:
-    """The turns but the system's; what follows a call is the result of it."""
+    """Return the turns after the system's; the user turn after a call is its result."""
     open_calls: list[str] = []
     calls = 0
     for message in messages:
@@ -171,19 +171,17 @@ def _turns(messages: Sequence[RenderedMessage]) -> Iterator[dict[str, Any]]:
 
 
 def _says(part: RenderedPart) -> bool:
-    """Whether a text is more than white space, which the server refuses."""
     return bool(part.text.strip())
 
 
 def _assistant_blocks(part: RenderedPart) -> list[dict[str, Any]]:
-    """The blocks of a part of the assistant's."""
     if part.kind == "call":
         return items_of(part.text)
     return [_block(part)] if part.kind != "text" or _says(part) else []
 
 
 def _results(calls: Sequence[str], content: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A block for each call; the last one shows what came of all of them."""
+    """Return one block per call; the last one shows the screenshot."""
     results: list[dict[str, Any]] = [{"type": "tool_result", "tool_use_id": call} for call in calls]
     if content:
         results[-1]["content"] = content
@@ -198,11 +196,6 @@ def _block(part: RenderedPart) -> dict[str, Any]:
 
 
 def _completion(body: str, where: str, *, tools: bool) -> Completion:
-    """What the server said.
-
-    Raises:
-        CallError: it is no answer.
-    """
     message = answer_of(body, _Message, "message", where)
     calls = [block for block in message.content if block.type == "tool_use"]
     texts = [block.text for block in message.content if block.type == "text" and block.text]
@@ -228,7 +221,6 @@ def _completion(body: str, where: str, *, tools: bool) -> Completion:
 
 
 def _blocks_as_json(content: Sequence[_Block]) -> str:
-    """The blocks that a dialect reads, as a JSON list."""
     items: list[dict[str, Any]] = []
     for block in content:
         if block.type == "text":

@@ -176,7 +176,6 @@ class ApiModel(Model):
         )
 
     def _warn_of(self, model: str) -> None:
-        """Say once that another model answers than was asked for."""
         if self._warned or not is_another(self.preset.model, model):
             return
         self._warned = True
@@ -409,7 +408,6 @@ def is_another(asked: str, said: str) -> bool:
 
 
 def _bare(name: str) -> str:
-    """A name without its provider's, in lower case."""
     return name.rstrip("/").rpartition("/")[2].lower()
 
 
@@ -470,7 +468,6 @@ def tokens_by_modality(usage: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _numbers(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
-    """The numbers of an object, and the modality that they are of."""
     return {
         name: item
         for name, item in _named_counts(value, redact).items()

@@ -126,8 +126,6 @@ def service(model: BatchModel, form: str) -> BatchService:
 
 @dataclass(frozen=True, slots=True)
 class _Errors:
-    """The exceptions of an SDK, and what one says of a status."""
-
     status: type[Exception]
     connection: tuple[type[Exception], ...]
     read: Callable[[Any], tuple[int, Mapping[str, str], str]]
@@ -135,7 +133,6 @@ class _Errors:
 
 @contextmanager
 def _calling(model: BatchModel, errors: _Errors, where: str) -> Iterator[None]:
-    """Turn an SDK's errors into ours, without the key."""
     with model.key.hide_in_errors():
         try:
             yield
@@ -151,12 +148,6 @@ def _calling(model: BatchModel, errors: _Errors, where: str) -> Iterator[None]:
 
 
 class _FamilyService(BatchService):
-    """What both have.
-
-    Attributes:
-        client_class: the name of the client in the SDK.
-    """
-
     client_class: ClassVar[str]
 
     def __init__(self, model: BatchModel) -> None:
@@ -170,7 +161,6 @@ class _FamilyService(BatchService):
         )
 
     def calling(self) -> Any:
-        """A context in which the SDK is called."""
         import httpx2
 
         errors = _Errors(
@@ -185,7 +175,6 @@ class _FamilyService(BatchService):
         return _calling(self.model, errors, self.model.preset.base_url)
 
     def once(self) -> Any:
-        """The client for what must not be done twice."""
         return self.client.with_options(max_retries=0)
 
     def close(self) -> None:
@@ -382,7 +371,7 @@ class GeminiBatches(BatchService):
 
 
 def _save(chunks: Iterable[bytes], path: Path, key: Key) -> None:
-    """Write a file in one move; a key that the provider repeats is not in it."""
+    """Write a file in one move, with the key redacted."""
     with atomic_write(path) as file:
         rest = b""
         for chunk in chunks:

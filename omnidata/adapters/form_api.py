@@ -62,14 +62,6 @@ class FlatModel(ApiModel):
         self._session: aiohttp.ClientSession | None = None
 
     async def _post(self, data: io.BytesIO | aiohttp.FormData, mime: str = "") -> dict[str, Any]:
-        """Send a body once.
-
-        Returns:
-            The answer, a JSON object.
-
-        Raises:
-            CallError: there is none.
-        """
         if self._session is None:
             self._session = open_session(self.key, bearer=True)
         headers = {"Content-Type": mime} if mime else {}
@@ -86,11 +78,6 @@ class FlatModel(ApiModel):
         return answer
 
     def _text(self, answer: Mapping[str, Any], *names: str) -> str:
-        """The first text that is not empty under one of the names.
-
-        Raises:
-            CallError: there is none of the names.
-        """
         texts = [answer[name] for name in names if isinstance(answer.get(name), str)]
         if not texts:
             raise self._unreadable(jsontext.encode(answer).decode())
@@ -282,11 +269,6 @@ class MiniCPM(FlatModel):
 
 
 def _first_choice(answer: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The first of the choices, as Chat Completions has them; empty where there are none.
-
-    Raises:
-        CallError: there are several, and none is the first.
-    """
     choices = answer.get("choices")
     if not isinstance(choices, list):
         return {}
@@ -295,13 +277,11 @@ def _first_choice(answer: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _unwrap(answer: dict[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]:
-    """The object that holds the text: the answer itself, or the message of its first choice."""
     message = choice.get("message")
     own = isinstance(answer.get("text"), str) and answer["text"]
     return message if isinstance(message, dict) and not own else answer
 
 
 def _reason(said: Mapping[str, Any]) -> str | None:
-    """Why the model stopped, where the server says so; in its own form it does not."""
     reason = said.get("finish_reason")
     return reason if isinstance(reason, str) else None

@@ -53,7 +53,7 @@ _EXCERPT = 300
 
 
 class _Named(msgspec.Struct, rename="camel"):
-    """The API's names are in camel case."""
+    pass
 
 
 class _Call(_Named):
@@ -148,7 +148,6 @@ def completion(body: str, where: str, *, tools: bool = False) -> Completion:
 
 
 def _parts_as_json(parts: Sequence[_Part]) -> str:
-    """The parts that a dialect reads, as a JSON list."""
     items: list[dict[str, Any]] = []
     for part in parts:
         if call := part.function_call:
@@ -159,11 +158,6 @@ def _parts_as_json(parts: Sequence[_Part]) -> str:
 
 
 def _check_answered(parts: Sequence[_Part], text: str, where: str, *, tools: bool) -> None:
-    """Look whether a candidate that stopped at its end holds an answer, be it an empty text.
-
-    Raises:
-        CallError: it calls a tool, only thinks, or holds nothing.
-    """
     if any(part.function_call is not None for part in parts):
         if not tools:
             raise tool_called(where)
@@ -258,7 +252,6 @@ class Uploads:
 
 
 def _useless(task: asyncio.Task[File]) -> bool:
-    """Whether an upload came to nothing or its file is about to expire."""
     if not task.done():
         return False
     if task.cancelled() or task.exception():
@@ -268,7 +261,7 @@ def _useless(task: asyncio.Task[File]) -> bool:
 
 
 def _look_at(task: asyncio.Task[File]) -> None:
-    """Retrieve the error, which asyncio would otherwise report when nobody waits any more."""
+    """Retrieve the error; asyncio reports errors that nothing retrieves."""
     if not task.cancelled():
         task.exception()
 
@@ -282,15 +275,6 @@ _ROLES = {"user": "user", "assistant": "model"}
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A request before its media are uploaded.
-
-    Attributes:
-        system: the texts of the system messages.
-        turns: the others.
-        uploads: hashes of the media that do not travel in the request.
-        tools: what is declared, each an object of the API's.
-    """
-
     system: str
     turns: tuple[RenderedMessage, ...]
     uploads: frozenset[str]
@@ -401,7 +385,6 @@ class Gemini(BatchModel):
     def _contents(
         self, turns: Sequence[RenderedMessage], uris: Mapping[str, str]
     ) -> list[types.ContentDict]:
-        """The turns; the pictures that follow function calls are the response to the last one."""
         contents: list[types.ContentDict] = []
         open_calls: list[str] = []
         for turn in turns:
@@ -430,7 +413,7 @@ class Gemini(BatchModel):
     def _responses(
         self, calls: Sequence[str], shown: Sequence[RenderedPart], uris: Mapping[str, str]
     ) -> list[types.PartDict]:
-        """A response to each call; nobody knows the address of the page, which the API wants."""
+        """Return one response per call; the API wants a page address, which is unknown."""
         parts: list[types.PartDict] = [
             {"function_response": {"name": name, "response": {"url": ""}}} for name in calls
         ]
@@ -463,7 +446,7 @@ class Gemini(BatchModel):
         return sent
 
     def _open(self) -> tuple[genai.Client, Uploads]:
-        """The client; kept, because one that nothing refers to closes itself."""
+        """Keep the client: one without references closes itself."""
         if self._client is None or self._uploads is None:
             # The SDK's warnings of words that it does not know quote the server's answer.
             warnings.filterwarnings("ignore", module=r"google\.genai\._common")
@@ -507,10 +490,7 @@ class Gemini(BatchModel):
 
 @cache
 def _echo() -> genai.Client:
-    """A client that is answered with its own request; nothing leaves the process.
-
-    It is made once, as that takes longer than a request.
-    """
+    """Return a client that answers with its own request; making one is slow."""
     transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=request.content))
     return genai.Client(
         api_key="none",
@@ -547,13 +527,11 @@ def connect(
 
 
 def _model_parts(parts: Sequence[RenderedPart]) -> Iterator[dict[str, Any]]:
-    """What the model said and called in an earlier turn."""
     for part in parts:
         yield from items_of(part.text) if part.kind == "call" else [{"text": part.text}]
 
 
 def _too_large(parts: Sequence[RenderedPart], limit: float) -> frozenset[str]:
-    """Hashes of the media to upload: the largest, until the rest fits into a request."""
     media = {part.sha256: part for part in parts if part.sha256}  # no text, no tool
     times = Counter(part.sha256 for part in parts)
     left = sum(_inline(part) for part in parts)
@@ -567,12 +545,11 @@ def _too_large(parts: Sequence[RenderedPart], limit: float) -> frozenset[str]:
 
 
 def _inline(part: RenderedPart) -> int:
-    """Bytes that the part takes in the request; media are base64."""
+    """Return the bytes that a part takes in a request; media are base64."""
     return len(part.text) + 4 * -(-len(part.data) // 3)
 
 
 async def _upload_media(payload: _Written, uploads: Uploads) -> dict[str, str]:
-    """Addresses of the uploaded media, by hash."""
     media = {part.sha256: part for turn in payload.turns for part in turn.parts}
     hashes = sorted(payload.uploads)
     uris = await asyncio.gather(*(uploads.uri(media[key]) for key in hashes))

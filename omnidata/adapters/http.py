@@ -149,8 +149,6 @@ _ACCOUNTING = frozenset({"usage", "usageMetadata", "usage_metadata"})
 
 
 class _Doubled(dict[str, Any]):
-    """An object that says a key twice, or holds one that does."""
-
     key: str
 
 
@@ -310,7 +308,7 @@ class BoundedResponse(aiohttp.ClientResponse):
         return self.key.redact_start(body, MAX_ERROR_BYTES)
 
     async def _up_to(self, limit: int) -> bytes:
-        """The body; of a longer one at least a byte more than the limit, and it is closed."""
+        """Read the body; stop after the first byte beyond the limit and close."""
         body = bytearray()
         try:
             async for chunk in self.content.iter_chunked(_CHUNK_BYTES):
@@ -332,12 +330,7 @@ QUIET_S: Final = 0.25
 
 
 class _Handler(ResponseHandler):
-    """A connection that is closed where anything comes to which nobody has asked.
-
-    Attributes:
-        idle: whether all that was asked for has come.
-        overrun: called where more comes.
-    """
+    """Close a connection on which unrequested data arrive."""
 
     idle = False
 
@@ -346,12 +339,10 @@ class _Handler(ResponseHandler):
         self._overrun = overrun
 
     def set_response_params(self, **settings: Any) -> None:
-        """An answer is waited for."""
         self.idle = False
         super().set_response_params(**settings)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of an answer."""
         if self.idle and data:
             self._overrun()
             self.close()

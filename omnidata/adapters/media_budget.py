@@ -148,7 +148,6 @@ def _join_texts(turn: Message) -> str:
 
 
 def _media_to_send(media: list[Part], release: ReleaseRules) -> list[int]:
-    """The numbers of the media that are sent, in order."""
     last = {part.kind: number for number, part in enumerate(media)}
     if release.one_file:
         return [last[kind] for kind in release.one_file if kind in last][:1]
@@ -330,7 +329,6 @@ def _untaken(part: Part, capabilities: Capabilities) -> bool:
 def _pictures(
     parts: Sequence[Part], capabilities: Capabilities, dropped: Container[int]
 ) -> tuple[list[int], list[int]]:
-    """Numbers of the pictures, and of the clips of which frames are sent as pictures."""
     taken = {
         number: part.kind
         for number, part in enumerate(parts)

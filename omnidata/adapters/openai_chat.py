@@ -148,17 +148,12 @@ class OpenAIChat(SdkModel):
 
 
 def _format(mime: str) -> str:
-    """The format as `input_audio` names it: audio/x-wav and audio/wav are "wav"."""
+    """Return the name for `input_audio`: "wav" for audio/x-wav and audio/wav."""
     name = mime.partition("/")[2].removeprefix("x-")
     return {"mpeg": "mp3", "wave": "wav", "mp4": "m4a"}.get(name, name)
 
 
 def _completion(body: str, params: GenerationParams, where: str) -> Completion:
-    """What the server said.
-
-    Raises:
-        CallError: it is no answer.
-    """
     answer = answer_of(body, _Answer, "chat completion", where)
     if not answer.choices:
         said = " ".join(body[:_EXCERPT].split())
@@ -200,16 +195,10 @@ def _completion(body: str, params: GenerationParams, where: str) -> Completion:
 
 
 def _parts(message: _Message) -> list[_Part]:
-    """The parts of a content that comes in parts."""
     return message.content if isinstance(message.content, list) else []
 
 
 def _text(message: _Message, where: str) -> str | None:
-    """The text of the content; None where there is none, be it an empty one.
-
-    Raises:
-        CallError: a part of the content is neither text nor what is known to stand beside it.
-    """
     if not isinstance(message.content, list):
         return message.content
     if others := {part.type for part in message.content} - _PARTS:
@@ -225,7 +214,6 @@ def _text(message: _Message, where: str) -> str | None:
 
 
 def _has_reasoning(message: _Message) -> bool:
-    """Whether there is reasoning, under one of the names that servers have for it."""
     return bool(
         message.reasoning
         or message.reasoning_content

@@ -118,7 +118,6 @@ class OpenAIResponses(SdkModel):
 
 
 def _input(messages: Sequence[RenderedMessage], detail: str) -> Iterator[dict[str, Any]]:
-    """The items of the input; the picture that follows calls is the output of each of them."""
     calls = 0
     for number, message in enumerate(messages):
         if message.role != "assistant":
@@ -149,7 +148,6 @@ def _input(messages: Sequence[RenderedMessage], detail: str) -> Iterator[dict[st
 
 
 def _result(messages: Sequence[RenderedMessage], number: int) -> RenderedPart | None:
-    """The picture of a user's turn that shows what came of the calls before it, if there are."""
     before = messages[number - 1].parts if number else ()
     if messages[number].role != "user" or not any(part.kind == "call" for part in before):
         return None
@@ -176,11 +174,6 @@ def _content(part: RenderedPart, detail: str) -> dict[str, Any]:
 
 
 def _completion(body: str, where: str, *, tools: bool) -> Completion:
-    """What the server said.
-
-    Raises:
-        CallError: it is no answer.
-    """
     response = answer_of(body, _Response, "response", where)
     why = response.incomplete_details.reason if response.incomplete_details else None
     delivery = delivery_of(why or response.status, where=where)
@@ -209,7 +202,6 @@ def _completion(body: str, where: str, *, tools: bool) -> Completion:
 
 
 def _items_as_json(output: Sequence[_Item]) -> str:
-    """The items that a dialect reads, as a JSON list."""
     items: list[dict[str, Any]] = []
     for item in output:
         if item.type == "message":

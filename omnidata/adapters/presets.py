@@ -154,8 +154,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class _Release(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `layout=release` changes: options, and the rules by which messages are rearranged."""
-
     rules: ReleaseRules = ReleaseRules()
 
 
@@ -307,7 +305,6 @@ def table(models: Path | None = None) -> dict[str, Row]:
 
 
 def _generic(spec: str) -> Row | None:
-    """The row behind `openai:MODEL`, `openai-responses:MODEL`, `anthropic:`... and `gemini:`..."""
     kind, _, model = spec.partition(":")
     if kind == "openai" and model:
         return Row(
@@ -367,10 +364,10 @@ def _address(row: Row, base_url: str | None, spec: str) -> str:
 
 
 def _token_limit(url: str) -> TokenLimit:
-    """OpenAI's newer models take the new field alone, many compatible servers only the old one.
+    """Return the field of the token limit.
 
-    Ollama and llama-cpp-python accept `max_completion_tokens` and then ignore it, so that an answer
-    goes on until the context is full.
+    Newer OpenAI models take only the new field, many servers only the old one; Ollama and llama-
+    cpp-python accept `max_completion_tokens` and ignore it.
     """
     return "max_completion_tokens" if is_openai(url) else "max_tokens"
 
@@ -410,7 +407,7 @@ def _row(name: str, value: object, file: str) -> Row:
 
 
 def _without_none(row: object) -> object:
-    """TOML has no word for no value; here `"none"` is one, as it is for `-M`."""
+    """Replace "none" by None, which TOML lacks; `-M` does the same."""
     if not isinstance(row, dict):
         return row
     changed = {name: None if value == "none" else value for name, value in row.items()}
@@ -438,7 +435,6 @@ def _read(path: Path) -> str:
 
 
 def _json(value: Any) -> Any:
-    """The value as JSON has it; sets in order, so that equal settings are equal texts."""
     if isinstance(value, Capabilities):
         fields = {name: getattr(value, name) for name in Capabilities.__dataclass_fields__}
         value = fields | {"accepts": sorted(value.accepts)}

@@ -195,7 +195,6 @@ def _tool(part: Part) -> RenderedPart:
 def _render_medium(
     part: Part, ref: MediaRef, frames: int | None, capabilities: Capabilities
 ) -> tuple[list[RenderedPart], Line]:
-    """A medium as the parts that are sent, and what the receipt says of them."""
     if frames is not None:
         return _frames(part.role, media.hold(ref), frames, capabilities)
     if ref.kind == "audio":
@@ -249,7 +248,7 @@ def _frames(
 def _track(
     role: str, track: media.InMemoryMedia, capabilities: Capabilities
 ) -> tuple[list[RenderedPart], Line]:
-    """The file itself, where it is of a format that the model takes and holds nothing but sound."""
+    """Return the file itself if the model takes its format and it holds only sound."""
     about = media.media_info(track)
     known = about.format in capabilities.audio_formats and not about.pictures
     if not known or (about.format == "wav" and not (about.codec or "").startswith("pcm_")):

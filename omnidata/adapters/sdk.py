@@ -164,11 +164,7 @@ class SdkModel(BatchModel):
         return text, self._where(response.headers)
 
     async def _judge(self, response: httpx2.Response) -> None:
-        """Raise what a status without an answer stands for; the SDK would first read all of it.
-
-        Raises:
-            CallError: the status is no success.
-        """
+        """Raise on an error status before the SDK reads the whole body."""
         if not is_whole(response.status_code):
             body = bytearray()
             async for chunk in response.aiter_bytes():
@@ -181,11 +177,6 @@ class SdkModel(BatchModel):
             raise fault(response.status_code, response.headers, said, where=where)
 
     async def _read(self, response: httpx2.Response) -> str:
-        """The whole answer.
-
-        Raises:
-            CallError: it is longer than any answer, or no text of one.
-        """
         body = bytearray()
         try:
             async for chunk in response.aiter_bytes():
@@ -197,7 +188,6 @@ class SdkModel(BatchModel):
         return text_of(self.key.redact_bytes(bytes(body)), self.url)
 
     def _connect(self) -> Any:
-        """The client, made in the event loop."""
         if self._client is None:
             http = self.sdk.DefaultAioHttpClient(
                 timeout=None, follow_redirects=False, event_hooks={"response": [self._judge]}
@@ -226,7 +216,7 @@ class SdkModel(BatchModel):
 
 
 def _session(ssl_context: ssl.SSLContext) -> aiohttp.ClientSession:
-    """What the SDK's transport sends with, in place of a session whose connections rest nowhere."""
+    """Replace the SDK's session by one that reuses connections."""
     return aiohttp.ClientSession(connector=QuietConnector(limit=0, ssl=ssl_context))
 
 
@@ -242,7 +232,7 @@ def _load(package: str) -> Any:
 
 
 async def _slice(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
-    """The request in slices, so that no copy of the whole is made."""
+    """Yield the request in slices, so that no copy of the whole is made."""
     for piece in pieces:
         for begin in range(0, len(piece), _SLICE):
             yield piece[begin : begin + _SLICE]

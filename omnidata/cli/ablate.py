@@ -192,7 +192,6 @@ def ablate(
 def _accepted_media(
     asking: Asking, model: str, task: Task, source: LoadedDataset
 ) -> Collection[Modality] | None:
-    """The media that the model takes; None where it takes all, or no model can be made here."""
     try:
         adapter = asking.adapter(model, task, source.steps, asks=False)
     except OmnidataError:  # each run says why

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def _find_data(context: typer.Context, place: Path | None) -> Path | None:
-    """Return the place itself, or its folder `data`; a dataset of the Hub is fetched first."""
     from omnidata.loaders.hub import sending_token
 
     if place is None:
@@ -272,7 +271,6 @@ def with_options(
 
 
 def _asking(limits: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator that gives a verb the options of `Asking`, with these limits."""
 
     def decorate(verb: Callable[..., None]) -> Callable[..., None]:
         verb.__annotations__.pop("asking")  # the classes it names are imported when the verb runs
@@ -403,7 +401,7 @@ _ROOTS = Annotated[
 
 
 def _in_environment(variable: str) -> Callable[[typer.Context, Any], Any]:
-    """Sets a variable while a verb runs: processes that it starts are to see it as well."""
+    """Set a variable while a verb runs, so that its processes see it too."""
 
     def put(context: typer.Context, value: Any) -> Any:
         if value is not None:
@@ -514,7 +512,6 @@ def data_of(task: str | None, place: Path) -> Path:
 
 
 def _holds(place: Path, task: str | None) -> bool:
-    """Whether some benchmark's rows are there; only its loader knows where a task says nothing."""
     from omnidata import registry
     from omnidata.loaders.load import recognised
     from omnidata.loaders.repository import is_repository
@@ -532,7 +529,6 @@ def _holds(place: Path, task: str | None) -> bool:
 
 
 def _says(benchmark: Task, place: Path) -> bool:
-    """Whether the benchmark tells its own data from others by a look at them."""
     from omnidata.files import staying_in
 
     try:

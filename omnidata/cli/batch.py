@@ -153,7 +153,6 @@ def _print_written(written: Written, out: Path, as_json: bool) -> None:
 
 
 def _print_estimate(written: Written) -> None:
-    """The files, and what they will cost."""
     rows = [
         [str(written.folder / file.name), f"{file.requests:,}", f"{file.bytes / 1e6:,.1f}"]
         for file in written.files
@@ -172,7 +171,6 @@ def _print_estimate(written: Written) -> None:
 
 
 def _note_next(written: Written, out: Path) -> None:
-    """How to go on."""
     if written.form == "vllm":
         local = f" --allowed-local-media-path {written.media}" if written.media else ""
         name = written.files[-1].name
@@ -363,7 +361,6 @@ def fetch(
 
 
 def _print_files(files: Mapping[str, FileState], as_json: bool) -> None:
-    """How things stand with files, as a table or as JSON."""
     if as_json:
         terminal.print_json(
             {

@@ -243,7 +243,6 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def _print(outcomes: Sequence[Outcome], title: str) -> None:
-    """A row per run; a metric that a run's profile does not have is a dash."""
     units: dict[str, Any] = {}
     for outcome in outcomes:
         if outcome.results:

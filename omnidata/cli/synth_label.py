@@ -218,9 +218,9 @@ def recaption(
 def _make_model(
     asking: Asking, cluster: Cluster | None, spec: str, task: Task, steps: Sequence[Step]
 ) -> Adapter | Recipe:
-    """The model; how to make it where others ask.
+    """Return the model, or a recipe to make it elsewhere.
 
-    A baseline is asked here: it needs all questions, which other machines cannot load.
+    A baseline asks here: it needs all questions.
     """
     # Made here, if this machine asks, what is wrong with it is said before anything is written.
     if cluster and not spec.startswith("baseline:"):
@@ -237,7 +237,6 @@ def _load_questions(
     known: Path | None,
     task_options: Sequence[str],
 ) -> tuple[Task, Asked]:
-    """The task whose answers tell that of the data, and what it asks about them."""
     from omnidata.loaders.load import task_for
     from omnidata.synth.annotate import annotation_of
     from omnidata.tasks import get_task
@@ -257,21 +256,17 @@ def _load_questions(
 
 
 def _print_findings(source: LoadedDataset) -> None:
-    """The findings but for those that only say that there is no target."""
     kept = [f for f in source.findings if f.code != "target-absent"]
     terminal.print_findings(replace(source, findings=kept))
 
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """Who is asked, and how."""
-
     spec: str
     asking: Asking
     cluster: Cluster | None
 
     def preview(self, task: Task, asked: Asked, out: Path, as_json: bool) -> None:
-        """What would be asked."""
         from omnidata.cli.runs import print_preview
         from omnidata.run.evaluate import dry_run
         from omnidata.synth.annotate import run_folder
@@ -287,7 +282,6 @@ class _Model:
         asked: Asked,
         out: Path,
     ) -> Done:
-        """What came of asking."""
         from omnidata.run.cluster import Recipe
         from omnidata.synth import annotate as synth
 
@@ -315,7 +309,6 @@ def _print(
     measures: Sequence[str],
     as_json: bool,
 ) -> None:
-    """The result on stdout; findings, warnings and where things lie on stderr."""
     from omnidata.synth.annotate import run_folder
 
     report, run = done.report, run_folder(out)
@@ -356,7 +349,6 @@ def _print_precision(measured: Mapping[str, Any], measures: Sequence[str]) -> No
 
 
 def _finish(done: Done, nothing: str) -> None:
-    """Say what is lacking, and end with 1 if something is."""
     failed, degraded = runs.lacking(done.results)
     if failed:
         terminal.note(f"{failed} have no answer; the same command asks again")

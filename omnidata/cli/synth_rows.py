@@ -56,7 +56,6 @@ class Verbs(help.Verbs):
 
 
 def _tasks_by_verb() -> dict[str, list[str]]:
-    """Names of the tasks whose rows can be made of episodes, by verb."""
     from omnidata import registry
 
     found: dict[str, list[str]] = {}
@@ -67,7 +66,6 @@ def _tasks_by_verb() -> dict[str, list[str]]:
 
 
 def _command(verb: str, tasks: Sequence[str]) -> Any:
-    """The verb, as the command line calls it."""
     from omnidata.synth.derive import derivation_of
     from omnidata.tasks import get_task
 
@@ -177,7 +175,6 @@ def _check_no_runs(profile: str | None, *, changed_media: bool) -> None:
 
 
 def _task_of(run: Path, named: str | None, options: Mapping[str, str]) -> Any:
-    """The task of a run, as it was asked unless the options say otherwise."""
     from omnidata.run.run_files import read_info
     from omnidata.tasks import get_task
     from omnidata.training.preferences import run_options
@@ -188,7 +185,6 @@ def _task_of(run: Path, named: str | None, options: Mapping[str, str]) -> Any:
 
 
 def _print(report: Mapping[str, Any]) -> None:
-    """What was made, as a table."""
     rows = []
     for name, made in report["made"].items():
         rows.append([name, str(made["rows"]), str(made["groups"])])
@@ -204,7 +200,6 @@ def _print(report: Mapping[str, Any]) -> None:
 
 
 def _print_answers(report: Mapping[str, Any]) -> None:
-    """What was made of which answers, as tables."""
     rows = [
         [name, *(str(made[each]) for each in ("rows", "groups", "right", "wrong"))]
         for name, made in report["made"].items()

@@ -116,7 +116,7 @@ _STATUSES = frozenset((*_GOING_ON, *_ENDS))
 
 
 def _is_whole(value: object) -> bool:
-    """A whole number as JSON Schema has them: 5.0 is one, true is not."""
+    """Whether JSON Schema calls it an integer: 5.0 is one, true is not."""
     if isinstance(value, bool):
         return False
     return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
@@ -173,7 +173,6 @@ def _touch(body: Mapping[str, Any], duration: float, reading: Reading) -> Action
 
 
 def _seconds(duration: float) -> float | None:
-    """How long it takes; None for what nothing says."""
     return None if duration == DURATION or not 0 <= duration < 1e9 else duration / 1000
 
 
@@ -187,10 +186,7 @@ _decoder = json.JSONDecoder()
 
 
 def _object(text: str) -> tuple[Mapping[str, Any], int, int]:
-    """The first object that says an action, where it begins and ends.
-
-    An object of which only the last brace is missing is one.
-    """
+    """Return the first object with an action and its span; its last brace may be missing."""
     begin, first = -1, text.find("{")
     try:
         for _ in range(_TRIED):
@@ -212,7 +208,6 @@ def _object(text: str) -> tuple[Mapping[str, Any], int, int]:
 
 
 def _read_action(body: Mapping[str, Any]) -> Action | None:
-    """The action of an object, beside its status; None where there is none."""
     acts = [key for key in _SPOKEN if key in body and key not in ("STATUS", "duration")]
     if len(acts) > 1:
         raise UnreadError(f"the object has {' and '.join(acts)}")
@@ -373,7 +368,6 @@ def _numbers(point: Point) -> list[float]:
 
 
 def _read_released(text: str) -> Answer:
-    """The whole text is an object that fits the schema, or nothing."""
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):

@@ -331,7 +331,6 @@ UNKNOWN: Final = "(unknown)"
 
 
 def _label_screenshots(question: Question) -> Iterator[Part]:
-    """The earlier screenshots, each after a text that says of which step."""
     for number, past in enumerate(question.past, question.first + 1):
         if past.shot:
             yield Part("text", f"Screenshot of step {number}:")

@@ -100,7 +100,6 @@ class Calls:
         return None
 
     def _value(self, begin: int) -> tuple[str, int, bool]:
-        """A value, where it ends, and whether it does before the text."""
         quote = self.text[begin : begin + 1]
         if quote not in self._plain:
             return self._bare(begin)

@@ -188,11 +188,6 @@ _WITHOUT: Final = frozenset(
 
 
 def _read_call(name: str, args: Mapping[str, Any]) -> Action:
-    """What a function call does.
-
-    Raises:
-        UnreadError: nobody knows.
-    """
     if name in ("click_at", "hover_at", "long_press_at"):
         kinds: Mapping[str, Kind] = {"click_at": "tap", "hover_at": "move"}
         return Action(kinds.get(name, "long_press"), _spot(args, "x", "y"))
@@ -261,7 +256,6 @@ def _flag(args: Mapping[str, Any], name: str) -> bool | None:
 
 
 def _consent_request(decision: Any, *, strict: bool) -> list[Action]:
-    """The user is asked where the safety decision wants it."""
     if not decision:
         return []
     if not isinstance(decision, Mapping):
@@ -291,11 +285,7 @@ _NUMBERS: Final = frozenset({"x", "y", "destination_x", "destination_y", "magnit
 
 
 def _check(name: str, args: Mapping[str, Any]) -> None:
-    """Look at a call as the agent's `handle_action` and its page in Playwright do.
-
-    Raises:
-        UnreadError: they raise an error.
-    """
+    """Check a call as the agent's `handle_action` and its Playwright page do."""
     if name not in _NEEDS and name not in _WITHOUT:
         raise UnreadError(f"the agent has no function {name!r:.100}")
     needs = _NEEDS.get(name, ())

@@ -111,7 +111,7 @@ def _arguments(body: str) -> dict[str, Any]:
 
 
 def _rename_call(given: dict[str, Any], names: Mapping[str, str], *, places: int = 2) -> Call:
-    """The call under the name that it has here; of a place, the first numbers count."""
+    """Rename the action of a call; only the first numbers of a place count."""
     if given["action"] not in names:
         raise UnreadError(f"there is no action {given['action']!r:.80}")
     given = {**given, "action": names[given["action"]]}
@@ -183,7 +183,7 @@ def _of_owl_1_phone(given: dict[str, Any]) -> Call:
 
 
 def _check_places(given: Mapping[str, Any]) -> None:
-    """Hold places against the rescaling, which replaces numbers and fails on whatever has none."""
+    """Check places like the rescaling, which fails on anything without numbers."""
     for key in ("coordinate", "coordinate1", "coordinate2"):
         place = given.get(key, [0, 0])
         if not (
@@ -230,7 +230,6 @@ _LONGEST_BLOCK: Final = 1 << 16
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """What stands between an opening tag and the next closing one."""
     begin = -1
     for tag in _BLOCK.finditer(text):
         if not tag[1] and begin < 0:
@@ -241,7 +240,6 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _literal(text: str) -> Any:
-    """The value of a literal of Python, or `BROKEN`; nothing is executed."""
     if len(text) > _LONGEST_BLOCK:
         return BROKEN
     try:

@@ -52,8 +52,6 @@ _KEYS: Final[Mapping[str, str]] = {
 
 
 class _OpenAi(ProviderDialect):
-    """What the versions share."""
-
     frame = Frame("px")
     key_names = _KEYS
     says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
@@ -63,7 +61,7 @@ class _OpenAi(ProviderDialect):
     }
 
     def plain_keys(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """As `Dialect.plain_keys`; a letter beside other capitals is the key, not a capital."""
+        """Return plain keys; a capital letter beside other capitals is the key itself."""
         capitals = len(keys) > 1 and all(key == key.upper() for key in keys)
         named = super().plain_keys(keys)
         return tuple(key.lower() if capitals and len(key) == 1 else key for key in named)
@@ -99,11 +97,6 @@ class _OpenAi(ProviderDialect):
         return "\n".join(texts)
 
     def write_action(self, action: Action, fed: Screen) -> dict[str, Any]:
-        """An action as the API has it.
-
-        Raises:
-            CannotSayError: there is none.
-        """
         kind, at = action.kind, place_of(action)
         held = {"keys": list(action.held)} if action.held else {}
         if kind == "tap" and at:
@@ -153,11 +146,6 @@ class _OpenAi(ProviderDialect):
         ]
 
     def actions_of_call(self, leaf: Mapping[str, Any], rules: Rules) -> list[Any]:
-        """The actions of a call; both tools are read in both forms unless `rules` is strict.
-
-        Raises:
-            UnreadError: there are none.
-        """
         several, one = leaf.get("actions"), leaf.get("action")
         if isinstance(several, list) and several:
             return several
@@ -166,11 +154,6 @@ class _OpenAi(ProviderDialect):
         return [one]
 
     def read_released(self, given: Any) -> list[Action]:
-        """An action as the released code accepts it.
-
-        Raises:
-            UnreadError: it raises an error.
-        """
         raise NotImplementedError
 
 
@@ -181,7 +164,6 @@ def _middle(fed: Screen) -> tuple[float, float]:
 
 
 def _distance(action: Action, fed: Screen) -> dict[str, Any]:
-    """How far a scroll goes, in pixels; half of the screen where nobody says it."""
     way = content_way(action)
     upright = way in ("up", "down")
     amount = action.amount
@@ -192,11 +174,6 @@ def _distance(action: Action, fed: Screen) -> dict[str, Any]:
 
 
 def _read_action(given: Any) -> list[Action]:
-    """What an action says.
-
-    Raises:
-        UnreadError: it is none.
-    """
     if not isinstance(given, Mapping):
         raise UnreadError(f"the action is no object: {given!r:.100}")
     kind = given.get("type")
@@ -256,7 +233,7 @@ def _keys(value: Any) -> tuple[str, ...]:
 def _scrolls(
     start: tuple[Point, ...], across: float, down: float, held: tuple[str, ...] = ()
 ) -> list[Action]:
-    """A scroll along each axis along which it goes anywhere; down first."""
+    """Return one scroll per axis that moves; the vertical one first."""
     ways: list[tuple[Direction, float]] = []
     if down:
         ways.append(("down" if down > 0 else "up", abs(down)))
@@ -272,7 +249,6 @@ def _scrolls(
 
 
 def _consent_request(checks: Any, *, strict: bool) -> list[Action]:
-    """The user is asked where safety checks are pending."""
     if not checks:
         return []
     if not isinstance(checks, list) or not all(isinstance(check, Mapping) for check in checks):

@@ -101,7 +101,6 @@ def _pro(text: str) -> Answer:
 
 
 def _read_actions(text: str, start: int) -> tuple[tuple[Action, ...], int]:
-    """The actions from there on, and where they end."""
     found: list[Action] = []
     end = start
     while word := next(words(text, _NAMES, end), None):
@@ -116,7 +115,6 @@ def _read_actions(text: str, start: int) -> tuple[tuple[Action, ...], int]:
 
 
 def _read(text: str, word: Word) -> tuple[Action, int] | None:
-    """The action of a word and where it ends; None where it is not whole."""
     name = word.name
     if name in _PLACED:
         where = place(word.line, "norm1000")
@@ -161,11 +159,11 @@ _EXACT: Final[Mapping[str, Action]] = {
 
 
 def _pro_released(text: str) -> Answer:
-    """The answer as it is compared with the truth there.
+    """Read an answer as the released comparison does.
 
-    The section begins with a line `actions:` in small letters. All letters of the mark that ends an
-    answer are taken off both its ends, in any order. The first two whole numbers are the place,
-    wherever they stand, or -100, -100; what has neither place nor text is right to the letter only.
+    The section begins with a line `actions:` in small letters. All letters of the closing mark are
+    stripped from both ends, in any order. The first two whole numbers are the place, wherever they
+    are, or -100, -100.
     """
     parts = text.split("actions:\n", 2)
     if len(parts) < 2:
@@ -362,7 +360,6 @@ class OsAtlasPro(Dialect):
         return f"PRESS_{key.upper()}"
 
     def _inside(self, action: Action, text: str) -> str:
-        """A text between brackets, where it can stand there."""
         if "]" in text or any(mark in text for mark in _ENDS):
             raise self._cannot(action, "a text with a closing bracket or a mark of the end")
         return text
@@ -426,7 +423,6 @@ _TAP: Final[frozenset[Kind]] = frozenset({"tap"})
 
 
 def _read_place(text: str) -> Answer:
-    """The place that a text names."""
     said = text
     for mark in _ENDS:
         said = said.split(mark, 1)[0]
@@ -447,7 +443,6 @@ _LONGEST: Final = 1000
 
 
 def _box_text(text: str) -> str | None:
-    """What stands in the first pair of marks of a box that are on one line."""
     opening, closing = "<|box_start|>", "<|box_end|>"
     start = text.find(opening)
     end = -1
@@ -465,10 +460,10 @@ def _box_text(text: str) -> str | None:
 
 
 def _box_released(text: str) -> Answer:
-    """As `osatlas7b.py` reads: a box all of whose edges are inside the picture, or nothing.
+    """Read as `osatlas7b.py` does: a box inside the picture, or nothing.
 
-    Without the marks of a box, two or four numbers are a place, if they are between 0 and 1; they
-    are divided by 1000 all the same.
+    Without box marks, two or four numbers between 0 and 1 are a place; they are divided by 1000 all
+    the same.
     """
     if "<|box_start|>" in text and "<|box_end|>" in text:
         inside = _box_text(text)
@@ -490,7 +485,7 @@ def _box_released(text: str) -> Answer:
 
 
 def _pair_released(text: str) -> Answer:
-    """As `osatlas4b.py` reads: the last pair in double brackets without blanks."""
+    """Read as `osatlas4b.py` does: the last pair in double brackets without blanks."""
     pair = None
     for pair in _TWO.finditer(text):  # noqa: B007  (the last one is what is wanted)
         pass

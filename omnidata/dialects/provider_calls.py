@@ -102,7 +102,6 @@ def items_in(text: str) -> Items:
 
 
 def _find_objects(text: str) -> tuple[list[Any], str, str]:
-    """Objects that stand in a text one after the other, what is before them, and behind them."""
     found: list[Any] = []
     begin = end = 0
     first = len(text)
@@ -452,12 +451,11 @@ _COMPARED = ("text", "button", "count", "keys", "held", "path", "app", "url", "s
 
 
 def _is_same(said: Action, read: Action) -> bool:
-    """Whether what is read is what was said, but for what no scorer could tell apart.
+    """Whether the read action equals the written one, except for differences no scorer sees.
 
-    A swipe with both its places comes back as a drag, one with a direction as a scroll that shows
-    the same; the enter key of a phone as a key; a tool that waits has its own time to wait, and one
-    that scrolls its own way to go, where nobody said one. Success is the end that nothing else is
-    said of.
+    A swipe with both places is read as a drag, one with a direction as a scroll that shows the
+    same; a phone's enter as a key. Tools may set an unspecified wait or scroll amount. Success is
+    the end without a status.
     """
     kind = said.kind
     wanted: Mapping[str, str] = {

@@ -347,7 +347,7 @@ def bind(
 def _arguments(
     function: _Function, name: str, given: Sequence[Value], named: Mapping[str, Value]
 ) -> dict[str, Value]:
-    """Arguments by their name here; a place in one tuple is two of them."""
+    """Return the arguments by parameter name; a place in one tuple counts as two."""
     parameters = function.parameters
     found: dict[str, Value] = {}
     for key, value in [*_spread(parameters, given, name), *named.items()]:
@@ -374,7 +374,7 @@ def _spread(
 
 
 def _hotkey(given: Sequence[Value], named: Mapping[str, Value]) -> dict[str, Value]:
-    """`hotkey("ctrl", "c")`, and the list of keys that later versions take as well."""
+    """Read `hotkey("ctrl", "c")` or a list of keys, which later versions take too."""
     rest = {key: value for key, value in named.items() if key not in ("interval", "_pause")}
     keys = tuple(given) if given else (rest.pop("keys", ()),)
     if rest:
@@ -524,13 +524,13 @@ def read_turn(text: str, *, names: Names | None = None) -> tuple[Call | Code, ..
 
 
 def _unix(text: str) -> str:
-    """The text with the line ends that Python's parser sees; there are no others."""
+    """Return the text with only the line ends that Python's parser sees."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 @dataclass(slots=True)
 class _Text:
-    """Cuts statements out of a text; `ast.get_source_segment` would cut all its lines each time."""
+    """Cuts out statements; `ast.get_source_segment` would split the whole text each time."""
 
     text: str
     _lines: list[bytes] = field(init=False)
@@ -548,8 +548,6 @@ class _Text:
 
 
 class _Reader:
-    """Goes through the statements of a text, keeping the constants that they set."""
-
     def __init__(
         self,
         text: _Text,
@@ -582,7 +580,6 @@ class _Reader:
                     yield call
 
     def _statement(self, node: ast.stmt) -> Call | None:
-        """The call that a statement makes; None where it makes none."""
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             return self._call(node.value, self._text.of(node))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -684,7 +681,7 @@ class _Reader:
             known.pop(name, None)
 
     def _forget(self, node: ast.stmt) -> None:
-        """Nothing is known any more of what a statement that is not understood may have set."""
+        """Forget the variables that an unknown statement may have set."""
         for one in ast.walk(node):
             if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load):
                 self._unbind(one.id)

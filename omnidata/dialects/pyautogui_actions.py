@@ -234,7 +234,6 @@ def _wheel_direction(call: Call) -> Direction | None:
 
 
 def _drags(held: Action, action: Action) -> bool:
-    """Whether a button comes up elsewhere than where it went down."""
     return (
         (held.kind, action.kind) == ("hold", "release")
         and not held.keys

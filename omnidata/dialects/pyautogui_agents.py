@@ -72,11 +72,6 @@ _MENDS: Final = 8
 
 
 def _without_thought(text: str) -> tuple[str, str]:
-    """What a model thinks before its answer, and the answer.
-
-    Raises:
-        UnreadError: the thought does not end.
-    """
     ends = [(text.rfind(mark), len(mark)) for mark in _THOUGHT_ENDS]
     at, length = max(ends)
     if at < 0:
@@ -97,7 +92,6 @@ def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 
 def _thought(text: str) -> str:
-    """What is thought, of all that stands before the code."""
     start = _THOUGHT.search(text)
     begin = start.end() if start else 0
     end = _NEXT.search(text, begin)
@@ -107,7 +101,6 @@ def _thought(text: str) -> str:
 
 
 def _blocks(text: str) -> tuple[list[str], int, int]:
-    """The blocks of code of a text, where the first begins and where the last ends."""
     found: list[str] = []
     begin = end = len(text)
     inside: list[str] | None = None
@@ -139,10 +132,10 @@ def _blocks(text: str) -> tuple[list[str], int, int]:
 
 
 def _python(code: str) -> tuple[str, str]:
-    """The part of a text that is Python, and the rest.
+    """Return the Python part of a text, and the rest.
 
-    Quotes in a text to be typed that were not escaped are, lines that are indented for no reason
-    are not, and what cannot be repaired is cut off with all that follows it.
+    Unescaped quotes in typed texts are escaped and needless indentation is removed; the first line
+    that cannot be repaired begins the rest.
     """
     code, rest = textwrap.dedent(code).strip(), ""
     for _ in range(_MENDS):
@@ -175,7 +168,6 @@ _WRITTEN: Final = re.compile(r"\s*pyautogui\.(?:type)?write\((?:(?:message|text)
 
 
 def _escape_quotes(line: str) -> str | None:
-    """A line that types a text with the text's own quotes escaped; None where it is none."""
     start = _WRITTEN.match(line)
     if not start:
         return None
@@ -187,11 +179,6 @@ def _escape_quotes(line: str) -> str | None:
 
 
 def _statements(code: str) -> tuple[tuple[Call, ...], str]:
-    """The calls of a text up to the first that is not understood, and the rest.
-
-    Raises:
-        UnreadError: there is no call, or the first thing is no known action.
-    """
     if len(code) > LONGEST:
         raise UnreadError(f"the code is longer than {LONGEST} characters")
     whole, rest = _python(code)
@@ -221,7 +208,7 @@ _PAGES: Final = 0.1
 
 
 def _text(value: str) -> str:
-    """A text as a literal of Python in which no mark of an answer is found."""
+    """Return a text as a Python literal that contains no mark of an answer."""
     written = repr(value)
     for mark in _MARKS:
         written = written.replace(mark, f"\\u{ord(mark[0]):04x}" + mark[1:])
@@ -245,7 +232,6 @@ def _place(places: Sequence[Region]) -> list[str]:
 
 
 def _steps(actions: Sequence[Action]) -> Iterator[Action]:
-    """The actions that a script makes of these: keys that are held go down before and come up."""
     for action in actions:
         bare = replace(action, held=(), then=())
         yield from (Action("hold", keys=(key,)) for key in action.held)
@@ -572,11 +558,6 @@ def _swipe(action: Action) -> str:
 
 
 def _check_touch(action: Action) -> None:
-    """A step on a phone is one action, and so are its lines of code.
-
-    Raises:
-        CannotSayError: this one would be several.
-    """
     if action.held or (action.kind == "type" and (action.start or action.submit)):
         raise _cannot(action, "where, or what is pressed with it")
 
@@ -590,7 +571,7 @@ def _cannot(action: Action, what: str) -> CannotSayError:
 
 
 def _is_share(point: Point) -> bool:
-    """Whether two numbers can be no pixels: both from 0 to 1, and not both whole."""
+    """Whether two numbers cannot be pixels: both from 0 to 1, and not both whole."""
     pair = (point.x, point.y)
     return all(0 <= number <= 1 for number in pair) and any(number % 1 for number in pair)
 

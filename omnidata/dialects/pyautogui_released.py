@@ -59,7 +59,6 @@ def _float(text: str) -> float:
 
 
 def _between(line: str, opening: str, closing: str) -> str | None:
-    """What stands between the first opening mark and the next closing one."""
     start = line.find(opening)
     end = line.find(closing, start + len(opening)) if start >= 0 else -1
     return line[start + len(opening) : end] if end >= 0 else None
@@ -117,10 +116,9 @@ def _opencua_line(line: str, fed: Screen) -> Iterator[Action]:
 
 
 def _opencua_place(line: str, fed: Screen) -> tuple[str, Point | None]:
-    """The line after its place in pixels was made one in shares, and the place, in pixels.
+    """Return the line with its pixel place rewritten to shares, and the place.
 
-    What is rewritten may stand in a text that is typed, and a share so small that Python writes it
-    with an exponent is not found again.
+    The rewriting may hit a typed text, and a share written with an exponent is not found again.
     """
     place = _PLACE.search(line)
     if not place:
@@ -361,7 +359,6 @@ def last_block(text: str) -> str | None:
 
 
 def _action_section(text: str) -> str | None:
-    """The first section with the head Action; None where there is none."""
     for line in re.finditer(r"^[^\S\n]*##", text, re.MULTILINE):
         at = _after_blanks(text, line.end())
         if not text.startswith("Action", at):
@@ -381,7 +378,6 @@ def _after_blanks(text: str, at: int) -> int:
 
 
 def _after_head(text: str, at: int) -> int | None:
-    """Where a section begins: after blanks, a colon, blanks and the end of the line."""
     end = _after_blanks(text, at)
     if text.startswith(":", end):
         after = _after_blanks(text, end + 1)
@@ -467,7 +463,6 @@ def _literal(value: object) -> str:
 
 
 def _run(code: str, fed: Screen) -> tuple[Action, ...]:
-    """What the code does, its places as shares of the screen."""
     calls: list[Call] = []
     for one in read_code(code):
         if isinstance(one, Code):

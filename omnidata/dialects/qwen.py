@@ -173,8 +173,6 @@ _LIKE_A_PLACE: Final = ("[", "(", "{", "<", "click(", "pyautogui.click(", *"-012
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Arguments of a call, read as one of the rules has it."""
-
     call: Call
     action: str
     space: Any
@@ -252,7 +250,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def _key(name: str) -> str:
-    """A key without what models put around it: `"keys=['ctrl"` is ctrl."""
+    """Return a key without quotes and brackets around it: `"keys=['ctrl"` is ctrl."""
     for opening in ("keys=[", "['", '["', "'", '"'):
         name = name.removeprefix(opening)
     for closing in ("']", '"]', "]", "'", '"'):
@@ -427,7 +425,6 @@ class ToolCalls(Dialect):
             yield self._anywhere(action, self.desktop)
 
     def _turn(self, action: Action) -> Mapping[str, Any]:
-        """The turn of the wheel that does the same as a scroll or a swipe."""
         way = finger_way(action)
         if way is None or (action.amount is not None and action.amount_unit != "notch"):
             raise _cannot(action)
@@ -442,7 +439,6 @@ class ToolCalls(Dialect):
         return {"action": "hscroll" if sideways else "scroll", "pixels": signed}
 
     def _anywhere(self, action: Action, names: Sequence[str]) -> Mapping[str, Any]:
-        """The arguments of what phones and desktops write alike."""
         kind, text = action.kind, action.text
         if kind == "type" and text is not None and not action.start:
             flags = {"clear": action.clear, "enter": action.submit}
@@ -540,7 +536,7 @@ def _way(value: Any) -> Direction | None:
 
 
 def _merge_drags(actions: Iterable[Action]) -> tuple[Action, ...]:
-    """The actions; a drag from where the move before it went begins there."""
+    """Start a drag at the place of the move before it."""
     found: list[Action] = []
     for action in actions:
         before = found[-1] if found else None
@@ -628,8 +624,6 @@ _READERS: Final[Mapping[str, Callable[[_Reading], Action]]] = {
 
 
 class _Qwen(ToolCalls):
-    """Qwen's own: the parser of Qwen-Agent, and the tools of the cookbooks."""
-
     source = (
         "QwenLM/Qwen-Agent@31a4d36d123688581a9e9744427272b33ce940e0 nous_fncall_prompt.py, and"
         " the tools of QwenLM/Qwen3-VL@96588727e44c78b25ba03ea03b8e12f7e64fd0da"
@@ -642,7 +636,6 @@ class _Qwen(ToolCalls):
     )
 
     def read_released(self, text: str) -> Sequence[Call]:
-        """The calls outside of thoughts, which have to fit the declarations of the tools."""
         calls = [self._check_call(name, given) for name, given in _calls_of_qwen_agent(text)]
         if not calls:
             raise UnreadError("Qwen-Agent finds no tool call")
@@ -680,7 +673,7 @@ _IS: Final[Mapping[str, Callable[[Any], bool]]] = {
 
 
 def _calls_of_qwen_agent(text: str) -> Iterator[tuple[Any, Any]]:
-    """Names and arguments as `postprocess_fncall_messages` of Qwen-Agent has them."""
+    """Return names and arguments as `postprocess_fncall_messages` of Qwen-Agent does."""
     if "<think>" in text:
         if "</think>" not in text:
             return
@@ -709,7 +702,7 @@ def _calls_of_qwen_agent(text: str) -> Iterator[tuple[Any, Any]]:
 
 
 def _extract_call(text: str) -> tuple[str, str]:
-    """What Qwen-Agent's `extract_fn` makes of a call that is no JSON."""
+    """Read a call that is not JSON as Qwen-Agent's `extract_fn` does."""
     name = given = ""
     before, found, after = text.partition('"name": "')
     if found and before:
@@ -722,7 +715,7 @@ def _extract_call(text: str) -> tuple[str, str]:
 
 
 def _load_json(text: str) -> Any:
-    """A JSON value as Qwen-Agent's `json_loads` reads it, or `BROKEN`."""
+    """Read a JSON value as Qwen-Agent's `json_loads` does, or return `BROKEN`."""
     text = text.strip("\n")
     if text.startswith("```") and text.endswith("\n```"):
         text = "\n".join(text.split("\n")[1:-1])

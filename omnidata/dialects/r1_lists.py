@@ -66,8 +66,6 @@ _TAIL: Final = re.compile(r"(?:[\s\]`]|</answer>|<\|\w{1,24}\|>)*+\Z")
 
 
 class _Lists:
-    """The dictionaries of a text."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         self._ends: dict[str, list[int]] = {"'": [], '"': []}
@@ -76,7 +74,6 @@ class _Lists:
                 self._ends[found[2]].append(found.end() - 1)
 
     def at(self, begin: int) -> tuple[list[dict[str, str]], int]:
-        """The dictionaries that stand one behind the other from there on, and where they end."""
         found: list[dict[str, str]] = []
         opening = _BEGIN.match(self.text, begin)
         while opening and len(found) < _ACTIONS:
@@ -150,7 +147,6 @@ def _place(body: Mapping[str, str]) -> tuple[Region, ...]:
 
 
 def _action(body: Mapping[str, str]) -> Action:
-    """The action of a dictionary."""
     name, start = body.get("action", "").strip(), _place(body)
     text = next((body[key] for key in ("input_text", "text", "value") if key in body), None)
     text = None if text in (_NOTHING, "None", None) else text
@@ -231,7 +227,6 @@ _FARTHEST: Final = 10**15
 
 
 def _region(text: str) -> str:
-    """What stands in the first pair of tags."""
     begin = text.find("<answer>")
     end = text.find("</answer>", begin + 1)
     if begin < 0 or end < 0:
@@ -240,10 +235,10 @@ def _region(text: str) -> str:
 
 
 def _coordinate(region: str) -> tuple[int, int]:
-    r"""What `\{.*\[(\d+),\s*(\d+)]\s*.*\}` finds, in linear time; (0, 0) where it finds nothing.
+    r"""Match `\{.*\[(\d+),\s*(\d+)]\s*.*\}` in linear time; return (0, 0) without a match.
 
-    It is of the first line on which a brace opens before such a list the last list; behind the
-    list, a brace closes on the line where the next word stands.
+    It matches on the first line where a brace opens before such a list, takes the last list, and
+    needs a closing brace on the line of the next word.
     """
     lines, opens, closes = (
         [at.start() for at in re.finditer(it, region)] for it in ("\n", "{", "}")
@@ -264,7 +259,6 @@ def _coordinate(region: str) -> tuple[int, int]:
 
 
 def _has(places: Sequence[int], begin: int, end: int) -> bool:
-    """Whether one of some places is from `begin` on and before `end`."""
     index = bisect_left(places, begin)
     return index < len(places) and places[index] < end
 
@@ -308,12 +302,6 @@ def read_fields(text: str) -> ReleasedFields:
 
 
 def _read_released(text: str, *, told: bool) -> Answer:
-    """What the scripts that run the models take.
-
-    Args:
-        text: of the model.
-        told: whether the dialect has a text.
-    """
     fields = read_fields(text)
     if not fields.action:
         raise UnreadError("the answer has no 'action' between single quotes")
@@ -333,8 +321,6 @@ _MERGE: Final = 28 * 28
 
 
 class _Listed(Dialect):
-    """What the two share."""
-
     frame = Frame("px", 28, 4 * _MERGE, 16384 * _MERGE)
     told: ClassVar[bool]
     """Whether an action has a text."""
@@ -342,11 +328,9 @@ class _Listed(Dialect):
     """What a place is called."""
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
-        """Read a list of dictionaries; see `Dialect.read`."""
         return _read_released(text, told=self.told) if rules == "strict" else _read(text)
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
-        """Write a list of dictionaries; see `Dialect.write`."""
         if not actions:
             raise CannotSayError("no action")
         return f"<answer>[{', '.join(self._one(action, platform) for action in actions)}]</answer>"
@@ -369,11 +353,6 @@ class _Listed(Dialect):
         return f"{{'action': '{name}', '{self.key}': {place}{said}}}"
 
     def name_and_text(self, action: Action) -> tuple[str, str | None]:
-        """The name of an action, and its text.
-
-        Raises:
-            CannotSayError: there is none.
-        """
         raise NotImplementedError
 
 

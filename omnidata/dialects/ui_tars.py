@@ -73,18 +73,10 @@ _WAY: Final = ("direction", "dir", "scroll_direction", _FIRST)
 
 
 class _Said:
-    """The arguments of a call, as what they mean.
-
-    Args:
-        call: whose.
-        space: the unit of its places.
-    """
-
     def __init__(self, call: Call, space: Space) -> None:
         self.call, self._space = call, space
 
     def text(self, names: Sequence[str]) -> str | None:
-        """The first of some arguments that is there; None if none is."""
         given = self.call.arguments
         name = next((name for name in names if name in given), None)
         if name is None:
@@ -94,7 +86,6 @@ class _Said:
         return given[name]
 
     def place(self, names: Sequence[str]) -> tuple[Region, ...]:
-        """A place; empty where none is said."""
         given = self.call.arguments
         name = next((name for name in names if name in given), None)
         if name is None:
@@ -108,17 +99,14 @@ class _Said:
         return _region(numbers, self._space)
 
     def start(self) -> tuple[Region, ...]:
-        """Where it is done, which may have no name."""
         return self.place((*_START, _FIRST))
 
     def seconds(self, names: Sequence[str], unit: float = 1) -> float | None:
-        """How long it takes; None where nobody says it."""
         text = (self.text(names) or "").strip().removesuffix("s").strip()
         numbers = numbers_of(text)
         return numbers[0] * unit if numbers and len(numbers) == 1 else None
 
     def direction(self) -> Direction | None:
-        """Which way; None where nobody says it."""
         text = self.text(_WAY)
         if not text:
             return None
@@ -129,7 +117,6 @@ class _Said:
         return way
 
     def button(self) -> Button:
-        """The button of a mouse."""
         text = (self.text(("button", "mouse_button")) or "left").strip().lower()
         button: Button | None = next((one for one in get_args(Button) if one == text), None)
         if button is None:
@@ -137,7 +124,6 @@ class _Said:
         return button
 
     def keys(self) -> tuple[str, ...]:
-        """Names of keys, apart by blanks or plus signs."""
         text = self.text(_KEY) or ""
         if text.lstrip().startswith("["):
             text = re.sub(r"[\[\]'\",]", " ", text)
@@ -176,7 +162,7 @@ def _read_drag(said: _Said) -> Action:
 
 
 def _read_select(said: _Said) -> Action:
-    """Web data pick from a list with it, all others drag."""
+    """Web data select from a list with it; all others drag."""
     start, end = said.start(), said.place(_END)
     text = said.text(_CONTENT[:-1])
     return Action("drag", start, end) if end else Action("select", start, text=text)
@@ -292,12 +278,10 @@ _HEADS: Final = re.compile(
 
 
 def _strip_marks(text: str) -> str:
-    """What stands before an action, without the marks around it."""
     return _HEADS.sub("", text).strip()
 
 
 def _chain(calls: Calls, text: str) -> Sequence[Call]:
-    """The calls that a text says one after the other; none where there is no call."""
     marked = [found.end() for found in _MARKERS.finditer(text)]
     chain = calls.best(marked)
     if not chain or not _find_reader(chain[0].name):
@@ -410,10 +394,10 @@ _UNPARSED: Final = (SyntaxError, ValueError, RecursionError, MemoryError, Overfl
 
 
 def _read_released(text: str, space: Space) -> Answer:
-    """What `parse_action_to_structure_output` makes of a text.
+    """Read as `parse_action_to_structure_output` does.
 
-    Its names are those of the prompts and of `parsing_response_to_pyautogui_code`, from which the
-    end of a typed text is too: of two letters, a backslash and an n, it strips all n behind.
+    Names come from the prompts and `parsing_response_to_pyautogui_code`, which also strips all
+    trailing n after a backslash from a typed text.
     """
     if len(text) > _LONGEST:
         raise UnreadError(f"the text has more than {_LONGEST} characters")
@@ -449,7 +433,7 @@ def _repair(part: str) -> str:
 
 
 def _contents(part: str) -> str:
-    r"""A text with `type(content='(.*?)'\)` replaced by its group."""
+    r"""Replace `type(content='(.*?)'\)` by its group."""
     head, tail = "type(content='", "')"
     kept: list[str] = []
     done = begin = 0
@@ -532,7 +516,7 @@ def _parse_released_place(text: str, space: Space) -> tuple[Region, ...]:
 
 
 def _find_released_thought(text: str) -> str:
-    """What its regular expressions find, in linear time."""
+    """Match the released regular expressions in linear time."""
     heads = ["Thought: "]
     if text.startswith("Reflection:"):
         heads = ["Reflection: ", "Action_Summary: "]
@@ -571,11 +555,11 @@ _NEEDED: Final = ("start", "end", "point", "key", "url", "name")
 
 
 def _read_tags_released(text: str, space: Space) -> Answer:
-    """What the parser's XML format makes of a text of that shape: a thought, functions, an answer.
+    """Read as the parser's XML format does: a thought, functions, an answer.
 
-    It drops functions that it does not know by that name, and values that are numbers or truths;
-    of two calls of one function it makes one without arguments; it undoes entities and cuts blanks.
-    Texts of another shape are no answer here, also those of its other formats.
+    It drops unknown functions and values that are numbers or truths, merges two calls of one
+    function into one without arguments, undoes entities and strips blanks. Other shapes are no
+    answer here.
     """
     text = text.strip()
     if "computer_env" in text:
@@ -677,27 +661,18 @@ def _one_place(action: Action) -> Point:
 
 
 class _UITars(Dialect):
-    """What the versions share: which arguments an action has."""
-
     layout = Layout(turns=True, screenshots=5, system=False)
     counted: ClassVar[bool] = False
     """Whether a wait says how long it takes."""
 
     def place(self, point: Point) -> str:
-        """A place as a value."""
         raise NotImplementedError
 
     @property
     def box(self) -> str:
-        """What the arguments are called that are places: "start_box", or "point"."""
         return "point"
 
     def values(self, action: Action, platform: Platform) -> tuple[str, Values]:
-        """The function and its arguments.
-
-        Raises:
-            CannotSayError: there is none.
-        """
         self.check(action, platform)
         kind = action.kind
         if kind == "tap":
@@ -734,11 +709,6 @@ class _UITars(Dialect):
         return ("move_to" if kind == "move" and self.counted else _PLAIN[kind]), found
 
     def check(self, action: Action, platform: Platform) -> None:
-        """Refuse what no version has words for.
-
-        Raises:
-            CannotSayError: it is that.
-        """
         if action.kind not in self.says.get(platform, ()):
             raise CannotSayError(f"no name for {action.label} on {platform}")
         if action.held or action.path or action.then:
@@ -749,22 +719,19 @@ class _UITars(Dialect):
             raise CannotSayError("no word for what is picked from a list")
 
     def line(self, past: Past, platform: Platform) -> str:
-        """An earlier step, without how far it scrolled; see `Dialect.line`."""
+        """Return an earlier step without its scroll amount."""
         plain = tuple(replace(action, amount=None) for action in past.actions)
         return super().line(replace(past, actions=plain), platform)
 
     def at(self, action: Action) -> Values:
-        """The place of an action that has one."""
         return {self.box: self.place(_one_place(action))}
 
     def ends(self, action: Action) -> Values:
-        """Both ends of a drag."""
         form = "box" if self.box == "start_box" else "point"
         ends = (("start", action.start), ("end", action.end))
         return {f"{name}_{form}": self.place(centre(places[0])) for name, places in ends}
 
     def scroll(self, action: Action) -> tuple[str, Values]:
-        """A scroll, the way that content goes."""
         way = finger_way(action)
         if way is None:
             raise CannotSayError(f"{action.label} without a direction")
@@ -772,7 +739,6 @@ class _UITars(Dialect):
         return "scroll", {**found, "direction": OPPOSITE[way]}
 
     def write_type(self, action: Action, platform: Platform) -> Values:
-        """What is typed; on the web it may say where."""
         text = action.text or ""
         if action.clear:
             raise CannotSayError("no word for emptying a field")
@@ -784,7 +750,6 @@ class _UITars(Dialect):
         return {**found, **self.at(action)} if action.start else found
 
     def write_keys(self, action: Action) -> tuple[str, Values]:
-        """Keys: one, or several at once."""
         keys = tuple("space" if key == " " else key for key in action.keys)
         if not keys or any(
             not key or _keys_of(key) != [key] or key.split() != [key] for key in keys
@@ -798,13 +763,11 @@ class _UITars(Dialect):
         return names.get(action.kind, "hotkey"), {"key": " ".join(keys)}
 
     def require_name(self, name: str | None, action: Action) -> str:
-        """The name of what is opened."""
         if not name:
             raise CannotSayError(f"{action.label} without a name")
         return name
 
     def write_end(self, action: Action) -> tuple[str, Values]:
-        """The end of an episode, or a call of the user."""
         if action.status == "failure":
             raise CannotSayError("no word for failure")
         found = {} if action.text is None else {"content": action.text}
@@ -822,18 +785,14 @@ _PHONE: Final[frozenset[Kind]] = frozenset(
 
 
 class _Spoken(_UITars):
-    """The versions that say `Action: name(...)`."""
-
     source = "bytedance/UI-TARS@582f3a7 codes/ui_tars/action_parser.py"
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
-        """Read calls; see `Dialect.read`."""
         if rules == "strict":
             return _read_released(text, self.frame.space)
         return _read_tags(text, self.frame.space)
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
-        """Write calls; see `Dialect.write`."""
         if not actions:
             raise CannotSayError("no action")
         calls = []
@@ -844,7 +803,6 @@ class _Spoken(_UITars):
         return "Action: " + "\n\n".join(calls)
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        """See `Dialect.vocabulary`."""
         at = f"{self.box}='{self.pattern(1)}'"
         unit = _unit(self.frame.space, fed)
         if asked == "point":
@@ -864,16 +822,13 @@ class _Spoken(_UITars):
         )
 
     def pattern(self, number: int) -> str:
-        """A place as the prompt shows it."""
         raise NotImplementedError
 
     def pattern_of_ends(self) -> str:
-        """Both ends of a drag as the prompt shows them."""
         form = "box" if self.box == "start_box" else "point"
         return f"start_{form}='{self.pattern(1)}', end_{form}='{self.pattern(2)}'"
 
     def lines(self, platform: Platform) -> tuple[str, ...]:
-        """The calls that the prompt offers."""
         if platform == "mobile":
             return _PHONE_LINES
         browser = _BROWSER_LINES if "open_url" in self.says[platform] else ()
@@ -922,8 +877,6 @@ def _unit(space: Space, fed: Screen) -> str:
 
 
 class _Boxed(_Spoken):
-    """1.0 and 1.5, whose places are called boxes."""
-
     says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
         "desktop": _COMPUTER,
         "web": _COMPUTER | {"select"},
@@ -932,15 +885,12 @@ class _Boxed(_Spoken):
 
     @property
     def box(self) -> str:
-        """A place has the name of a box."""
         return "start_box"
 
     def place(self, point: Point) -> str:
-        """As the model says it."""
         return f"<|box_start|>({number_text(point.x)},{number_text(point.y)})<|box_end|>"
 
     def pattern(self, number: int) -> str:
-        """As the prompts show it."""
         return f"<|box_start|>(x{number},y{number})<|box_end|>"
 
 

@@ -206,8 +206,6 @@ def _part(content: Content, told: Mapping[str, Any]) -> Part:
 
 
 class _Waiting:
-    """A request that waits for its batch."""
-
     def __init__(self, prepared: Prepared, params: GenerationParams) -> None:
         self.prepared, self.params = prepared, params
         self.taken = False
@@ -255,7 +253,7 @@ class OmnidataModel(ModelAPI):
         return adapter
 
     def _in_this_loop(self) -> None:
-        """An adapter belongs to one event loop, and inspect_ai keeps a model for several."""
+        """Make an adapter per event loop: inspect_ai keeps one model for several."""
         loop = asyncio.get_running_loop()
         if self._loop not in (None, loop):
             self._slots, self._waiting = CapacityLimiter(self._adapter.concurrency), deque()
@@ -345,10 +343,7 @@ class OmnidataModel(ModelAPI):
         )
 
     async def _answer(self, waiting: _Waiting) -> Completion:
-        """The answer to a request, which goes to the model with others that wait.
-
-        Whoever gets one of the model's slots asks for all; the others find their answers there.
-        """
+        """Wait for an answer; the first request with a slot asks for all waiting ones."""
         self._waiting.append(waiting)
         while waiting.answer is None:
             async with self._slots:
@@ -362,7 +357,6 @@ class OmnidataModel(ModelAPI):
         return waiting.answer
 
     async def _ask(self, first: _Waiting) -> None:
-        """Ask for a request, and for others that are decoded alike."""
         self._waiting.remove(first)
         alike = [other for other in self._waiting if other.params == first.params]
         batch = [first, *alike[: self._adapter.max_batch - 1]]

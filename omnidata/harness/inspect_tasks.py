@@ -205,12 +205,6 @@ def prompt(
 def _messages(
     task: Benchmark, step: Step, whole: bool, ours: bool
 ) -> tuple[list[ChatMessage], Mapping[str, Any]]:
-    """The prompt for a step, and what its receipt says.
-
-    Raises:
-        MediaError: a medium cannot be read.
-        UsageError: the prompt, or the task, needs what only our own models do.
-    """
     conversation = task.prompt(step, [])
     begun = conversation[-1].role == "assistant"
     if not ours and (begun or task.special_tokens):
@@ -276,7 +270,6 @@ def totals(task: str, data: str, profile: str | None, options: dict[str, str]) -
 
 
 def _register(name: str) -> None:
-    """Offer a task of ours under its name."""
 
     def factory(
         data: str, profile: str | None = None, clips: Clips | None = None, **options: Any

@@ -288,7 +288,6 @@ def _begin(
     media: Path | None,
     out: Path,
 ) -> int:
-    """The number of the round that requests are to be written for; 0 if there is nothing to do."""
     place = str(media.absolute()) if media else ""
     last = manifest.rounds[-1] if manifest.rounds else None
     if last and not last.whole:
@@ -313,11 +312,7 @@ def _begin(
 
 
 def _check_read(folder: BatchFolder, last: int, out: Path) -> None:
-    """Refuse to ask twice about steps that may yet get an answer.
-
-    Raises:
-        RunError: files are at the provider, or nothing of the last round has come back.
-    """
+    """Refuse to ask twice about steps whose answers may still come."""
     there = [
         name
         for name, known in folder.jobs().files.items()
@@ -347,8 +342,6 @@ def _check_read(folder: BatchFolder, last: int, out: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A request ready to be written, or the line that stands for a step without one."""
-
     step: Step
     asked: Asked | None
     data: bytes
@@ -357,8 +350,6 @@ class _Row:
 
 
 class _Writing:
-    """Makes the requests of a round."""
-
     def __init__(
         self,
         task: Task,
@@ -373,7 +364,6 @@ class _Writing:
             adapter.refer = _referring(adapter.batch, Path(self._round.media))
 
     def rows(self, steps: Sequence[Step], progress: Progress | None) -> Iterator[_Row]:
-        """The rows of steps, in order; a few more than are written are made ahead."""
         threads = (os.cpu_count() or 1) + 1
         waiting: deque[Future[_Row]] = deque()
         pool = ThreadPoolExecutor(threads, "omnidata-batch")
@@ -417,7 +407,6 @@ class _Writing:
 
 
 def _referring(form: BatchForm, folder: Path) -> Callable[[RenderedPart], str]:
-    """Puts a medium into a folder, once, and gives the name by which requests have it."""
     with wrap_os_error(folder):
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -454,7 +443,6 @@ def _record_unsendable(
     ready: list[Prepared],
     every: int,
 ) -> Iterator[_Row]:
-    """The rows that have a request; of the others the line is recorded, as a live run does."""
     for number, row in enumerate(rows):
         if row.line is None:
             if row.made and number % every == 0:
@@ -476,14 +464,7 @@ def _write_files(
     max_requests: int | None,
     max_bytes: int | None,
 ) -> int:
-    """Write file after file; each is whole, and named in the manifest, before the next begins.
-
-    Returns:
-        How many requests were written.
-
-    Raises:
-        UsageError: a request alone is larger than a file may be.
-    """
+    """Write file after file; the manifest lists each before the next begins."""
     total = 0
     row = next(rows, None)
     while row is not None:

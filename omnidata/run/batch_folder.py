@@ -221,7 +221,6 @@ class BatchFolder:
             self._check_rounds(self.manifest)
 
     def _check_rounds(self, manifest: Manifest) -> None:
-        """Whether there is a round, and each file is of one that there is."""
         last = len(manifest.rounds)
         wrong = next((file for file in manifest.files if file.round > last), None)
         if wrong or not last:

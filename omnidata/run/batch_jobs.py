@@ -64,8 +64,6 @@ USUAL = Place()
 
 
 class _Open:
-    """A batch under its lock, with its model and its provider."""
-
     def __init__(self, out: Path, stack: ExitStack, place: Place) -> None:
         self.folder, self.manifest = BatchFolder.of(out)
         task = recorded_task(read_info(out), run=out)
@@ -88,21 +86,15 @@ class _Open:
         stack.callback(self.service.close)
 
     def save(self) -> None:
-        """Write what is known."""
         with wrap_os_error(self.folder.path):
             write_json(self.path, msgspec.to_builtins(self.jobs))
 
     def state(self, file: RequestFile) -> FileState:
-        """What is known of a file."""
         return self.jobs.files.setdefault(file.name, FileState())
 
 
 def _model_with_key(task: Task, manifest: Manifest, place: Place) -> BatchModel:
-    """The model with its key, which goes where the user says and not where a run folder does.
-
-    Raises:
-        UsageError: the folder alone says where that is, or there is no key.
-    """
+    """Send the key where the user says, never where a run folder says."""
     check_served(manifest.form)
     check_models(manifest, place.models)
     check_light(manifest.spec)
@@ -170,7 +162,7 @@ def submit(
 
 
 def _submit(batch: _Open, file: RequestFile, known: FileState, headers: Mapping[str, str]) -> None:
-    """Upload a file and make a job of it; each step is written down before the next."""
+    """Record each step before the next, so an interrupted call can be resumed."""
     path = batch.folder.path / file.name
     _check_unchanged(path, file)
     if known.state == "failed":
@@ -200,7 +192,6 @@ def _submit(batch: _Open, file: RequestFile, known: FileState, headers: Mapping[
 
 
 def _renew_label(known: FileState) -> FileState:
-    """A file that is to be submitted again, under a label of its own."""
     again = int(known.label.rpartition(".")[2]) + 1 if "." in known.label else 2
     return FileState(label=f"{known.label.partition('.')[0]}.{again}")
 
@@ -224,7 +215,6 @@ def _check_unchanged(path: Path, file: RequestFile) -> None:
 
 
 def _find_job(service: BatchService, known: FileState, file: RequestFile, path: Path) -> str | None:
-    """The job of a file of which nobody knows whether it was submitted."""
     try:
         return service.find(known.label)
     except LookupError:
@@ -248,13 +238,6 @@ _NAMED = re.compile(
 
 @contextmanager
 def _with_addresses(batch: _Open, path: Path, media: str) -> Iterator[Path]:
-    """A copy of a file in which media have addresses; they are uploaded where they have none.
-
-    Args:
-        batch: whose file it is.
-        path: of the file.
-        media: the folder of the media; empty where the requests hold them, and the file will do.
-    """
     if not media:
         yield path
         return
@@ -295,11 +278,7 @@ def _with_addresses(batch: _Open, path: Path, media: str) -> Iterator[Path]:
 
 
 def _medium(path: Path) -> bytes:
-    """The content of a medium, which its name is the hash of: nothing else leaves the machine.
-
-    Raises:
-        RunError: it is another.
-    """
+    """Read a medium named by its hash; nothing else leaves the machine."""
     content = read_file(path)
     if hashlib.sha256(content).hexdigest() != path.name.partition(".")[0]:
         raise RunError(
@@ -409,7 +388,6 @@ def fetch(
 
 
 def _download(batch: _Open) -> None:
-    """Fetch the results of jobs that have ended, each file once."""
     for file in batch.manifest.files:
         known = batch.state(file)
         if known.state not in ("done", "failed", "expired", "cancelled") or known.fetched:

@@ -70,26 +70,17 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What came of one request.
-
-    Attributes:
-        asked: the request.
-        completion: as its line has it.
-        why: "" for an answer, else how it failed.
-    """
-
     asked: Asked
     completion: Completion
     why: str
 
     @property
     def name(self) -> str:
-        """The id of the step that it is about."""
         return self.asked.sample_id
 
     @property
     def rank(self) -> tuple[bool, int, str]:
-        """The smallest of a step's is its line: the first answer, else the last failure."""
+        """The smallest becomes a step's line: the first answer, otherwise the last failure."""
         number = self.asked.round
         return bool(self.why), -number if self.why else number, self.completion.error
 
@@ -215,12 +206,6 @@ def _model(
     out: Path,
     models: Path | None,
 ) -> BatchModel:
-    """The model that the requests were written for.
-
-    Raises:
-        UsageError: the run folder alone names a file of models.
-        RunError: its settings have changed.
-    """
     check_light(manifest.spec)
     check_models(manifest, models)
     recipe = Recipe(manifest.spec, manifest.options, manifest.base_url, None, models)
@@ -236,17 +221,7 @@ def _model(
 
 
 def _check_same(found: _Outcome, there: Completion | None, held: Got | None, out: Path) -> None:
-    """Hold an answer against what an earlier call has read as the answer to the same request.
-
-    Args:
-        found: what came back.
-        there: the line that the step has.
-        held: what the step's line is of, if it came out of a batch.
-        out: the run folder.
-
-    Raises:
-        PredictionError: it is another one.
-    """
+    """Raise if an earlier call read another answer to the same request."""
     if there is None or held is None or found.why or not held.answered:
         return
     came = found.completion
@@ -263,13 +238,6 @@ def _check_same(found: _Outcome, there: Completion | None, held: Got | None, out
 
 
 def _is_better(found: _Outcome, there: Completion | None, held: Got | None) -> bool:
-    """Whether what came back is to be the step's line.
-
-    Args:
-        found: what came back.
-        there: the line that the step has.
-        held: what the step's line is of, if it came out of a batch.
-    """
     if there is None:
         return True
     if there.delivery not in TRANSIENT:
@@ -286,7 +254,6 @@ def _is_better(found: _Outcome, there: Completion | None, held: Got | None) -> b
 def _record(
     folder: BatchFolder, run: RunFolder, fresh: Sequence[_Outcome], spare: Sequence[_Outcome]
 ) -> None:
-    """Write down the lines of steps, and as attempts the answers to steps that have another."""
     if not fresh and not spare:
         return
     rows = [*((each, True) for each in spare), *((each, False) for each in fresh)]
@@ -323,15 +290,6 @@ _ENDED = {"expired": "expired", "cancelled": "was cancelled"}
 
 
 class _Reader:
-    """Reads rows as the model's adapter reads its server.
-
-    Args:
-        adapter: the model.
-        params: how it was asked.
-        asked: the requests by custom id.
-        found: counts rows.
-    """
-
     def __init__(
         self,
         adapter: BatchModel,
@@ -342,11 +300,6 @@ class _Reader:
         self._adapter, self._params, self._asked, self._found = adapter, params, asked, found
 
     def outcomes(self, files: Sequence[Path]) -> dict[str, _Outcome]:
-        """What came of requests, by custom id.
-
-        Raises:
-            PredictionError: a row is broken, or of another batch, or contradicts another.
-        """
         known: dict[str, _Outcome] = {}
         for path in files:
             for where, line, returned in self._rows(path):
@@ -416,13 +369,6 @@ class _Reader:
         return _Outcome(asked, completion, "")
 
     def give_up(self, asked: Asked, why: str, said: str = "") -> _Outcome:
-        """A request of which nothing more will come.
-
-        Args:
-            asked: the request.
-            why: "expired" or "cancelled".
-            said: the provider's words.
-        """
         error = CallError(
             f"the request {_ENDED[why]} before it was answered" + (f": {said}" if said else ""),
             where=f"batch request {asked.custom_id}",
@@ -437,7 +383,6 @@ class _Reader:
 
 
 def _failure(returned: Returned, where: str) -> CallError:
-    """What a row without an answer stands for, as a live server's answer would."""
     error = returned.error
     if returned.status and not is_whole(returned.status):
         inner = error.get("error", error) if isinstance(error, dict) else error

@@ -93,7 +93,6 @@ class ResponseCache:
                 raise
 
     def _prepare(self) -> None:
-        """Make the table in a new file; refuse a file that holds anything else."""
         with self._transaction():  # one process makes the table, the others wait
             if not self._number("SELECT count(*) FROM sqlite_master"):
                 self._db.execute(f"PRAGMA application_id = {_APPLICATION}")

@@ -244,8 +244,6 @@ class AskingWorker:
 
 
 class _AllSteps(Sequence[Step]):
-    """The steps of the dataset, which are read when somebody looks at one: a baseline does."""
-
     def __init__(self, task: Task, job: Job) -> None:
         self._task, self._job = task, job
 
@@ -305,8 +303,6 @@ class SharedGate:
 
 @dataclass(frozen=True, slots=True)
 class _GateAfar:
-    """A `SharedGate`, asked by a worker."""
-
     actor: Any
     part: str
 
@@ -326,17 +322,6 @@ _Unit = Sequence[Step]
 
 @dataclass(eq=False, slots=True)
 class _Part:
-    """What is handed to a worker.
-
-    Attributes:
-        units: what is to be asked.
-        deaths: how many workers have died of it, or of what it was cut from.
-        name: of the file that its lines go to; empty until it is handed out.
-        read: bytes of the file that are joined.
-        ended: how it ended; None while it is under way.
-        until: when the file has to have all that the worker wrote.
-    """
-
     units: Sequence[_Unit]
     deaths: int = 0
     name: str = ""
@@ -346,14 +331,6 @@ class _Part:
 
 
 class _Units:
-    """What nobody has been given yet, in order; a unit is made when its turn comes.
-
-    Args:
-        steps: of the run.
-        done: the steps that have a line.
-        whole: whether steps of an episode follow from one another, and are asked by one worker.
-    """
-
     def __init__(self, steps: Sequence[Step], done: Container[str], *, whole: bool) -> None:
         self._steps, self._places = steps, Positions(steps)
         self._episodes = episodes_of(steps) if whole else np.arange(len(steps))
@@ -376,16 +353,13 @@ class _Units:
         return [self._steps[each] for each in self._numbers[begin : begin + length].tolist()]
 
     def popleft(self) -> _Unit:
-        """The next unit."""
         self._given += 1
         return self._unit(self._given - 1)
 
     def cost(self) -> float:
-        """What all of them cost."""
         return sum(_cost(self._unit(number)) for number in range(self._given, len(self._begins)))
 
     def beside(self, units: Sequence[_Unit]) -> Sequence[Step]:
-        """All steps of the episodes of units, in order."""
         owners = [self._episodes[self._places[unit[0].sample_id]] for unit in units]
         return taken(self._steps, np.flatnonzero(np.isin(self._episodes, owners)))
 
@@ -483,7 +457,6 @@ class OnCluster:
             run.sync()
 
     def _limit(self, budget: Budget) -> None:
-        """Put up the gate of all workers, where the run is limited at all."""
         limits = self._job.limits
         rates = (limits.requests_per_minute, limits.tokens_per_minute)
         if not any((*rates, limits.max_cost, limits.max_tokens)):
@@ -494,7 +467,6 @@ class OnCluster:
         return bool(self._todo or self._waiting or self._busy or self._joining)
 
     def _hand_out(self, wanted: int) -> None:
-        """Give each free worker a part; replace who has died."""
         if self._todo or self._waiting:
             self._crew.fill(wanted, (), self._code)
         for worker in self._crew.free:
@@ -510,7 +482,7 @@ class OnCluster:
                 self._crew.give(worker, "ask", part.name, [*before, *steps], known, self._gate)
 
     def _next_part(self, wanted: int) -> _Part | None:
-        """The next part: a share of what is left, so that all workers end together."""
+        """Return a share of the remaining units, so that all workers end together."""
         if self._waiting:
             return self._waiting.popleft()
         if not self._todo:
@@ -528,13 +500,11 @@ class OnCluster:
         return _Part(units)
 
     def _steps_of_histories(self, part: _Part) -> list[Step]:
-        """The steps with a line that the part's histories are made of."""
         if not self._task.needs_predictions:
             return []
         return [step for step in self._todo.beside(part.units) if step.sample_id in self._run.done]
 
     def _round(self) -> None:
-        """Wait a moment for workers, and move what has been written."""
         for worker, outcome in self._crew.finished_calls():
             self._end(worker, outcome)
         for part in self._busy.values():
@@ -545,7 +515,6 @@ class OnCluster:
             self._progress(len(self._run.done), len(self._steps))
 
     def _end(self, worker: Worker, outcome: Any) -> None:
-        """A part has ended, one way or the other."""
         part = self._busy.pop(worker)
         self._join(part)
         if isinstance(outcome, PartEnd):
@@ -576,14 +545,13 @@ class OnCluster:
         self._drop(part)
 
     def _still(self, part: _Part) -> list[_Unit]:
-        """The units of a part that lack lines, but for those of rollouts that have ended."""
         left = [[s for s in unit if s.sample_id not in self._run.done] for unit in part.units]
         kept = [unit for unit in left if unit]
         over = not_asked(self._task, self._todo.beside(kept), self._run.done) if kept else ()
         return [unit for unit in kept if unit[0].sample_id not in over]
 
     def _mourn(self, part: _Part, worker: Worker, outcome: Died) -> None:
-        """Find the step that a worker died of, if it was a step: what is left is cut in two."""
+        """Find the step that killed a worker by halving what is left."""
         if part.read:
             self._crew.praise()
         else:
@@ -612,7 +580,7 @@ class OnCluster:
             self._waiting.append(_Part(others, part.deaths))
 
     def _join(self, part: _Part) -> None:
-        """Move whole lines that are new into the run folder."""
+        """Move new whole lines into the run folder."""
         try:
             file = open_own(self._job.parts / part.name, "rb")
         except FileNotFoundError:
@@ -623,7 +591,6 @@ class OnCluster:
     def _move(
         self, file: IO[bytes], at: int, take: Callable[[Prediction], None], path: Path
     ) -> int:
-        """Take the whole lines from a place on; returns where the next begins."""
         file.seek(at)
         for line in file:
             if not line.endswith(b"\n"):
@@ -633,7 +600,7 @@ class OnCluster:
         return at
 
     def _record(self, line: Prediction) -> None:
-        """A step has one line, whoever else has asked about it."""
+        """Record one line per step, even if several workers asked about it."""
         if line.sample_id not in self._run.done:
             self._run.append(line.sample_id, line.completion())
             self._unsent += not line.attempts
@@ -641,11 +608,7 @@ class OnCluster:
                 self._budget.spend(line.usage)
 
     def _settle(self, part: _Part) -> None:
-        """Let go of a part that has ended once all that its worker wrote is joined.
-
-        Raises:
-            RunError: it does not come into sight.
-        """
+        """Release a finished part once all that its worker wrote is joined."""
         self._join(part)
         assert part.ended
         if part.read < part.ended.written:
@@ -664,7 +627,6 @@ class OnCluster:
         self._drop(part)
 
     def _drop(self, part: _Part) -> None:
-        """Take a part's files away: all lines of it are in the run folder."""
         path = self._job.parts / part.name
         self._join_attempts(attempts_of(path))
         self._run.sync()
@@ -679,7 +641,6 @@ class OnCluster:
         self._run.append_attempt(line.sample_id, line.completion())
 
     def _wind_up(self, reason: str = "") -> None:
-        """Let workers end what is under way, and join it."""
         for worker in self._busy:
             worker.actor.stop.remote(reason or self.stopped)
         until = time.monotonic() + (self._job.limits.timeout_s or SEEN_S) + SEEN_S
@@ -689,7 +650,6 @@ class OnCluster:
             self._round()
 
     def _join_all(self) -> None:
-        """Whatever lies in the folder of parts."""
         for part in (*self._busy.values(), *self._joining):
             self._join(part)
         join_left(self._run, again=False)
@@ -731,7 +691,7 @@ def join_left(run: RunFolder, *, again: bool) -> None:
 
 
 def _cost(unit: _Unit) -> float:
-    """What a unit costs, in steps: a step, and as much again for each megabyte of its media."""
+    """Return the cost of a unit in steps: one for each step and for each megabyte of its media."""
     return sum(1.0 + sum(map(_megabytes, step.media.values())) for step in unit)
 
 

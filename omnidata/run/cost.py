@@ -106,7 +106,6 @@ def textual_counts(usage: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _parts(said: Mapping[str, Any]) -> dict[str, int]:
-    """Tokens of the prompt by modality, and those "cached"."""
     found: dict[str, int] = {}
     for name in _INPUT_DETAILS:
         details = said.get(name)
@@ -125,7 +124,6 @@ def _first(said: Mapping[str, Any], names: tuple[str, ...]) -> int:
 
 
 def _count(value: Any) -> int:
-    """The count; nothing for what no answer can have used."""
     return int(value) if is_token_count(value) else 0
 
 
@@ -370,7 +368,6 @@ class Budget:
         )
 
     def _blind(self, in_flight: int) -> str:
-        """A limit that cannot be measured is not passed over in silence."""
         if not self._limits():
             return ""
         if self.unmetered >= _BLIND:
@@ -378,7 +375,6 @@ class Budget:
         return "what an answer takes is not known yet" if in_flight else ""
 
     def _limits(self) -> list[tuple[str, float, float]]:
-        """Each limit: how it is written, what has been used, what may be."""
         limited: list[tuple[str, float, float]] = []
         if self.max_cost is not None:
             limited.append((f"--max-cost {self.max_cost:g}", self.cost, self.max_cost))

@@ -173,7 +173,6 @@ class Engine:
                 progress(len(self._run.done), len(steps))
 
     def _first_of_episodes(self, steps: Sequence[Step]) -> Sequence[Step]:
-        """The first open step of every episode; the others follow as their histories are known."""
         first: list[int] = []
         before: dict[str, str] = {}
         self._steps = steps
@@ -192,7 +191,6 @@ class Engine:
         return taken(steps, first)
 
     def _prepare(self, step: Step) -> Prepared | Completion:
-        """The request for a step, its kept answer, or why there is none; runs in a thread."""
         past = self._histories.before(step)
         made, shown = prepare_step(self._task, self._adapter, step, past, failed=self._note_slip)
         if isinstance(made, Completion):
@@ -202,12 +200,10 @@ class Engine:
         return (self._cache.get(self._key(made)) if self._cache and made.key else None) or made
 
     def _note_slip(self, error: CallError) -> None:
-        """The adapter may be anybody's: an isolated slip is the failure of its step alone."""
         if isinstance(error, AdapterError):
             self.slipped = error
 
     async def _send(self) -> None:
-        """Answer batch after batch, until cancelled or stopped."""
         while not self.stopped:
             ready = await self._ahead.take(self._adapter.max_batch)
             if known := [(step, made) for step, made in ready if isinstance(made, Completion)]:
@@ -220,7 +216,6 @@ class Engine:
         return key(self._model, self._params, made.key, made.request.sample_id)
 
     async def _answer(self, batch: Batch) -> None:
-        """Attempt after attempt, until there are answers or no hope, or the run stops."""
         for attempt in count(1):
             async with self._window:
                 reserved = await self._gate.enter()
@@ -238,11 +233,7 @@ class Engine:
                 await asyncio.sleep(wait)
 
     async def _attempt(self, batch: Batch, attempt: int, reserved: float) -> float | None:
-        """One call of the model, and what is written of it before anything else can happen.
-
-        Returns:
-            Seconds to wait before the next attempt; None if there is to be none.
-        """
+        """Return the seconds to wait before the next attempt; None if there is none."""
         sent = time.monotonic()
         usages: list[Mapping[str, Any]] = []
         try:
@@ -262,7 +253,7 @@ class Engine:
     async def _write_answers(
         self, batch: Batch, completions: Sequence[Completion], attempt: int
     ) -> None:
-        """Lines for the answers; no await comes before them, so that none can be cancelled."""
+        """Write without awaiting first, so that no answer is lost to a cancellation."""
         lines = []
         for (step, made), completion in zip(batch, completions, strict=True):
             if completion.attempts != attempt:
@@ -278,7 +269,7 @@ class Engine:
     async def _write_failures(
         self, batch: Batch, error: CallError, attempt: int, wait: float | None
     ) -> float | None:
-        """Lines for a failed attempt; final ones, and None, if there is to be no other."""
+        """Write a failed attempt; return None if it was the last one."""
         self._note_slip(error)
         said = str(error)[:_LONGEST_ERROR]
         failed = Completion(delivery="api_error", error=said, attempts=attempt)
@@ -299,7 +290,6 @@ class Engine:
         return None
 
     async def _end_request(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None:
-        """A request has ended; what its answers used is known."""
         self._in_flight -= 1
         if self.stopped and not self._in_flight:
             self._finished.set()
@@ -331,7 +321,6 @@ class Engine:
             self._finished.set()
 
     async def _record(self, lines: Sequence[tuple[Step, Completion]]) -> None:
-        """The lines of steps, then the steps that waited for them."""
         with self.meter.writing():
             for step, completion in lines:
                 shown = self._shown.pop(step.sample_id, None)
@@ -362,7 +351,6 @@ class Engine:
                 await asyncio.to_thread(self._sync)
 
     def _sync(self) -> None:
-        """What is known outlives the machine from here on."""
         with self._syncing:
             self._run.sync()
             if self._cache and self._fresh:
@@ -415,7 +403,7 @@ def prepare_step(
 
 
 async def _until(finished: asyncio.Event, *workers: Coroutine[Any, Any, None]) -> None:
-    """Let workers work; the first error of one ends all and is raised as it is."""
+    """Run workers; raise the first error of one as it is and stop the others."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(worker) for worker in workers]

@@ -93,7 +93,7 @@ def run_loop(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 async def _terminable(work: Coroutine[Any, Any, Result]) -> Result:
-    """A machine that shuts down or a batch system asks by SIGTERM; it loses no more than Ctrl-C."""
+    """Treat SIGTERM as Ctrl-C, so that nothing recorded is lost."""
     task = asyncio.current_task()
     in_main = threading.current_thread() is threading.main_thread()
     if task and in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -103,7 +103,6 @@ async def _terminable(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _beside(work: Coroutine[Any, Any, Result]) -> Result:
-    """In a thread of its own, which ends when this one is interrupted."""
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
 
     async def begin() -> Result:
@@ -406,12 +405,6 @@ def conclude(
 
 
 class _Asker(Protocol):
-    """Who asks about the steps of a run; see `_Here` and `omnidata.run.cluster.OnCluster`.
-
-    Attributes:
-        stopped, failed, slipped, asked, reused: as of `Engine`.
-    """
-
     stopped: str
     failed: str
     slipped: AdapterError | None
@@ -419,25 +412,19 @@ class _Asker(Protocol):
     reused: int
 
     @property
-    def timings(self) -> Mapping[str, float]:
-        """Seconds by stage."""
+    def timings(self) -> Mapping[str, float]: ...
 
     @property
-    def facts(self) -> Mapping[str, Any]:
-        """What the model knows of the run, for `run.json`."""
+    def facts(self) -> Mapping[str, Any]: ...
 
-    def begin(self, stack: ExitStack, steps: Sequence[Step]) -> About:
-        """Make the model, and look it over; what has to end is put on the stack."""
+    def begin(self, stack: ExitStack, steps: Sequence[Step]) -> About: ...
 
     def ask(
         self, steps: Sequence[Step], run: RunFolder, budget: Budget, progress: Progress | None
-    ) -> None:
-        """Ask about every step that has no line."""
+    ) -> None: ...
 
 
 class _Here:
-    """Asks in this process."""
-
     def __init__(
         self,
         task: Task,
@@ -509,11 +496,6 @@ def _on_cluster(
     out: Path,
     cluster: Cluster,
 ) -> _Asker:
-    """Who asks on a cluster.
-
-    Raises:
-        UsageError: what the run needs lies in this process alone.
-    """
     if not isinstance(model, Recipe):
         raise UsageError(
             "an adapter object cannot run on other machines",
@@ -541,7 +523,6 @@ def _on_cluster(
 
 
 def _facts(adapter: Adapter) -> dict[str, Any]:
-    """What the adapter knows of the run; whatever it lacks at its end, it has answered."""
     try:
         facts = dict(adapter.run_metadata())
         check_info({"task": "", "model": "", "facts": facts}, Path(INFO))
@@ -557,7 +538,6 @@ def _facts(adapter: Adapter) -> dict[str, Any]:
 
 
 def _tell_unanswered(steps: int, answered: int, asker: _Asker, out: Path) -> None:
-    """Warn of steps without an answer; a score of no answer at all is none."""
     reason = (asker.stopped or asker.failed).partition("\n")[0]
     if answered:
         warnings.warn(
@@ -578,7 +558,7 @@ def _tell_unanswered(steps: int, answered: int, asker: _Asker, out: Path) -> Non
 
 
 def _stale(steps: Sequence[Step], run: RunFolder) -> frozenset[str]:
-    """Steps that were asked after one that has no answer: their histories lacked it."""
+    """Return the steps asked after an unanswered one: their histories lacked its answer."""
     lacking: set[str] = set()
     stale = set()
     for step in steps:
@@ -689,7 +669,6 @@ def price_of(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> d
 
 
 def _usage_of_answers(out: Path) -> dict[str, Tokens]:
-    """What each answer in the run folder used; failures are asked again and do not count."""
     path = out / "predictions.jsonl"
     if not path.is_file():
         return {}
@@ -701,13 +680,11 @@ def _usage_of_answers(out: Path) -> dict[str, Tokens]:
 
 
 def _spread(steps: Sequence[Step]) -> list[Step]:
-    """Up to 8 steps, evenly spread, the first among them."""
     count = min(_SAMPLED, len(steps))
     return [steps[number * len(steps) // count] for number in range(count)]
 
 
 def _ready(task: Task, adapter: Adapter, steps: Sequence[Step]) -> tuple[list[Prepared], list[str]]:
-    """Requests made ready, and why others could not be."""
     ready: list[Prepared] = []
     problems: list[str] = []
     for step in steps:
@@ -721,7 +698,6 @@ def _ready(task: Task, adapter: Adapter, steps: Sequence[Step]) -> tuple[list[Pr
 
 
 def _arrange(conversation: Conversation, adapter: Adapter) -> Conversation:
-    """The conversation in the order in which the model reads it."""
     from omnidata.adapters.api import ApiModel  # its HTTP client takes long to import
 
     if not isinstance(adapter, ApiModel):
@@ -731,7 +707,6 @@ def _arrange(conversation: Conversation, adapter: Adapter) -> Conversation:
 
 
 def _show_messages(conversation: Conversation, prepared: Prepared) -> list[dict[str, Any]]:
-    """Messages with their texts, and for what has one its line of the receipt."""
     lines = iter(prepared.receipt.get("parts", ()))
 
     def part(item: Part) -> dict[str, Any]:
@@ -763,7 +738,6 @@ def estimate_tokens(
 
 
 def _measure_tokens(used: Sequence[Tokens], count: int) -> dict[str, Any]:
-    """The mean of answers that were given, for so many more."""
     total = sum(used, Tokens())
     tokens: dict[str, Any] = {
         name: round(getattr(total, name) * count / len(used)) for name in Tokens.__slots__
@@ -774,7 +748,6 @@ def _measure_tokens(used: Sequence[Tokens], count: int) -> dict[str, Any]:
 def _guess_tokens(
     ready: Sequence[Prepared], count: int, params: GenerationParams
 ) -> dict[str, Any]:
-    """Tokens of texts, and of answers at their longest."""
     texts = sum(
         len(part.text.encode("utf-8", "replace"))
         for prepared in ready

@@ -167,7 +167,6 @@ def lost_steps(
 
 
 def _commonest(findings: Sequence[Finding]) -> Finding | None:
-    """The first finding of the most frequent kind."""
     kinds = Counter(one.code for one in findings)
     if not kinds:
         return None
@@ -236,7 +235,6 @@ def _by_chance(task: Task, profile: Profile, steps: Sequence[Step]) -> dict[str,
 
 
 def _cause(task: Task, profile: Profile, heard: Heard) -> Cause | None:
-    """What is wrong with an answer; None where it is right."""
     verdict = profile.judge(heard.step, heard.text, heard.receipt)
     values = dict(zip(profile.values, verdict.values, strict=True))
     if mark_of(verdict.outcome, values) in ("right", "unjudged"):
@@ -347,15 +345,6 @@ def other_dialect(
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What some answers are in one form.
-
-    Attributes:
-        way: the option for it.
-        acts: how many act, or end or wait as the released parser of the dialect reads it.
-        exact: how many of these the released parser of the dialect reads.
-        right: how many of these are right.
-    """
-
     way: str
     acts: int
     exact: int
@@ -375,7 +364,6 @@ class _Form:
 
 
 def _acts(task: Task, profile: Profile, heard: Heard) -> bool:
-    """Whether an answer acts: in a dialect by its form, else if the task reads it."""
     if isinstance(task, InDialect):
         return task.acts(heard.step, heard.text, heard.receipt)
     return profile.judge(heard.step, heard.text, heard.receipt).outcome == "ok"
@@ -384,7 +372,6 @@ def _acts(task: Task, profile: Profile, heard: Heard) -> bool:
 def _others(
     task: Task, profile: Profile, *, units: bool = True
 ) -> Iterator[tuple[str, Task, Profile]]:
-    """The task in other units, if they are asked for, without a dialect, and in other dialects."""
     own = task.dialect.name if isinstance(task, InDialect) else None
     dropped = {"dialect", "system", "coordinates"}
     kept = {name: value for name, value in task.options.items() if name not in dropped}
@@ -407,7 +394,6 @@ def _others(
 
 
 def _ways(forms: Sequence[_Form]) -> str:
-    """The fix: options of the task, then the dialects, those first whose own parser reads most."""
     flag = "--dialect "
     ordered = sorted(forms, key=lambda form: (-form.exact, -form.right, -form.acts))
     named = [form.way.removeprefix(flag) for form in ordered if form.way.startswith(flag)]

@@ -177,7 +177,6 @@ def samples(path: Path) -> Iterator[Sample]:
 
 
 def _sample(sample: EvalSample, where: str, *, ours: bool) -> Sample:
-    """What a log says of a sample; of one of ours its id says all."""
     error = sample.error.message if sample.error else ""
     delivery, why = delivery_of(sample.output, sample.store, error)
     row: dict[str, Any] = {"sample_id": str(sample.id)}
@@ -233,7 +232,6 @@ def receipt_of(output: ModelOutput, kept: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def _own(output: ModelOutput, kept: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """What our own model, and then our own prompt, have written beside an answer."""
     for place in (output.metadata or {}, kept):
         if isinstance(own := place.get(KEY), dict):
             yield own

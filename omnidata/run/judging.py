@@ -85,7 +85,6 @@ class Judge:
         )
 
     def _cause(self, step: Step, verdict: Verdict, receipt: Mapping[str, Any] | None) -> bytes:
-        """Why the answer is wrong, as a line has it."""
         assert self.task
         found, target = Diagnosis("rule"), ""
         try:
@@ -107,7 +106,6 @@ class Judge:
         )
 
     def _add(self, kind: Kind) -> tuple[int, bytes, bool]:
-        """What `kinds` has from now on of a verdict that is new."""
         outcome, values = kind
         named = dict(zip(self.profile.values, values, strict=True))
         common = {"outcome": outcome, "profile": self.profile.name, **named}
@@ -248,7 +246,7 @@ class Chunks(Sequence[Chunk]):
 
 
 def _bare(answer: Prediction) -> Prediction:
-    """Of an answer what is judged."""
+    """Keep only what is judged of an answer, to send less to other processes."""
     return Prediction(
         sample_id=answer.sample_id,
         output=answer.output,

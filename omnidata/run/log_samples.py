@@ -123,7 +123,6 @@ _INFERRED: Final = "_infer"
 
 
 def _claw_sample(line: Line) -> Sample:
-    """A line of clawgui-eval: the row, its instruction as `question`, its box as `answer`."""
     expected, where = "an object with question, image and <model>_infer", line.where
     found = row_of(line, expected)
     answers = [value for key, value in found.items() if key.endswith(_INFERRED)]
@@ -160,11 +159,6 @@ def _sample(line: Line) -> Sample:
 
 
 def _answer(sample: Mapping[str, Any], where: str) -> str | None:
-    """The model's text; None where the place of the answer is empty.
-
-    Raises:
-        PredictionError: there is no place of an answer, or what stands there is no text.
-    """
     keys = ("filtered_resps", "resps")
     if not any(key in sample for key in keys):
         raise PredictionError(
@@ -189,7 +183,6 @@ def _answer(sample: Mapping[str, Any], where: str) -> str | None:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """The texts of a prompt, however it is nested."""
     waiting = [value]
     while waiting:
         found = waiting.pop()
@@ -319,12 +312,10 @@ def _kit_sample(row: Mapping[str, Any], where: str, *, cut: bool) -> Sample:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether a cell is empty, which pandas writes as NaN into JSON."""
     return value is None or value == "" or value != value
 
 
 def _parse_list(value: Any) -> Any:
-    """A list that a cell writes as a text."""
     if isinstance(value, str) and value.startswith("["):
         try:
             found = json.loads(value)

@@ -221,7 +221,6 @@ def _check_draws(base: GenerationParams, model: Recipe, limits: Limits, *, seede
 
 
 def _part(progress: Progress | None, number: int, samples: int) -> Progress | None:
-    """The progress of one sample as a part of that of all."""
     if progress is None:
         return None
     tell = progress
@@ -229,7 +228,6 @@ def _part(progress: Progress | None, number: int, samples: int) -> Progress | No
 
 
 def _remaining_limits(limits: Limits, done: Sequence[Path]) -> Limits | str:
-    """What the next sample may use; why there is to be none, where nothing is left."""
     cost = tokens = 0.0
     for folder in done:
         used = read_info(folder).get("usage", {})
@@ -278,7 +276,6 @@ def same_action(a: Action, b: Action, screen: Screen) -> bool:
 
 
 def _without_places(action: Action) -> Action:
-    """What an action says beside its places."""
     text = None if action.text is None else action.text.strip()
     return replace(action, start=(), end=(), path=(), then=(), words=None, text=text)
 
@@ -336,15 +333,6 @@ def answer_screen_size(task: Task, step: Step, answer: Completion) -> Screen | N
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A sample's answer to a step.
-
-    Attributes:
-        number: of the sample, from 0.
-        completion: what came.
-        right: by the profile; False where there is no answer; None where it cannot be judged.
-        action: as read; None where there is none that can be compared.
-    """
-
     number: int
     completion: Completion
     right: bool | None
@@ -352,8 +340,6 @@ class _Answer:
 
 
 class _Samples:
-    """The samples of a run, step by step."""
-
     def __init__(
         self,
         task: Task,
@@ -369,14 +355,6 @@ class _Samples:
     def summarise(
         self, samples: int, whole: Any, verifier: Path | None, scored: Verifier | None
     ) -> dict[str, Any]:
-        """Write the table, the lines, and the runs of what is chosen.
-
-        Args:
-            samples: how many were asked for.
-            whole: as of `score`.
-            verifier: see `evaluate_samples`.
-            scored: what it says.
-        """
         n = len(self._runs)
         right: list[int] = []
         owners: dict[str, int] = {}
@@ -508,7 +486,6 @@ class _Samples:
         whole: Any,
         count: int,
     ) -> dict[str, Any]:
-        """A run folder of chosen answers, scored; a step of which none was chosen is missing."""
         folder = self._out / SAMPLES / name
         info = {
             key: value
@@ -541,7 +518,7 @@ def _same(a: Action | str | None, b: Action | str | None, screen: Screen) -> boo
 
 
 def _row(right: Sequence[int], n: int, k: int, owner: Sequence[int]) -> dict[str, Any]:
-    """pass@k and pass^k over all steps, where an answer that did not come is wrong."""
+    """Return pass@k and pass^k over all steps; missing answers are wrong."""
     columns = {
         name: np.array([rule(n, c, k) for c in right], np.float64)
         for name, rule in (("pass@k", pass_at), ("pass^k", pass_all))
@@ -550,13 +527,12 @@ def _row(right: Sequence[int], n: int, k: int, owner: Sequence[int]) -> dict[str
 
 
 def _usage(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the samples have used, from the `run.json` of each."""
     parts = [info.get("usage", {}) for info in infos]
     return with_whole_cost(_sum_usages(parts), parts)
 
 
 def _sum_usages(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Usages as one: numbers are added, what else there is comes from the first that has it."""
+    """Add up numbers; take other values from the first usage that has them."""
     found: dict[str, Any] = {}
     for usage in usages:
         for name, value in usage.items():
@@ -648,6 +624,6 @@ def read_verifier(path: Path, task: Task, fingerprint: str) -> Verifier:
 
 
 def _best(usable: Sequence[_Answer], scores: Sequence[float | None]) -> _Answer | None:
-    """The answer with the highest score, the first of equals; None where none has any."""
+    """Return the answer with the highest score; the first of equals."""
     known = [(score, -n) for n, score in enumerate(scores) if score is not None]
     return usable[-max(known)[1]] if known else None

@@ -41,7 +41,6 @@ class StageTimer:
         self._since = time.perf_counter()
 
     def _turn(self) -> None:
-        """Book the time since the last change of what is under way."""
         now = time.perf_counter()
         passed, self._since = now - self._since, now
         if self._under_way:
@@ -181,7 +180,7 @@ class Prefetch:
         return taken
 
     async def _sort(self, most: int) -> None:
-        """Put the longest first; there is a choice as soon as the model is slower than we are."""
+        """Put the longest first; a choice exists once the model is slower than the preparation."""
         while len(self._ready) < most and self._coming() and self._room():
             with self._meter.waiting_for_media():
                 await self._changed.wait()
@@ -425,7 +424,6 @@ class AdaptiveConcurrency:
         self._shrunk_at = 0.0
 
     async def __aenter__(self) -> Self:
-        """Wait for a place, and until the model takes requests again."""
         async with self._place:
             await self._place.wait_for(lambda: self.open < int(self.limit))
             self.open += 1

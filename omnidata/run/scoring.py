@@ -217,8 +217,6 @@ def score(
 
 
 class _Columns:
-    """Verdicts as a flat column, filled in the order in which answers come."""
-
     def __init__(
         self,
         judge: Judge,
@@ -236,7 +234,6 @@ class _Columns:
         self.verdicts = array("i", [_NONE]) * len(steps)
 
     def lines(self, answers: Iterable[Prediction], ignored: Container[str]) -> Iterator[bytes]:
-        """Judge every answer, then every step without one; yields the lines of `scores.jsonl`."""
         judge, verdicts = self.judge.judge, self.verdicts
         for number, answer in self._match_steps(answers, ignored):
             verdicts[number], line = judge(self.steps[number], answer)
@@ -251,7 +248,6 @@ class _Columns:
         workers: int,
         cluster: Cluster | None,
     ) -> Iterator[bytes]:
-        """As `lines`, by other processes, several at once."""
         chunks = Chunks(self.steps, self._match_steps(answers, ignored))
         calls = engines.each(partial(judge_chunk, job), chunks, workers=workers, cluster=cluster)
         with closing(calls):
@@ -275,13 +271,11 @@ class _Columns:
 
     @property
     def column(self) -> npt.NDArray[np.intc]:
-        """The numbers of the verdicts, (N,)."""
         return np.frombuffer(self.verdicts, np.intc)
 
     def _match_steps(
         self, answers: Iterable[Prediction], ignored: Container[str]
     ) -> Iterator[tuple[int, Prediction | None]]:
-        """The number of each step with its answer, in their order; then of those without one."""
         unknown: list[str] = []
         answered = False
         for answer in answers:
@@ -325,7 +319,6 @@ class _Columns:
         )
 
     def _place(self, sample_id: str) -> str:
-        """The id, and the lines that hold it; only looked up for a message."""
         if self.origin is None or not self.origin.is_file():
             return sample_id
         # A lone surrogate stands in the file as JSON escapes it.
@@ -341,7 +334,6 @@ class _Columns:
         source: LoadedDataset | None,
         results: Mapping[str, Any],
     ) -> Iterator[Reason]:
-        """Why most of the score is lost or wrong."""
         kinds = [Verdict(*kind) for kind in self.judge.kinds]
         judged = np.array([is_judged(profile, kind) for kind in kinds])[self.column]
         right = np.array([standing(profile, kind) == "right" for kind in kinds])[self.column]
@@ -355,7 +347,6 @@ class _Columns:
             yield from [form] if form else []
 
     def rows(self, whole: npt.NDArray[np.bool_]) -> VerdictColumns:
-        """The columns for `Profile.total`."""
         kinds = self.judge.kinds
         outcomes = np.array([_CODE[outcome] for outcome, _ in kinds], np.uint8)
         values = np.array([values for _, values in kinds], np.float64)  # None is NaN
@@ -364,14 +355,6 @@ class _Columns:
 
 
 class _Values(Mapping[str, npt.NDArray[np.float64]]):
-    """The columns of a profile's values, each made when it is asked for.
-
-    Args:
-        names: of the values.
-        kinds: those of the different verdicts, (K, V).
-        column: the number of each step's verdict, (N,).
-    """
-
     def __init__(
         self,
         names: Sequence[str],
@@ -393,12 +376,6 @@ class _Values(Mapping[str, npt.NDArray[np.float64]]):
 
 
 def _causes(judge: Judge, by: Mapping[str, Iterable[str]]) -> dict[str, Any]:
-    """How many answers are wrong for each cause: of all steps, by axis, by what was right.
-
-    Args:
-        judge: has seen all answers.
-        by: axis, which is a tag -> its groups.
-    """
     groups: dict[tuple[str | None, str], dict[Cause, int]] = {}
     for (axis, group, cause), count in judge.causes.items():
         groups.setdefault((axis, group), {})[cause] = count
@@ -416,7 +393,6 @@ def _causes(judge: Judge, by: Mapping[str, Iterable[str]]) -> dict[str, Any]:
 
 
 def _sort_causes(found: Mapping[Cause, int]) -> dict[Cause, int]:
-    """The counts in the order in which causes are always told."""
     return {cause: found[cause] for cause in CAUSES if cause in found}
 
 

@@ -75,7 +75,6 @@ def select(
 
 
 def _is(tag: str, found: str | None, wanted: str, spelling: Callable[[str, str], str]) -> bool:
-    """Whether a tag has the value, in any of its spellings."""
     if found is None or found == wanted:
         return found is not None
     return spelling(tag, found) == spelling(tag, wanted)
@@ -104,7 +103,6 @@ def write_exclude(path: Path, ids: Iterable[str], *, head: str) -> list[str]:
 
 
 def _is_line(sample: str) -> bool:
-    """Whether `read_exclude` would read the line as this id."""
     try:
         sample.encode()
     except UnicodeEncodeError:

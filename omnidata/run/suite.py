@@ -197,14 +197,12 @@ def read_suite(path: Path) -> list[SuiteRun]:
 
 
 def _combinations(options: Options) -> Iterator[dict[str, str]]:
-    """Every choice of one value for each option."""
     values = [value if isinstance(value, list) else [value] for value in options.values()]
     for chosen in product(*values):
         yield dict(zip(options, map(_text, chosen), strict=True))
 
 
 def _text(value: Value) -> str:
-    """The value as the command line takes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -235,7 +233,6 @@ def _plan_run(
 
 
 def _limits(folder: Path, *rows: LimitsRow) -> Limits:
-    """The limits of the last row that gives each."""
     given: dict[str, Any] = {}
     for row in rows:
         given |= {

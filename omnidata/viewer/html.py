@@ -157,7 +157,6 @@ def _totals(book: Book, values: Mapping[str, Any], spans: Mapping[str, Any]) -> 
 
 
 def _facts(book: Book) -> dict[str, str]:
-    """Return the settings that distinguish this run from others."""
     if book.run is None:
         return {}
     settings = book.run.settings
@@ -220,7 +219,6 @@ def _axis(
 
 
 def _sort_counts(counts: Counter[str], order: Sequence[str] = list(NUMBERS)) -> dict[str, int]:
-    """Sort in the given order, then by name; missing and unparsed answers come last."""
     places = {value: place for place, value in enumerate((*order,))}
     last = (UNREAD, NOTHING)
     return dict(
@@ -278,7 +276,6 @@ def listing(book: Book, axes: Sequence[Axis]) -> dict[str, Any]:
 
 
 def _size(ref: MediaRef | None) -> Screen:
-    """Return the size of a picture; that of a phone's screen if it cannot be read."""
     try:
         return media.image_size(ref) if ref else _PHONE
     except (MediaError, StoreError):
@@ -340,12 +337,10 @@ def _fragment(value: object) -> str:
 
 
 def _breakable(name: str) -> Markup:
-    """Let a line end after an underscore or a slash."""
     return Markup(_JOINT.sub(r"\g<0><wbr>", str(escape(name))))
 
 
 def _percent(value: float | None, unit: str = "share") -> str:
-    """Format a total as tables print it."""
     if value is None:
         return "–"
     return f"{100 * value:.1f}" if unit == "share" else f"{value:.2f}"
@@ -393,7 +388,6 @@ class Pages:
             yield made.render(number=number, text=text)
 
     def _keep(self, text: str) -> int | None:
-        """Return the number of a long text; None for a short one, which stays in place."""
         if len(text) < _LONG_TEXT:
             return None
         return self._shared.setdefault(text, len(self._shared))
@@ -410,7 +404,6 @@ class Pages:
 
 
 def _pattern(address: Any) -> str:
-    """An address with `{}` in place of the number."""
     return str(address(0)).replace("0", "{}", 1)
 
 

@@ -93,7 +93,6 @@ def _embedded_media(book: Book) -> dict[int, tuple[bytes, str]]:
 
 
 def _thumbs(book: Book, numbers: list[int]) -> Iterator[tuple[int, bytes]]:
-    """Yield small pictures in order; empty for unreadable ones, whose pages say why."""
     made = in_threads(lambda n: _thumb(book, n), numbers, workers=_WORKERS, ahead=_AHEAD)
     return zip(numbers, made, strict=True)
 
@@ -144,7 +143,6 @@ class PagesStaging(StagedFolder):
 
 
 def _is_known(path: Path) -> bool:
-    """Whether a report may hold this file or folder."""
     if path.is_symlink() or not path.is_dir():
         return path.name in _FILES
     return path.name in _FOLDERS and all(_NUMBERED.fullmatch(each.name) for each in path.iterdir())

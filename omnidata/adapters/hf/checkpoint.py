@@ -63,10 +63,7 @@ def _import() -> None:
 
 
 def _cpu_only() -> bool:
-    """Whether torch has no GPU code; elsewhere a missing operator means a torchvision for another.
-
-    There the mistake is not to be hidden.
-    """
+    """Whether torch has no GPU code; with it, a missing operator means a mismatched torchvision."""
     import torch
 
     return torch.version.cuda is None and torch.version.hip is None
@@ -196,11 +193,6 @@ def load_processor(path: str, options: LocalOptions) -> Any:
 
 
 def _try_template(processor: Any, path: str) -> None:
-    """Find out now, not with every step, whether the checkpoint can be talked to.
-
-    Raises:
-        UsageError: there is no chat template, or it takes texts but no media.
-    """
     part = {"type": "text", "text": "omnidata"}
     problem = ""
     if processor.chat_template is None:
@@ -321,7 +313,6 @@ def chat_suffix(processor: Any, path: str) -> str:
 def _render_template(
     template: str, tokens: dict[str, Any], *messages: dict[str, Any], **how: Any
 ) -> tuple[str, list[tuple[int, int]]]:
-    """The text of a conversation, and which characters of it `{% generation %}` marks."""
     from transformers.utils import chat_template_utils
 
     render: Any = chat_template_utils.render_jinja_template  # its annotation is wrong

@@ -145,7 +145,6 @@ def _picture(
 def _stills(
     held: media.InMemoryMedia, count: int, capabilities: Capabilities
 ) -> tuple[list[Decoded], Line]:
-    """Frames of a clip as pictures, for a model that takes no clips."""
     clip = media.frames(held, num_frames=count)
     size = clip.pixels.shape[2], clip.pixels.shape[1]
     fitted = media.within(size, capabilities.image_size)
@@ -167,7 +166,6 @@ def _line(form: str, held: media.InMemoryMedia, width: int, height: int) -> Line
 
 
 def _times(clip: media.Frames) -> list[float]:
-    """Seconds after the first frame."""
     times: list[float] = (clip.pts_seconds - clip.pts_seconds[0]).round(3).tolist()
     return times
 
@@ -273,7 +271,6 @@ class Inputs:
         return self._append_prefix(Batch(tensors), begun, special_tokens)
 
     def _append_prefix(self, batch: Batch, begun: str, special_tokens: bool) -> Batch:
-        """The batch with the beginning of the answers behind the prompts."""
         import torch
 
         if not begun:
@@ -291,7 +288,6 @@ class Inputs:
         return batch
 
     def _interleave_sound(self, steps: Sequence[Turns]) -> Batch:
-        """The same with the sound of each clip between its frames, second by second."""
         beside: list[list[dict[str, Any]]] = []
         tracks: list[Any] = []
         clip_of: list[int | None] = []
@@ -325,7 +321,6 @@ class Inputs:
         return Batch(tensors, {"use_audio_in_video": True})
 
     def _kwargs(self, steps: Sequence[Turns]) -> dict[str, Any]:
-        """What the processor is told beside the messages."""
         clips = _media(steps, "video")
         kwargs: dict[str, Any] = {
             "return_tensors": "pt",
@@ -353,10 +348,7 @@ class Inputs:
         return kwargs
 
     def _picture_size(self, steps: Sequence[Turns]) -> dict[str, int]:
-        """Limits within which pictures of a fixed size stay as they are; empty for the model's own.
-
-        Qwen's processors limit the product of a picture's sides, whose numbers answers may be in.
-        """
+        """Return limits that keep pictures at their size, since answers may be in its pixels."""
         reads = getattr(self._processor, "image_processor", None)
         own = getattr(reads, "size", None)
         areas = [
@@ -385,14 +377,12 @@ class Inputs:
 
 
 def _split_prefix(turns: Turns) -> tuple[Turns, str]:
-    """The prompt, and the beginning of the answer that stands behind it; empty if none does."""
     if turns[-1].role != "assistant":
         return turns, ""
     return turns[:-1], "".join(part.text for part in turns[-1].parts)
 
 
 def _clip_sounds(turns: Turns) -> list[tuple[Decoded, Decoded]]:
-    """Clips with the track that was recorded with each; other sounds belong to no clip."""
     pairs: list[tuple[Decoded, Decoded]] = []
     for turn in turns:
         clips = [part for part in turn.parts if part.kind == "video"]
@@ -408,7 +398,6 @@ def _media(steps: Sequence[Turns], kind: str) -> list[Any]:
 
 
 def _nest(conversations: Sequence[Sequence[Mapping[str, Any]]], kind: str) -> Any:
-    """For each conversation its media of a kind; None where no conversation has any."""
     media = [
         [part[kind] for message in messages for part in message["content"] if part["type"] == kind]
         for messages in conversations
@@ -432,10 +421,10 @@ def _content(part: Decoded) -> dict[str, Any]:
 
 
 def _video_size(processor: Any, options: LocalOptions) -> dict[str, int]:
-    """Limits of a frame's pixels, where the user gave any; the rest is the processor's own.
+    """Return the limits of a frame's pixels.
 
-    The processor obeys its lower limit first, and rounds up; so it keeps half of the upper one as
-    its distance.
+    The processor obeys the lower limit first and rounds up, so half of the upper one is kept as
+    distance.
     """
     least, most = options.min_video_pixels, options.max_video_pixels
     if not (least or most):

@@ -194,7 +194,6 @@ class LocalModel(Model):
     async def _try_batch(
         self, batch: Sequence[Prepared], params: GenerationParams
     ) -> tuple[list[Completion], bool]:
-        """Answers, or none if fewer steps should be tried; and whether the memory was too small."""
         from omnidata.adapters.hf.generation import is_device_lost, is_out_of_memory
 
         try:
@@ -218,7 +217,7 @@ class LocalModel(Model):
         ], False
 
     async def _once(self, batch: Sequence[Prepared], params: GenerationParams) -> list[Completion]:
-        """Make the batch in one thread, generate in the other; if cancelled, end at once."""
+        """Make the batch in one thread and generate in the other; a cancellation ends at once."""
         loop = asyncio.get_running_loop()
         steps: list[Turns] = [item.payload for item in batch]
         stop = threading.Event()
@@ -234,7 +233,6 @@ class LocalModel(Model):
     def _generate(
         self, inputs: Batch, params: GenerationParams, stop: threading.Event
     ) -> list[Completion]:
-        """One call of the model, in its own thread."""
         from omnidata.adapters.hf.generation import generate
 
         if self._model is None:
@@ -285,7 +283,6 @@ class LocalModel(Model):
 
 
 def _failure(error: Exception, item: Prepared) -> Completion:
-    """The step alone has failed; others of its batch have not."""
     return Completion(
         delivery="api_error",
         error=f"{item.request.sample_id}: transformers failed "
