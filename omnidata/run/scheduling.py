@@ -388,6 +388,8 @@ def retry_delay(error: CallError, attempt: int) -> float | None:
         True
         >>> 7.0 <= retry_delay(CallError("busy", retry_after=7.0), 1) <= 8.0
         True
+        >>> retry_delay(CallError("busy"), 100) <= 60.0
+        True
     """
     if not error.transient:
         return None

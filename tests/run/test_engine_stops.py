@@ -132,7 +132,7 @@ def test_an_adapter_that_cannot_say_what_it_takes_is_named(
         evaluate(TASK, source, Mute(lambda *_: RIGHT), tmp_path / "run")
 
 
-@pytest.mark.parametrize("seconds", [1e6, float("inf"), float("nan")])
+@pytest.mark.parametrize("seconds", [600.5, 1e6, float("inf"), float("nan")])
 def test_a_wait_of_days_is_not_waited(
     source: LoadedDataset, tmp_path: Path, seconds: float
 ) -> None:
