@@ -24,7 +24,7 @@ from runner import PER_EPISODE, make_step, served
 
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
-from omnidata.run.engines.ray import Cluster, connected
+from omnidata.run.engines.ray import Cluster, connect
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 
@@ -44,7 +44,7 @@ def main() -> None:
         data = write(folder / "steps.json", given.steps)
         began = time.perf_counter()
         cluster = Cluster(workers=given.workers)
-        with connected(cluster):
+        with connect(cluster):
             print(f"Ray starts in {time.perf_counter() - began:.1f} s")
             for turn in range(3):
                 alone = ask(data, folder / f"alone-{turn}", None, IN_FLIGHT)

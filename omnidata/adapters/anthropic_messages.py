@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.api import delivered, reasoned_alone, tool_called
+from omnidata.adapters.api import delivery_of, only_reasoning_error, tool_called
 from omnidata.adapters.batch_forms import ANTHROPIC
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
@@ -118,7 +118,7 @@ class AnthropicMessages(SdkModel):
         """
         return _completion(body, where, tools=tools)
 
-    def said(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
+    def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
         """All of the request but its messages, its tools and `extra_body`."""
         settings: dict[str, Any] = {
             "model": self.preset.model,
@@ -141,7 +141,7 @@ class AnthropicMessages(SdkModel):
 
 
 def _turns(messages: Sequence[RenderedMessage]) -> Iterator[dict[str, Any]]:
-    """The turns but the system's; what follows a call is the result of it."""
+    """Return the turns after the system's; the user turn after a call is its result."""
     open_calls: list[str] = []
     calls = 0
     for message in messages:
@@ -158,7 +158,7 @@ def _turns(messages: Sequence[RenderedMessage]) -> Iterator[dict[str, Any]]:
                 open_calls = []
             content = []
             for part in message.parts:
-                for item in _said(part):
+                for item in _assistant_blocks(part):
                     if item.get("type") == "tool_use":
                         calls += 1
                         item = {**item, "id": f"toolu_{calls}"}
@@ -171,19 +171,17 @@ def _turns(messages: Sequence[RenderedMessage]) -> Iterator[dict[str, Any]]:
 
 
 def _says(part: RenderedPart) -> bool:
-    """Whether a text is more than white space, which the server refuses."""
     return bool(part.text.strip())
 
 
-def _said(part: RenderedPart) -> list[dict[str, Any]]:
-    """The blocks of a part of the assistant's."""
+def _assistant_blocks(part: RenderedPart) -> list[dict[str, Any]]:
     if part.kind == "call":
         return items_of(part.text)
     return [_block(part)] if part.kind != "text" or _says(part) else []
 
 
 def _results(calls: Sequence[str], content: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A block for each call; the last one shows what came of all of them."""
+    """Return one block per call; the last one shows the screenshot."""
     results: list[dict[str, Any]] = [{"type": "tool_result", "tool_use_id": call} for call in calls]
     if content:
         results[-1]["content"] = content
@@ -198,17 +196,12 @@ def _block(part: RenderedPart) -> dict[str, Any]:
 
 
 def _completion(body: str, where: str, *, tools: bool) -> Completion:
-    """What the server said.
-
-    Raises:
-        CallError: it is no answer.
-    """
     message = answer_of(body, _Message, "message", where)
     calls = [block for block in message.content if block.type == "tool_use"]
     texts = [block.text for block in message.content if block.type == "text" and block.text]
     reason = message.stop_reason
     # With a tool in the prompt a call is what was asked for, and its turn ends like any other.
-    delivery = delivered("end_turn" if tools and reason == "tool_use" else reason, where=where)
+    delivery = delivery_of("end_turn" if tools and reason == "tool_use" else reason, where=where)
     error = {
         "truncated": "the answer was cut at its greatest length",
         "refused": f"the model ended its answer: {reason}",
@@ -217,18 +210,17 @@ def _completion(body: str, where: str, *, tools: bool) -> Completion:
         if calls and not tools:
             raise tool_called(where)
         if not texts and not calls and any("thinking" in block.type for block in message.content):
-            raise reasoned_alone(where)
+            raise only_reasoning_error(where)
     return Completion(
         delivery=delivery,
-        text=_listed(message.content) if tools else "".join(texts),
+        text=_blocks_as_json(message.content) if tools else "".join(texts),
         error=error,
         usage=message.usage if isinstance(message.usage, dict) else {},
         receipt={"model": message.model[:_EXCERPT]} if isinstance(message.model, str) else {},
     )
 
 
-def _listed(content: Sequence[_Block]) -> str:
-    """The blocks that a dialect reads, as a JSON list."""
+def _blocks_as_json(content: Sequence[_Block]) -> str:
     items: list[dict[str, Any]] = []
     for block in content:
         if block.type == "text":

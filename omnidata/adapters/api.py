@@ -145,11 +145,11 @@ class ApiModel(Model):
         """
         [prepared] = batch
         began = time.perf_counter()
-        with self.key.hidden():
+        with self.key.hide_in_errors():
             answer = await self.send(prepared.payload, params)
-        return [self.told(answer, prepared.receipt, time.perf_counter() - began)]
+        return [self.finish_answer(answer, prepared.receipt, time.perf_counter() - began)]
 
-    def told(
+    def finish_answer(
         self, answer: Completion, receipt: Mapping[str, Any], latency_s: float = 0.0
     ) -> Completion:
         """What a run keeps of an answer.
@@ -176,7 +176,6 @@ class ApiModel(Model):
         )
 
     def _warn_of(self, model: str) -> None:
-        """Say once that another model answers than was asked for."""
         if self._warned or not is_another(self.preset.model, model):
             return
         self._warned = True
@@ -282,7 +281,7 @@ _VERSION = re.compile(r"\d{2,8}|latest|preview|exp|experimental|beta|stable|v\d+
 _DATED = re.compile(r"\d{2,}")
 
 
-def delivered(reason: str | None, message: str = "", *, where: str) -> Delivery:
+def delivery_of(reason: str | None, message: str = "", *, where: str) -> Delivery:
     """What a reason to stop means for the text that came with it.
 
     Args:
@@ -295,7 +294,7 @@ def delivered(reason: str | None, message: str = "", *, where: str) -> Delivery:
             stopped for a reason that nobody knows, or for none.
 
     Examples:
-        >>> delivered("MAX_TOKENS", where="http://localhost")
+        >>> delivery_of("MAX_TOKENS", where="http://localhost")
         'truncated'
     """
     word = (reason or "").lower()
@@ -366,7 +365,7 @@ def tool_called(where: str, how: str = "") -> CallError:
     )
 
 
-def reasoned_alone(where: str) -> CallError:
+def only_reasoning_error(where: str) -> CallError:
     """The error that stands for reasoning without an answer behind it."""
     return CallError(
         "the server sent the model's reasoning and no answer",
@@ -376,7 +375,7 @@ def reasoned_alone(where: str) -> CallError:
     )
 
 
-def reported(error: Any, *, where: str) -> CallError:
+def error_in_answer(error: Any, *, where: str) -> CallError:
     """The error that an answer with status 200 reports beside its text, or in place of it.
 
     Gateways send one where the model fails after they have begun to answer.
@@ -409,7 +408,6 @@ def is_another(asked: str, said: str) -> bool:
 
 
 def _bare(name: str) -> str:
-    """A name without its provider's, in lower case."""
     return name.rstrip("/").rpartition("/")[2].lower()
 
 
@@ -437,7 +435,7 @@ def token_usage(usage: object, redact: Callable[[str], str]) -> dict[str, Any]:
         {'prompt_tokens_details': [{'modality': 'IMAGE', 'token_count': 8}]}
     """
     found: dict[str, Any] = {}
-    for name, value in _named(usage, redact).items():
+    for name, value in _named_counts(usage, redact).items():
         if _is_count(name, value):
             found[name] = value
         elif isinstance(value, list):
@@ -470,15 +468,14 @@ def tokens_by_modality(usage: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _numbers(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
-    """The numbers of an object, and the modality that they are of."""
     return {
         name: item
-        for name, item in _named(value, redact).items()
+        for name, item in _named_counts(value, redact).items()
         if _is_count(name, item) or (name == "modality" and str(item).lower() in _MODALITIES)
     }
 
 
-def _named(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
+def _named_counts(value: object, redact: Callable[[str], str]) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         return {}
     kept = [

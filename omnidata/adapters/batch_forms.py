@@ -83,7 +83,7 @@ def _openai_read(row: Mapping[str, Any]) -> Returned | None:
 
 
 def _status(value: object) -> int:
-    """An HTTP status; 0 for what is none. A row with a huge number comes with floats alone."""
+    """Return an HTTP status or 0; a huge number in a row turns all its numbers into floats."""
     return int(value) if isinstance(value, int | float) and 100 <= value < 600 else 0
 
 

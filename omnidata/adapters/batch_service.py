@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
 from omnidata.adapters.api import BatchModel
-from omnidata.adapters.http import MAX_ERROR_BYTES, broken, fault
+from omnidata.adapters.http import MAX_ERROR_BYTES, connection_error, fault
 from omnidata.adapters.keys import Key
 from omnidata.errors import UsageError
 from omnidata.storage import atomic_write
@@ -126,8 +126,6 @@ def service(model: BatchModel, form: str) -> BatchService:
 
 @dataclass(frozen=True, slots=True)
 class _Errors:
-    """The exceptions of an SDK, and what one says of a status."""
-
     status: type[Exception]
     connection: tuple[type[Exception], ...]
     read: Callable[[Any], tuple[int, Mapping[str, str], str]]
@@ -135,8 +133,7 @@ class _Errors:
 
 @contextmanager
 def _calling(model: BatchModel, errors: _Errors, where: str) -> Iterator[None]:
-    """Turn an SDK's errors into ours, without the key."""
-    with model.key.hidden():
+    with model.key.hide_in_errors():
         try:
             yield
         except errors.status as error:
@@ -144,19 +141,13 @@ def _calling(model: BatchModel, errors: _Errors, where: str) -> Iterator[None]:
             said = model.key.redact(body[:MAX_ERROR_BYTES])
             raise fault(status, headers, said, where=where) from None
         except errors.connection as error:
-            raise broken(error.__cause__ or error, where) from None
+            raise connection_error(error.__cause__ or error, where) from None
 
 
 # OpenAI and Anthropic, whose SDKs are of one family.
 
 
 class _FamilyService(BatchService):
-    """What both have.
-
-    Attributes:
-        client_class: the name of the client in the SDK.
-    """
-
     client_class: ClassVar[str]
 
     def __init__(self, model: BatchModel) -> None:
@@ -170,7 +161,6 @@ class _FamilyService(BatchService):
         )
 
     def calling(self) -> Any:
-        """A context in which the SDK is called."""
         import httpx2
 
         errors = _Errors(
@@ -185,7 +175,6 @@ class _FamilyService(BatchService):
         return _calling(self.model, errors, self.model.preset.base_url)
 
     def once(self) -> Any:
-        """The client for what must not be done twice."""
         return self.client.with_options(max_retries=0)
 
     def close(self) -> None:
@@ -318,11 +307,11 @@ class GeminiBatches(BatchService):
     def __init__(self, model: BatchModel) -> None:
         import httpx2
 
-        from omnidata.adapters.gemini import connected
+        from omnidata.adapters.gemini import connect
 
         super().__init__(model)
         self._http = httpx2.Client(follow_redirects=False, timeout=_TIMEOUT_S)
-        self.client, self._kinds = connected(model.preset, model.key, self._http)
+        self.client, self._kinds = connect(model.preset, model.key, self._http)
 
     def _calling(self) -> Any:
         import httpx2
@@ -382,7 +371,7 @@ class GeminiBatches(BatchService):
 
 
 def _save(chunks: Iterable[bytes], path: Path, key: Key) -> None:
-    """Write a file in one move; a key that the provider repeats is not in it."""
+    """Write a file in one move, with the key redacted."""
     with atomic_write(path) as file:
         rest = b""
         for chunk in chunks:

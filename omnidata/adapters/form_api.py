@@ -11,8 +11,8 @@ import aiohttp
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.api import ApiModel, delivered, first_of, reported, tool_called
-from omnidata.adapters.http import open_session, parsed, sendable
+from omnidata.adapters.api import ApiModel, delivery_of, error_in_answer, first_of, tool_called
+from omnidata.adapters.http import open_session, parse_json, sendable
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart
@@ -62,35 +62,22 @@ class FlatModel(ApiModel):
         self._session: aiohttp.ClientSession | None = None
 
     async def _post(self, data: io.BytesIO | aiohttp.FormData, mime: str = "") -> dict[str, Any]:
-        """Send a body once.
-
-        Returns:
-            The answer, a JSON object.
-
-        Raises:
-            CallError: there is none.
-        """
         if self._session is None:
             self._session = open_session(self.key, bearer=True)
         headers = {"Content-Type": mime} if mime else {}
         async with self._session.post(self.url, data=data, headers=headers) as response:
             body = await response.read()
         try:
-            answer = parsed(body.decode())
+            answer = parse_json(body.decode())
         except (ValueError, RecursionError):
             answer = jsontext.BROKEN
         if not isinstance(answer, dict):
             raise self._unreadable(body.decode(errors="replace"))
         if answer.get("error"):
-            raise reported(answer["error"], where=self.url)
+            raise error_in_answer(answer["error"], where=self.url)
         return answer
 
     def _text(self, answer: Mapping[str, Any], *names: str) -> str:
-        """The first text that is not empty under one of the names.
-
-        Raises:
-            CallError: there is none of the names.
-        """
         texts = [answer[name] for name in names if isinstance(answer.get(name), str)]
         if not texts:
             raise self._unreadable(jsontext.encode(answer).decode())
@@ -269,24 +256,19 @@ class MiniCPM(FlatModel):
         usage = answer.get("usage")
         choice = _first_choice(answer, self.url)
         reason = next((r for r in map(_reason, (choice, answer)) if r is not None), None)
-        said = _unwrapped(answer, choice)
+        said = _unwrap(answer, choice)
         if said.get("error"):
-            raise reported(said["error"], where=self.url)
+            raise error_in_answer(said["error"], where=self.url)
         if said.get("tool_calls") or said.get("function_call"):
             raise tool_called(self.url)
         return Completion(
-            delivery="ok" if reason is None else delivered(reason, where=self.url),
+            delivery="ok" if reason is None else delivery_of(reason, where=self.url),
             text=self._text(said, "text", "content"),
             usage=usage if isinstance(usage, dict) else {},
         )
 
 
 def _first_choice(answer: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The first of the choices, as Chat Completions has them; empty where there are none.
-
-    Raises:
-        CallError: there are several, and none is the first.
-    """
     choices = answer.get("choices")
     if not isinstance(choices, list):
         return {}
@@ -294,14 +276,12 @@ def _first_choice(answer: Mapping[str, Any], where: str) -> dict[str, Any]:
     return found[first_of([choice.get("index") for choice in found], where)] if found else {}
 
 
-def _unwrapped(answer: dict[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]:
-    """The object that holds the text: the answer itself, or the message of its first choice."""
+def _unwrap(answer: dict[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]:
     message = choice.get("message")
     own = isinstance(answer.get("text"), str) and answer["text"]
     return message if isinstance(message, dict) and not own else answer
 
 
 def _reason(said: Mapping[str, Any]) -> str | None:
-    """Why the model stopped, where the server says so; in its own form it does not."""
     reason = said.get("finish_reason")
     return reason if isinstance(reason, str) else None

@@ -18,15 +18,15 @@ import msgspec
 
 from omnidata.adapters.api import (
     BatchModel,
-    delivered,
+    delivery_of,
+    error_in_answer,
     first_of,
-    reasoned_alone,
-    reported,
+    only_reasoning_error,
     token_usage,
     tool_called,
 )
 from omnidata.adapters.batch_forms import GEMINI
-from omnidata.adapters.http import fault, open_session, parsed, sendable
+from omnidata.adapters.http import fault, open_session, parse_json, sendable
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
 from omnidata.adapters.render import RenderedMessage, RenderedPart, items_of
@@ -53,7 +53,7 @@ _EXCERPT = 300
 
 
 class _Named(msgspec.Struct, rename="camel"):
-    """The API's names are in camel case."""
+    pass
 
 
 class _Call(_Named):
@@ -108,12 +108,12 @@ def completion(body: str, where: str, *, tools: bool = False) -> Completion:
         CallError: there is no candidate, or it is no answer.
     """
     try:
-        answer = msgspec.convert(parsed(body), _Answer)
+        answer = msgspec.convert(parse_json(body), _Answer)
     except (ValueError, RecursionError):
         said = " ".join(body[:_EXCERPT].split())
         raise CallError(f"the answer cannot be read: {said or '(nothing)'}", where=where) from None
     if answer.error:
-        raise reported(answer.error, where=where)
+        raise error_in_answer(answer.error, where=where)
     model = answer.model_version
     about = Completion(
         usage=in_snake_case(token_usage(answer.usage_metadata, str)),
@@ -128,7 +128,7 @@ def completion(body: str, where: str, *, tools: bool = False) -> Completion:
         raise CallError("the answer has no candidate", where=where)
     candidate = answer.candidates[first_of([each.index for each in answer.candidates], where)]
     message = candidate.finish_message or ""
-    delivery = delivered(candidate.finish_reason, message, where=where)
+    delivery = delivery_of(candidate.finish_reason, message, where=where)
     if delivery == "truncated":
         error = "the answer was cut at its greatest length"
     else:
@@ -138,7 +138,7 @@ def completion(body: str, where: str, *, tools: bool = False) -> Completion:
     if delivery == "ok":
         _check_answered(parts, text, where, tools=tools)
     if tools:
-        text = _listed(parts)
+        text = _parts_as_json(parts)
     return msgspec.structs.replace(
         about,
         delivery=delivery,
@@ -147,8 +147,7 @@ def completion(body: str, where: str, *, tools: bool = False) -> Completion:
     )
 
 
-def _listed(parts: Sequence[_Part]) -> str:
-    """The parts that a dialect reads, as a JSON list."""
+def _parts_as_json(parts: Sequence[_Part]) -> str:
     items: list[dict[str, Any]] = []
     for part in parts:
         if call := part.function_call:
@@ -159,17 +158,12 @@ def _listed(parts: Sequence[_Part]) -> str:
 
 
 def _check_answered(parts: Sequence[_Part], text: str, where: str, *, tools: bool) -> None:
-    """Look whether a candidate that stopped at its end holds an answer, be it an empty text.
-
-    Raises:
-        CallError: it calls a tool, only thinks, or holds nothing.
-    """
     if any(part.function_call is not None for part in parts):
         if not tools:
             raise tool_called(where)
         return
     if not text.strip() and any(part.thought for part in parts):
-        raise reasoned_alone(where)
+        raise only_reasoning_error(where)
     if not parts:
         raise CallError(
             "the server sent a candidate without content",
@@ -258,7 +252,6 @@ class Uploads:
 
 
 def _useless(task: asyncio.Task[File]) -> bool:
-    """Whether an upload came to nothing or its file is about to expire."""
     if not task.done():
         return False
     if task.cancelled() or task.exception():
@@ -268,7 +261,7 @@ def _useless(task: asyncio.Task[File]) -> bool:
 
 
 def _look_at(task: asyncio.Task[File]) -> None:
-    """Retrieve the error, which asyncio would otherwise report when nobody waits any more."""
+    """Retrieve the error; asyncio reports errors that nothing retrieves."""
     if not task.cancelled():
         task.exception()
 
@@ -282,15 +275,6 @@ _ROLES = {"user": "user", "assistant": "model"}
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A request before its media are uploaded.
-
-    Attributes:
-        system: the texts of the system messages.
-        turns: the others.
-        uploads: hashes of the media that do not travel in the request.
-        tools: what is declared, each an object of the API's.
-    """
-
     system: str
     turns: tuple[RenderedMessage, ...]
     uploads: frozenset[str]
@@ -341,7 +325,7 @@ class Gemini(BatchModel):
         client, uploads = self._open()
         where = self.preset.base_url or ADDRESS
         try:
-            uris = await _uploaded(payload, uploads)
+            uris = await _upload_media(payload, uploads)
             response = await client.aio.models.generate_content(
                 model=self.preset.model,
                 contents=self._contents(payload.turns, uris),
@@ -401,7 +385,6 @@ class Gemini(BatchModel):
     def _contents(
         self, turns: Sequence[RenderedMessage], uris: Mapping[str, str]
     ) -> list[types.ContentDict]:
-        """The turns; the pictures that follow function calls are the response to the last one."""
         contents: list[types.ContentDict] = []
         open_calls: list[str] = []
         for turn in turns:
@@ -416,7 +399,7 @@ class Gemini(BatchModel):
                 contents.append({"role": "user", "parts": self._responses(open_calls, (), uris)})
                 open_calls = []
             if turn.role == "assistant":
-                for item in _said(turn.parts):
+                for item in _model_parts(turn.parts):
                     if call := item.get("function_call"):
                         open_calls.append(call["name"])
                         parts.append({"function_call": call})
@@ -430,7 +413,7 @@ class Gemini(BatchModel):
     def _responses(
         self, calls: Sequence[str], shown: Sequence[RenderedPart], uris: Mapping[str, str]
     ) -> list[types.PartDict]:
-        """A response to each call; nobody knows the address of the page, which the API wants."""
+        """Return one response per call; the API wants a page address, which is unknown."""
         parts: list[types.PartDict] = [
             {"function_response": {"name": name, "response": {"url": ""}}} for name in calls
         ]
@@ -463,7 +446,7 @@ class Gemini(BatchModel):
         return sent
 
     def _open(self) -> tuple[genai.Client, Uploads]:
-        """The client; kept, because one that nothing refers to closes itself."""
+        """Keep the client: one without references closes itself."""
         if self._client is None or self._uploads is None:
             # The SDK's warnings of words that it does not know quote the server's answer.
             warnings.filterwarnings("ignore", module=r"google\.genai\._common")
@@ -487,7 +470,7 @@ class Gemini(BatchModel):
         Raises:
             CallError: one cannot be uploaded, or the service cannot read it.
         """
-        with self.key.hidden():
+        with self.key.hide_in_errors():
             _, uploads = self._open()
             uris = await asyncio.gather(*map(uploads.uri, parts))
         uploads.keep()
@@ -507,10 +490,7 @@ class Gemini(BatchModel):
 
 @cache
 def _echo() -> genai.Client:
-    """A client that is answered with its own request; nothing leaves the process.
-
-    It is made once, as that takes longer than a request.
-    """
+    """Return a client that answers with its own request; making one is slow."""
     transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=request.content))
     return genai.Client(
         api_key="none",
@@ -523,7 +503,7 @@ def _echo() -> genai.Client:
     )
 
 
-def connected(
+def connect(
     preset: Preset, key: Key, http: httpx2.Client
 ) -> tuple[genai.Client, type[errors.APIError]]:
     """A client for calls outside of a run, and the errors that it raises.
@@ -546,14 +526,12 @@ def connected(
     return client, errors.APIError
 
 
-def _said(parts: Sequence[RenderedPart]) -> Iterator[dict[str, Any]]:
-    """What the model said and called in an earlier turn."""
+def _model_parts(parts: Sequence[RenderedPart]) -> Iterator[dict[str, Any]]:
     for part in parts:
         yield from items_of(part.text) if part.kind == "call" else [{"text": part.text}]
 
 
 def _too_large(parts: Sequence[RenderedPart], limit: float) -> frozenset[str]:
-    """Hashes of the media to upload: the largest, until the rest fits into a request."""
     media = {part.sha256: part for part in parts if part.sha256}  # no text, no tool
     times = Counter(part.sha256 for part in parts)
     left = sum(_inline(part) for part in parts)
@@ -567,12 +545,11 @@ def _too_large(parts: Sequence[RenderedPart], limit: float) -> frozenset[str]:
 
 
 def _inline(part: RenderedPart) -> int:
-    """Bytes that the part takes in the request; media are base64."""
+    """Return the bytes that a part takes in a request; media are base64."""
     return len(part.text) + 4 * -(-len(part.data) // 3)
 
 
-async def _uploaded(payload: _Written, uploads: Uploads) -> dict[str, str]:
-    """Addresses of the uploaded media, by hash."""
+async def _upload_media(payload: _Written, uploads: Uploads) -> dict[str, str]:
     media = {part.sha256: part for turn in payload.turns for part in turn.parts}
     hashes = sorted(payload.uploads)
     uris = await asyncio.gather(*(uploads.uri(media[key]) for key in hashes))

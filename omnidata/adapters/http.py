@@ -126,14 +126,14 @@ def sendable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def parsed(body: str) -> Any:
+def parse_json(body: str) -> Any:
     """The JSON value of an answer, or `jsontext.BROKEN`.
 
     Raises:
         RecursionError: the value is nested too deeply.
 
     Examples:
-        >>> parsed('{"usage": {"total_tokens": ' + "9" * 5000 + "}}")
+        >>> parse_json('{"usage": {"total_tokens": ' + "9" * 5000 + "}}")
         {'usage': {'total_tokens': inf}}
     """
     value = jsontext.decode(body)
@@ -149,12 +149,10 @@ _ACCOUNTING = frozenset({"usage", "usageMetadata", "usage_metadata"})
 
 
 class _Doubled(dict[str, Any]):
-    """An object that says a key twice, or holds one that does."""
-
     key: str
 
 
-def doubled(body: str) -> str:
+def doubled_key(body: str) -> str:
     """The first key that an object of a JSON text says twice, and not the same.
 
     Which of the two a parser takes is its own affair: what such a text says is not known.
@@ -169,19 +167,19 @@ def doubled(body: str) -> str:
         RecursionError: the value is nested too deeply.
 
     Examples:
-        >>> doubled('{"choices": [{"finish_reason": "length", "finish_reason": "stop"}]}')
+        >>> doubled_key('{"choices": [{"finish_reason": "length", "finish_reason": "stop"}]}')
         'finish_reason'
-        >>> doubled('{"usage": {"n": 1, "n": 2}, "usage": {}, "text": "a", "text": "a"}')
+        >>> doubled_key('{"usage": {"n": 1, "n": 2}, "usage": {}, "text": "a", "text": "a"}')
         ''
     """
     try:
-        value = json.loads(body, object_pairs_hook=_told_twice, parse_int=float)
+        value = json.loads(body, object_pairs_hook=_mark_doubled, parse_int=float)
     except ValueError:
         return ""
     return value.key if isinstance(value, _Doubled) else ""
 
 
-def _told_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _mark_doubled(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     for key, value in pairs:
         held = value if isinstance(value, list) else [value]
@@ -206,7 +204,7 @@ def text_of(body: bytes, where: str) -> str:
     """
     try:
         text = body.decode("utf-8-sig")
-        twice = doubled(text)
+        twice = doubled_key(text)
     except UnicodeDecodeError:
         raise CallError(
             "the answer is not UTF-8",
@@ -310,7 +308,7 @@ class BoundedResponse(aiohttp.ClientResponse):
         return self.key.redact_start(body, MAX_ERROR_BYTES)
 
     async def _up_to(self, limit: int) -> bytes:
-        """The body; of a longer one at least a byte more than the limit, and it is closed."""
+        """Read the body; stop after the first byte beyond the limit and close."""
         body = bytearray()
         try:
             async for chunk in self.content.iter_chunked(_CHUNK_BYTES):
@@ -320,7 +318,7 @@ class BoundedResponse(aiohttp.ClientResponse):
                     break
         except (aiohttp.ClientError, OSError) as error:
             self.close()
-            raise broken(error, address(self.url)) from None
+            raise connection_error(error, address(self.url)) from None
         except BaseException:
             self.close()
             raise
@@ -332,12 +330,7 @@ QUIET_S: Final = 0.25
 
 
 class _Handler(ResponseHandler):
-    """A connection that is closed where anything comes to which nobody has asked.
-
-    Attributes:
-        idle: whether all that was asked for has come.
-        overrun: called where more comes.
-    """
+    """Close a connection on which unrequested data arrive."""
 
     idle = False
 
@@ -346,12 +339,10 @@ class _Handler(ResponseHandler):
         self._overrun = overrun
 
     def set_response_params(self, **settings: Any) -> None:
-        """An answer is waited for."""
         self.idle = False
         super().set_response_params(**settings)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of an answer."""
         if self.idle and data:
             self._overrun()
             self.close()
@@ -416,7 +407,7 @@ def open_session(key: Key, *, bearer: bool = False) -> aiohttp.ClientSession:
     """
     authorization = f"Bearer {key.value}" if bearer and key else ""
 
-    async def judged(
+    async def judge_response(
         request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         # aiohttp takes proxies from the environment only together with passwords from ~/.netrc.
@@ -426,7 +417,7 @@ def open_session(key: Key, *, bearer: bool = False) -> aiohttp.ClientSession:
         try:
             response = await handler(request)
         except (aiohttp.ClientError, OSError) as error:
-            raise broken(error, address(request.url)) from None
+            raise connection_error(error, address(request.url)) from None
         assert isinstance(response, BoundedResponse)  # as `response_class` says
         response.key = key
         if is_whole(response.status):
@@ -437,7 +428,7 @@ def open_session(key: Key, *, bearer: bool = False) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=QuietConnector(limit=0),
         cookie_jar=aiohttp.DummyCookieJar(),
-        middlewares=(judged,),
+        middlewares=(judge_response,),
         request_class=BoundedRequest,
         response_class=BoundedResponse,
         timeout=aiohttp.ClientTimeout(total=None),
@@ -462,7 +453,7 @@ def too_long(where: str) -> CallError:
     )
 
 
-def broken(error: BaseException, where: str) -> CallError:
+def connection_error(error: BaseException, where: str) -> CallError:
     """The error for a connection that broke, or was never made."""
     # Libraries put errors of their own around the one that says why.
     links = (error, error.__cause__, error.__context__)

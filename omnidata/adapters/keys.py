@@ -84,10 +84,10 @@ class Key:
                 never quotes it.
         """
         if file is not None:
-            return cls(_checked(_read(file), str(file)))
+            return cls(_check_key(_read(file), str(file)))
         for name in (env,) if isinstance(env, str) else env:
             if os.environ.get(name, "").strip():
-                return cls(_checked(os.environ[name], f"${name}"))
+                return cls(_check_key(os.environ[name], f"${name}"))
         return cls()
 
     def redact(self, text: str) -> str:
@@ -111,7 +111,7 @@ class Key:
         return text[:most].decode(errors="replace")
 
     @contextmanager
-    def hidden(self) -> Iterator[None]:
+    def hide_in_errors(self) -> Iterator[None]:
         """Take the secret out of the text of any exception that passes, and of its causes."""
         try:
             yield
@@ -135,11 +135,7 @@ class Key:
 
 
 def _pattern(secret: str) -> str:
-    """What finds a secret in a server's words.
-
-    Each letter as it is, or as URLs, JSON and HTML escape it, once or twice; and the whole in
-    base64, where it may begin at any of three places of a group.
-    """
+    """Match a secret as it is, escaped once or twice, or in base64 at any of three alignments."""
     whole = sorted(set(_in_base64(secret.encode())))
     letters = "".join(map(_letter, secret[:_SPELLED]))
     if len(secret) > _SPELLED:  # so long a beginning is nobody else's: the rest of the word goes
@@ -148,7 +144,6 @@ def _pattern(secret: str) -> str:
 
 
 def _letter(letter: str) -> str:
-    """A pattern for a printable ASCII character, however it is escaped."""
     code = ord(letter)
     digits = "".join(f"[{digit}{digit.upper()}]" for digit in f"{code:02x}")
     # A backslash before a letter is an escape of something else: `\\n` is no "n".
@@ -161,7 +156,7 @@ def _letter(letter: str) -> str:
 
 
 def _in_base64(secret: bytes) -> Iterator[str]:
-    """What a base64 text that holds the secret holds, wherever the secret begins in it."""
+    """Return what every base64 text that contains the secret contains."""
     for encode in (b64encode, urlsafe_b64encode):
         for before in range(3):
             whole = encode(bytes(before) + secret).decode()
@@ -193,7 +188,7 @@ def _read(file: Path) -> str:
         ) from None
 
 
-def _checked(text: str, where: str) -> str:
+def _check_key(text: str, where: str) -> str:
     key = text.strip()
     if len(key) <= _LONGEST and _SENDABLE.fullmatch(key):
         return key

@@ -117,11 +117,11 @@ def arrange(
             where="-M layout=release",
             expected="layout=paper where the dialect is that of a tool",
         )
-    system = "\n\n".join(_joined(turn) for turn in conversation if _heard(turn, system=True))
-    turns = [turn for turn in conversation if _heard(turn, system=False)]
-    said = "\n\n".join(f"[{turn.role.capitalize()}]: {_joined(turn)}" for turn in turns)
+    system = "\n\n".join(_join_texts(turn) for turn in conversation if _has_text(turn, system=True))
+    turns = [turn for turn in conversation if _has_text(turn, system=False)]
+    said = "\n\n".join(f"[{turn.role.capitalize()}]: {_join_texts(turn)}" for turn in turns)
     media = [part for turn in conversation for part in turn.parts if part.media]
-    kept = _kept(media, release)
+    kept = _media_to_send(media, release)
     dropped = tuple(
         {"role": part.role, "kind": part.kind, "dropped": _why(part, release)}
         for number, part in enumerate(media)
@@ -139,16 +139,15 @@ def arrange(
     return (Message("user", (*shown, Part("text", text, about=about))),), dropped
 
 
-def _heard(turn: Message, *, system: bool) -> bool:
+def _has_text(turn: Message, *, system: bool) -> bool:
     return (turn.role == "system") == system and any(part.text for part in turn.parts)
 
 
-def _joined(turn: Message) -> str:
+def _join_texts(turn: Message) -> str:
     return " ".join(part.text for part in turn.parts if part.text)
 
 
-def _kept(media: list[Part], release: ReleaseRules) -> list[int]:
-    """The numbers of the media that are sent, in order."""
+def _media_to_send(media: list[Part], release: ReleaseRules) -> list[int]:
     last = {part.kind: number for number, part in enumerate(media)}
     if release.one_file:
         return [last[kind] for kind in release.one_file if kind in last][:1]
@@ -330,7 +329,6 @@ def _untaken(part: Part, capabilities: Capabilities) -> bool:
 def _pictures(
     parts: Sequence[Part], capabilities: Capabilities, dropped: Container[int]
 ) -> tuple[list[int], list[int]]:
-    """Numbers of the pictures, and of the clips of which frames are sent as pictures."""
     taken = {
         number: part.kind
         for number, part in enumerate(parts)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from omnidata.adapters.api import delivered, first_of, reasoned_alone, reported, tool_called
+from omnidata.adapters.api import (
+    delivery_of,
+    error_in_answer,
+    first_of,
+    only_reasoning_error,
+    tool_called,
+)
 from omnidata.adapters.batch_forms import openai_rows
 from omnidata.adapters.keys import Key, is_openai
 from omnidata.adapters.presets import Preset
@@ -128,7 +134,7 @@ class OpenAIChat(SdkModel):
         """
         return _completion(body, params, where)
 
-    def said(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
+    def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
         """All of the request but its messages and `extra_body`."""
         settings = {
             "model": self.preset.model,
@@ -142,17 +148,12 @@ class OpenAIChat(SdkModel):
 
 
 def _format(mime: str) -> str:
-    """The format as `input_audio` names it: audio/x-wav and audio/wav are "wav"."""
+    """Return the name for `input_audio`: "wav" for audio/x-wav and audio/wav."""
     name = mime.partition("/")[2].removeprefix("x-")
     return {"mpeg": "mp3", "wave": "wav", "mp4": "m4a"}.get(name, name)
 
 
 def _completion(body: str, params: GenerationParams, where: str) -> Completion:
-    """What the server said.
-
-    Raises:
-        CallError: it is no answer.
-    """
     answer = answer_of(body, _Answer, "chat completion", where)
     if not answer.choices:
         said = " ".join(body[:_EXCERPT].split())
@@ -160,7 +161,7 @@ def _completion(body: str, params: GenerationParams, where: str) -> Completion:
     choice = answer.choices[first_of([each.index for each in answer.choices], where)]
     message = choice.message
     if failure := choice.error or message.error:
-        raise reported(failure, where=where)
+        raise error_in_answer(failure, where=where)
     content = _text(message, where)
     completion = Completion(
         text=content or "",
@@ -169,10 +170,10 @@ def _completion(body: str, params: GenerationParams, where: str) -> Completion:
     )
     if refusal := message.refusal or "".join(part.refusal or "" for part in _parts(message)):
         return msgspec.structs.replace(completion, delivery="refused", error=refusal)
-    delivery = delivered(choice.finish_reason, where=where)
+    delivery = delivery_of(choice.finish_reason, where=where)
     if delivery == "ok" and choice.native_finish_reason:
         # Gateways say "stop" of answers that the server behind them cut or failed to give.
-        delivery = delivered(choice.native_finish_reason, where=where)
+        delivery = delivery_of(choice.native_finish_reason, where=where)
     if delivery == "refused":
         reason = "the answer was held back by a content filter"
         return msgspec.structs.replace(completion, delivery="refused", error=reason)
@@ -182,8 +183,8 @@ def _completion(body: str, params: GenerationParams, where: str) -> Completion:
         return msgspec.structs.replace(completion, delivery="truncated", error=reason)
     if message.tool_calls or message.function_call:
         raise tool_called(where)
-    if not completion.text.strip() and _thought(message):
-        raise reasoned_alone(where)
+    if not completion.text.strip() and _has_reasoning(message):
+        raise only_reasoning_error(where)
     if content is None:
         raise CallError(
             "the server sent a message without content",
@@ -194,16 +195,10 @@ def _completion(body: str, params: GenerationParams, where: str) -> Completion:
 
 
 def _parts(message: _Message) -> list[_Part]:
-    """The parts of a content that comes in parts."""
     return message.content if isinstance(message.content, list) else []
 
 
 def _text(message: _Message, where: str) -> str | None:
-    """The text of the content; None where there is none, be it an empty one.
-
-    Raises:
-        CallError: a part of the content is neither text nor what is known to stand beside it.
-    """
     if not isinstance(message.content, list):
         return message.content
     if others := {part.type for part in message.content} - _PARTS:
@@ -218,8 +213,7 @@ def _text(message: _Message, where: str) -> str | None:
     return "".join(known) if known else None
 
 
-def _thought(message: _Message) -> bool:
-    """Whether there is reasoning, under one of the names that servers have for it."""
+def _has_reasoning(message: _Message) -> bool:
     return bool(
         message.reasoning
         or message.reasoning_content

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.api import delivered, reasoned_alone, tool_called
+from omnidata.adapters.api import delivery_of, only_reasoning_error, tool_called
 from omnidata.adapters.batch_forms import openai_rows
 from omnidata.adapters.keys import Key
 from omnidata.adapters.presets import Preset
@@ -105,7 +105,7 @@ class OpenAIResponses(SdkModel):
         """
         return _completion(body, where, tools=tools)
 
-    def said(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
+    def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
         """All of the request but its input, its tools and `extra_body`."""
         settings: dict[str, Any] = {"model": self.preset.model, "store": False}
         if _PREVIEW in tools:  # its model has to shorten long prompts
@@ -118,7 +118,6 @@ class OpenAIResponses(SdkModel):
 
 
 def _input(messages: Sequence[RenderedMessage], detail: str) -> Iterator[dict[str, Any]]:
-    """The items of the input; the picture that follows calls is the output of each of them."""
     calls = 0
     for number, message in enumerate(messages):
         if message.role != "assistant":
@@ -149,7 +148,6 @@ def _input(messages: Sequence[RenderedMessage], detail: str) -> Iterator[dict[st
 
 
 def _result(messages: Sequence[RenderedMessage], number: int) -> RenderedPart | None:
-    """The picture of a user's turn that shows what came of the calls before it, if there are."""
     before = messages[number - 1].parts if number else ()
     if messages[number].role != "user" or not any(part.kind == "call" for part in before):
         return None
@@ -176,14 +174,9 @@ def _content(part: RenderedPart, detail: str) -> dict[str, Any]:
 
 
 def _completion(body: str, where: str, *, tools: bool) -> Completion:
-    """What the server said.
-
-    Raises:
-        CallError: it is no answer.
-    """
     response = answer_of(body, _Response, "response", where)
     why = response.incomplete_details.reason if response.incomplete_details else None
-    delivery = delivered(why or response.status, where=where)
+    delivery = delivery_of(why or response.status, where=where)
     parts = [part for item in response.output for part in item.content or ()]
     parts = [part for part in parts if part.type in ("output_text", "refusal")]
     calls = [item for item in response.output if item.type.endswith("_call")]
@@ -196,18 +189,19 @@ def _completion(body: str, where: str, *, tools: bool) -> Completion:
     elif calls and not (tools and all(item.type == "computer_call" for item in calls)):
         raise tool_called(where)
     elif not calls and not parts:
-        raise reasoned_alone(where)
+        raise only_reasoning_error(where)
     return Completion(
         delivery=delivery,
-        text=_listed(response.output) if tools else "".join(part.text or "" for part in parts),
+        text=_items_as_json(response.output)
+        if tools
+        else "".join(part.text or "" for part in parts),
         error=error,
         usage=response.usage if isinstance(response.usage, dict) else {},
         receipt={"model": response.model[:_EXCERPT]} if isinstance(response.model, str) else {},
     )
 
 
-def _listed(output: Sequence[_Item]) -> str:
-    """The items that a dialect reads, as a JSON list."""
+def _items_as_json(output: Sequence[_Item]) -> str:
     items: list[dict[str, Any]] = []
     for item in output:
         if item.type == "message":

@@ -78,7 +78,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     fps: Annotated[float, msgspec.Meta(gt=0, le=240)] | UnsetType | None = UNSET
     inline_limit_mb: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | UnsetType = UNSET
 
-    def given(self) -> dict[str, Any]:
+    def set_options(self) -> dict[str, Any]:
         """What is set, by name."""
         values = {name: getattr(self, name) for name in Options.__struct_fields__}
         return {name: value for name, value in values.items() if value is not UNSET}
@@ -154,8 +154,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class _Release(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `layout=release` changes: options, and the rules by which messages are rearranged."""
-
     rules: ReleaseRules = ReleaseRules()
 
 
@@ -259,7 +257,7 @@ def find(
     if row is None:
         return None
     given = parse(options, row.wire)
-    layout = given.get("layout", row.given().get("layout", "paper"))
+    layout = given.get("layout", row.set_options().get("layout", "paper"))
     if layout == "release" and row.release is None:
         raise UsageError(
             f'no released adapter is known for "{spec}"',
@@ -267,7 +265,7 @@ def find(
             expected="layout=paper",
         )
     release = row.release if layout == "release" and row.release else _Release()
-    capabilities, params, own = split(row.given() | release.given() | given)
+    capabilities, params, own = split(row.set_options() | release.set_options() | given)
     url = _address(row, base_url, spec)
     own.setdefault("token_limit", _token_limit(url))
     return Preset(
@@ -307,7 +305,6 @@ def table(models: Path | None = None) -> dict[str, Row]:
 
 
 def _generic(spec: str) -> Row | None:
-    """The row behind `openai:MODEL`, `openai-responses:MODEL`, `anthropic:`... and `gemini:`..."""
     kind, _, model = spec.partition(":")
     if kind == "openai" and model:
         return Row(
@@ -367,10 +364,10 @@ def _address(row: Row, base_url: str | None, spec: str) -> str:
 
 
 def _token_limit(url: str) -> TokenLimit:
-    """OpenAI's newer models take the new field alone, many compatible servers only the old one.
+    """Return the field of the token limit.
 
-    Ollama and llama-cpp-python accept `max_completion_tokens` and then ignore it, so that an answer
-    goes on until the context is full.
+    Newer OpenAI models take only the new field, many servers only the old one; Ollama and llama-
+    cpp-python accept `max_completion_tokens` and ignore it.
     """
     return "max_completion_tokens" if is_openai(url) else "max_tokens"
 
@@ -398,11 +395,11 @@ def _row(name: str, value: object, file: str) -> Row:
         raise UsageError(
             what,
             where=f"{where} {path.strip('.`')}".rstrip(),
-            expected=_expected(what, path),
+            expected=_allowed_values(what, path),
             remedy="see docs/models.md",
         ) from None
     for option, wire in OF_WIRE.items():
-        if option in row.given() and wire != row.wire:
+        if option in row.set_options() and wire != row.wire:
             raise UsageError(f'only wire = "{wire}" has that option', where=f"{where} {option}")
     if row.base_url:
         check_address(row.base_url, f"{where} base_url")
@@ -410,7 +407,7 @@ def _row(name: str, value: object, file: str) -> Row:
 
 
 def _without_none(row: object) -> object:
-    """TOML has no word for no value; here `"none"` is one, as it is for `-M`."""
+    """Replace "none" by None, which TOML lacks; `-M` does the same."""
     if not isinstance(row, dict):
         return row
     changed = {name: None if value == "none" else value for name, value in row.items()}
@@ -419,7 +416,7 @@ def _without_none(row: object) -> object:
     return changed
 
 
-def _expected(what: str, path: str) -> str:
+def _allowed_values(what: str, path: str) -> str:
     if "unknown field" in what:
         return f"one of {', '.join(Row.__struct_fields__)}"
     words = get_args(Wire) if path.startswith(".wire") else ()
@@ -438,7 +435,6 @@ def _read(path: Path) -> str:
 
 
 def _json(value: Any) -> Any:
-    """The value as JSON has it; sets in order, so that equal settings are equal texts."""
     if isinstance(value, Capabilities):
         fields = {name: getattr(value, name) for name in Capabilities.__dataclass_fields__}
         value = fields | {"accepts": sorted(value.accepts)}

@@ -110,12 +110,12 @@ def render_messages(
         if turn.parts:
             turns.append(turn)
     receipt: Line = {"parts": lines}
-    if degraded := _degraded(parts, plan):
+    if degraded := _degradations(parts, plan):
         receipt["degraded"] = degraded
     return turns, receipt
 
 
-def _degraded(parts: Sequence[Part], plan: Fit) -> list[str]:
+def _degradations(parts: Sequence[Part], plan: Fit) -> list[str]:
     reasons = [f"{parts[number].role}: {why}" for number, why in sorted(plan.dropped.items())]
     for number, count in plan.frames.items():
         if 0 < count < plan.wanted:
@@ -180,7 +180,7 @@ def render(
         MediaError: a medium that is to be sent is missing, broken or cut short.
         UsageError: the model cannot take the conversation, and `degrade` is off.
     """
-    turns, receipt = render_messages(conversation, capabilities, _text, _sent, _tool)
+    turns, receipt = render_messages(conversation, capabilities, _text, _render_medium, _tool)
     return tuple(RenderedMessage(turn.role, tuple(turn.parts)) for turn in turns), receipt
 
 
@@ -192,10 +192,9 @@ def _tool(part: Part) -> RenderedPart:
     return RenderedPart("tool" if part.kind == "tool" else "call", part.text, role=part.role)
 
 
-def _sent(
+def _render_medium(
     part: Part, ref: MediaRef, frames: int | None, capabilities: Capabilities
 ) -> tuple[list[RenderedPart], Line]:
-    """A medium as the parts that are sent, and what the receipt says of them."""
     if frames is not None:
         return _frames(part.role, media.hold(ref), frames, capabilities)
     if ref.kind == "audio":
@@ -249,7 +248,7 @@ def _frames(
 def _track(
     role: str, track: media.InMemoryMedia, capabilities: Capabilities
 ) -> tuple[list[RenderedPart], Line]:
-    """The file itself, where it is of a format that the model takes and holds nothing but sound."""
+    """Return the file itself if the model takes its format and it holds only sound."""
     about = media.media_info(track)
     known = about.format in capabilities.audio_formats and not about.pictures
     if not known or (about.format == "wav" and not (about.codec or "").startswith("pcm_")):

@@ -19,15 +19,15 @@ import aiohttp
 import msgspec
 
 from omnidata import jsontext
-from omnidata.adapters.api import BatchModel, reported
+from omnidata.adapters.api import BatchModel, error_in_answer
 from omnidata.adapters.http import (
     MAX_ANSWER_BYTES,
     MAX_ERROR_BYTES,
     QuietConnector,
-    broken,
+    connection_error,
     fault,
     is_whole,
-    parsed,
+    parse_json,
     text_of,
     too_long,
 )
@@ -99,7 +99,7 @@ class SdkModel(BatchModel):
         """A client of the SDK with these settings, which all SDKs of the family have."""
 
     @abstractmethod
-    def said(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
+    def request_settings(self, params: GenerationParams, tools: Sequence[str]) -> dict[str, Any]:
         """All of a request but what `write` has written, and `extra_body`.
 
         Args:
@@ -122,7 +122,7 @@ class SdkModel(BatchModel):
         return b"".join(self._pieces(payload, params))
 
     def _pieces(self, payload: Written, params: GenerationParams) -> tuple[bytes, bytes]:
-        settings = self.said(params, payload.tools) | self.preset.extra_body
+        settings = self.request_settings(params, payload.tools) | self.preset.extra_body
         return msgspec.json.encode(settings)[:-1] + b",", payload.body
 
     async def post(
@@ -141,10 +141,10 @@ class SdkModel(BatchModel):
         size = str(sum(map(len, pieces)))
         unread: bool = True
         try:
-            response = await self._connected().post(
+            response = await self._connect().post(
                 self.path,
                 cast_to=httpx2.Response,
-                content=_sliced(pieces),
+                content=_slice(pieces),
                 options={"headers": {"Content-Length": size, **(headers or {})}},
                 stream=unread,
                 stream_cls=self.sdk.AsyncStream[Any],
@@ -160,15 +160,11 @@ class SdkModel(BatchModel):
             cause = error.__cause__ or error
             if isinstance(cause, CallError):
                 raise cause from None
-            raise broken(cause, self.url) from None
+            raise connection_error(cause, self.url) from None
         return text, self._where(response.headers)
 
     async def _judge(self, response: httpx2.Response) -> None:
-        """Raise what a status without an answer stands for; the SDK would first read all of it.
-
-        Raises:
-            CallError: the status is no success.
-        """
+        """Raise on an error status before the SDK reads the whole body."""
         if not is_whole(response.status_code):
             body = bytearray()
             async for chunk in response.aiter_bytes():
@@ -181,11 +177,6 @@ class SdkModel(BatchModel):
             raise fault(response.status_code, response.headers, said, where=where)
 
     async def _read(self, response: httpx2.Response) -> str:
-        """The whole answer.
-
-        Raises:
-            CallError: it is longer than any answer, or no text of one.
-        """
         body = bytearray()
         try:
             async for chunk in response.aiter_bytes():
@@ -196,8 +187,7 @@ class SdkModel(BatchModel):
             await response.aclose()
         return text_of(self.key.redact_bytes(bytes(body)), self.url)
 
-    def _connected(self) -> Any:
-        """The client, made in the event loop."""
+    def _connect(self) -> Any:
         if self._client is None:
             http = self.sdk.DefaultAioHttpClient(
                 timeout=None, follow_redirects=False, event_hooks={"response": [self._judge]}
@@ -226,7 +216,7 @@ class SdkModel(BatchModel):
 
 
 def _session(ssl_context: ssl.SSLContext) -> aiohttp.ClientSession:
-    """What the SDK's transport sends with, in place of a session whose connections rest nowhere."""
+    """Replace the SDK's session by one that reuses connections."""
     return aiohttp.ClientSession(connector=QuietConnector(limit=0, ssl=ssl_context))
 
 
@@ -241,8 +231,8 @@ def _load(package: str) -> Any:
         ) from error
 
 
-async def _sliced(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
-    """The request in slices, so that no copy of the whole is made."""
+async def _slice(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
+    """Yield the request in slices, so that no copy of the whole is made."""
     for piece in pieces:
         for begin in range(0, len(piece), _SLICE):
             yield piece[begin : begin + _SLICE]
@@ -264,9 +254,9 @@ def answer_of(body: str, form: type[T], noun: str, where: str) -> T:
         CallError: the body reports an error, or is no such thing.
     """
     try:
-        value = parsed(body)
+        value = parse_json(body)
         if isinstance(value, dict) and value.get("error"):
-            raise reported(value["error"], where=where)
+            raise error_in_answer(value["error"], where=where)
         return msgspec.convert(value, form)
     except (ValueError, RecursionError):
         said = " ".join(body[:_EXCERPT].split())

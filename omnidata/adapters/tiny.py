@@ -87,7 +87,6 @@ def make_tiny(family: Family, folder: Path, *, seed: int = 0, texts: Iterable[st
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Without the progress bars of transformers: there is nothing to wait for."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
@@ -294,7 +293,6 @@ def qwen3_omni(texts: Iterable[str] = ()) -> tuple[PreTrainedModel, ProcessorMix
 
 
 def _names(tokens: tuple[str, ...]) -> dict[str, str]:
-    """What transformers calls the tokens that stand for media and around them."""
     return {f"{name}_token": f"<|{token}|>" for name, token in zip(_NAMES, tokens, strict=True)}
 
 
@@ -318,7 +316,6 @@ def _around(words: PreTrainedTokenizerFast, names: dict[str, str]) -> dict[str, 
 
 
 def _readers(*, patch_size: int) -> dict[str, Any]:
-    """The parts of a processor that read media; a picture gets 4 to 64 tokens."""
     from transformers import Qwen2VLImageProcessor, Qwen2VLVideoProcessor, WhisperFeatureExtractor
 
     token = (2 * patch_size) ** 2  # pixels

@@ -136,7 +136,7 @@ def _step(own: Benchmark) -> Step:
 
 def _says(spoken: InDialect, step: Step, action: Action, platform: Platform) -> bool:
     """Whether the dialect writes the action, and reads it again."""
-    fed = spoken.dialect.frame.fed(step.screen)
+    fed = spoken.dialect.frame.fed_size(step.screen)
     try:
         text = spoken.dialect.write([spoken.placed(action, step.screen)], fed, platform)
         spoken.dialect.read(text, fed)

@@ -12,7 +12,7 @@ from typing import Any
 from omnidata.analysis.comparison import ANSWERED, Aligned, failures
 from omnidata.errors import UsageError, plural
 from omnidata.run.headlines import lines_of
-from omnidata.run.run_files import Run, cut, endings, flat, read_run
+from omnidata.run.run_files import Run, endings, flat, read_run, shorten
 
 _OF_TASK = ("options", "where", "exclude", "limit", "shard", "seed", "generation")
 _OF_MODEL = ("model_options", "model_settings")
@@ -161,7 +161,7 @@ def _said(key: str, value: Any) -> str:
         return f"{plural(len(value), 'step')} excluded"
     if key == "shard":
         return f"part {value[0]} of {value[1]}"
-    return cut(value if isinstance(value, str) else json.dumps(value))
+    return shorten(value if isinstance(value, str) else json.dumps(value))
 
 
 def _flat(run: Run, keys: Sequence[str]) -> dict[str, Any]:

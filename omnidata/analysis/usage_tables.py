@@ -22,7 +22,7 @@ from omnidata.metrics.intervals import Floats
 from omnidata.predictions import Prediction
 from omnidata.run.cost import Tokens
 from omnidata.run.folder import TRANSIENT
-from omnidata.run.run_files import ANSWERS, Run, cut, flat
+from omnidata.run.run_files import ANSWERS, Run, flat, shorten
 
 _TOKENS: Mapping[str, str] = {
     "input": "Input",
@@ -280,7 +280,7 @@ def _parameters(run: Run) -> tuple[str, ...]:
     }
 
     def said(value: Any, otherwise: str) -> str:
-        return otherwise if value is None else cut(str(value))
+        return otherwise if value is None else shorten(str(value))
 
     limits = [*(own[name] for name in _LIMITS if name in own), generation.get("max_new_tokens")]
     return (

@@ -113,7 +113,6 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 def _commit() -> str:
-    """Return the commit that the package was built from, or an empty string."""
     package = Path(__file__).parents[1]
     if (package / "COMMIT").is_file():
         return (package / "COMMIT").read_text("ascii").strip()

@@ -127,7 +127,7 @@ def ablate(
     source = benchmark.load(data, strict=strict)
     kinds = {ref.kind for step in source.steps for ref in step.media.values() if ref}
     terminal.print_findings(source)
-    accepts = None if varied else _accepted(asking, model, benchmark, source)
+    accepts = None if varied else _accepted_media(asking, model, benchmark, source)
     chosen = settings(
         benchmark,
         modalities,
@@ -189,10 +189,9 @@ def ablate(
         raise typer.Exit(1)
 
 
-def _accepted(
+def _accepted_media(
     asking: Asking, model: str, task: Task, source: LoadedDataset
 ) -> Collection[Modality] | None:
-    """The media that the model takes; None where it takes all, or no model can be made here."""
     try:
         adapter = asking.adapter(model, task, source.steps, asks=False)
     except OmnidataError:  # each run says why

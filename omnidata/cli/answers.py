@@ -43,8 +43,6 @@ class Answers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run folder."""
-
     folder: Path
     lines: Path
     settings: Mapping[str, Any]
@@ -63,8 +61,6 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """A file of `{"sample_id", "output"}`."""
-
     lines: Path
     settings: Mapping[str, Any]
     flag: str = SKIP_BAD
@@ -80,8 +76,6 @@ class _Lines:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """The data themselves, whose rows have answers beside what is right."""
-
     harness: str | None
     lines: Path
     settings: Mapping[str, Any]
@@ -98,8 +92,6 @@ class _Own:
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """Another harness's log."""
-
     harness: str
     lines: Path
     settings: Mapping[str, Any]
@@ -118,8 +110,6 @@ class _Log:
 
 @dataclass(frozen=True, slots=True)
 class _Trained:
-    """A trainer's predictions on an export."""
-
     log: TrainerLog
     lines: Path
     settings: Mapping[str, Any]

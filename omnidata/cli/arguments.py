@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from omnidata.types import Adapter, LoadedDataset, Step, Task
 
 
-def _held(context: typer.Context, place: Path | None) -> Path | None:
-    """Return the place itself, or its folder `data`; a dataset of the Hub is fetched first."""
+def _find_data(context: typer.Context, place: Path | None) -> Path | None:
     from omnidata.loaders.hub import sending_token
 
     if place is None:
@@ -34,12 +33,12 @@ def _held(context: typer.Context, place: Path | None) -> Path | None:
 
 def data_argument(help: str) -> Any:
     """An argument that names a dataset's folder or file, or a folder whose `data` is one."""
-    return typer.Argument(metavar="DATA", help=help, callback=_held)
+    return typer.Argument(metavar="DATA", help=help, callback=_find_data)
 
 
 def data_option(help: str, *names: str) -> Any:
     """The same as an option, which is called like its parameter unless it has other names."""
-    return typer.Option(*names, metavar="DATA", help=help, callback=_held)
+    return typer.Option(*names, metavar="DATA", help=help, callback=_find_data)
 
 
 def repeatable(help: str, *names: str, metavar: str) -> Any:
@@ -141,7 +140,7 @@ class Asking:
         return Recipe(spec, self.options, self.base_url, self.key_file, self.models)
 
 
-def asked_about(
+def load_asking(
     task: str,
     task_options: Sequence[str],
     data: Path,
@@ -272,7 +271,6 @@ def with_options(
 
 
 def _asking(limits: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator that gives a verb the options of `Asking`, with these limits."""
 
     def decorate(verb: Callable[..., None]) -> Callable[..., None]:
         verb.__annotations__.pop("asking")  # the classes it names are imported when the verb runs
@@ -403,7 +401,7 @@ _ROOTS = Annotated[
 
 
 def _in_environment(variable: str) -> Callable[[typer.Context, Any], Any]:
-    """Sets a variable while a verb runs: processes that it starts are to see it as well."""
+    """Set a variable while a verb runs, so that its processes see it too."""
 
     def put(context: typer.Context, value: Any) -> Any:
         if value is not None:
@@ -514,7 +512,6 @@ def data_of(task: str | None, place: Path) -> Path:
 
 
 def _holds(place: Path, task: str | None) -> bool:
-    """Whether some benchmark's rows are there; only its loader knows where a task says nothing."""
     from omnidata import registry
     from omnidata.loaders.load import recognise
     from omnidata.loaders.repository import is_repository
@@ -532,7 +529,6 @@ def _holds(place: Path, task: str | None) -> bool:
 
 
 def _says(benchmark: Task, place: Path) -> bool:
-    """Whether the benchmark tells its own data from others by a look at them."""
     from omnidata.files import staying_in
 
     try:

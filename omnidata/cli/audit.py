@@ -138,7 +138,6 @@ def _name(rule: Rule) -> str:
 
 
 def _print_verdict(report: Report, best: BestScores | None) -> None:
-    """What the scores say, in words."""
     without, learned = report.unlearned, report.learned
     metric = report.metric or report.value
     blind = without

@@ -13,8 +13,8 @@ from omnidata.cli import runs, terminal
 from omnidata.cli.arguments import (
     WAY,
     Asking,
-    asked_about,
     finds,
+    load_asking,
     prices_only,
     reading_data,
     with_options,
@@ -108,7 +108,7 @@ def write(
             where="--out",
             expected="omnidata batch write TASK DATA --model SPEC --out RUN",
         )
-    benchmark, source = asked_about(task, task_options, data, model, asking, strict=strict)
+    benchmark, source = load_asking(task, task_options, data, model, asking, strict=strict)
     with terminal.resumable(), terminal.progress(model) as progress:
         written = run(
             benchmark,
@@ -153,7 +153,6 @@ def _print_written(written: Written, out: Path, as_json: bool) -> None:
 
 
 def _print_estimate(written: Written) -> None:
-    """The files, and what they will cost."""
     rows = [
         [str(written.folder / file.name), f"{file.requests:,}", f"{file.bytes / 1e6:,.1f}"]
         for file in written.files
@@ -172,7 +171,6 @@ def _print_estimate(written: Written) -> None:
 
 
 def _note_next(written: Written, out: Path) -> None:
-    """How to go on."""
     if written.form == "vllm":
         local = f" --allowed-local-media-path {written.media}" if written.media else ""
         name = written.files[-1].name
@@ -339,10 +337,10 @@ def fetch(
 
     with terminal.resumable(), terminal.progress(str(run)) as progress:
 
-        def told(files: Mapping[str, FileState]) -> None:
+        def report_progress(files: Mapping[str, FileState]) -> None:
             progress(sum(known.fetched for known in files.values()), len(files))
 
-        files, results, lost = bring(run, place, wait=wait, told=told)
+        files, results, lost = bring(run, place, wait=wait, told=report_progress)
     for name, known in files.items():
         if not known.fetched or known.state != "done":
             terminal.note(" ".join(filter(None, (f"{name}: {known.state}", known.said))))
@@ -363,7 +361,6 @@ def fetch(
 
 
 def _print_files(files: Mapping[str, FileState], as_json: bool) -> None:
-    """How things stand with files, as a table or as JSON."""
     if as_json:
         terminal.print_json(
             {

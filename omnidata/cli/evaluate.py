@@ -12,7 +12,7 @@ import typer
 
 from omnidata.cli import arguments as args
 from omnidata.cli import runs, terminal
-from omnidata.cli.arguments import Asking, asked_about, asks, finds, on_engine, reading_data
+from omnidata.cli.arguments import Asking, asks, finds, load_asking, on_engine, reading_data
 from omnidata.errors import UsageError, plural
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def evaluate(
             expected="--samples K as well",
         )
     part = parse_shard(shard) if shard else None
-    benchmark, source = asked_about(task, task_options, data, model, asking, strict=strict)
+    benchmark, source = load_asking(task, task_options, data, model, asking, strict=strict)
     excluded = read_exclude(exclude, source.steps) if exclude else frozenset[str]()
     if dry_run:
         from omnidata.cli.runs import print_preview
@@ -166,11 +166,11 @@ def merge(
     """
     from omnidata.run.parts import merge as join
     from omnidata.run.run_files import read_info, recorded_task
-    from omnidata.run.sampling import found_below
+    from omnidata.run.sampling import sample_folders
 
     results = join(parts, out, data=data, profile=profile)
     runs.print_run(results, recorded_task(read_info(out)), out, as_json)
-    if others := found_below(parts[0])[1:]:
+    if others := sample_folders(parts[0])[1:]:
         terminal.note(
             f"{plural(len(others), 'other sample')} of each part: merge these folders as well, "
             f"{others[0]} and so on, into {out / others[0].relative_to(parts[0])}"
@@ -243,7 +243,6 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def _print(outcomes: Sequence[Outcome], title: str) -> None:
-    """A row per run; a metric that a run's profile does not have is a dash."""
     units: dict[str, Any] = {}
     for outcome in outcomes:
         if outcome.results:

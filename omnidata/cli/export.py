@@ -277,11 +277,6 @@ def export(
 def _check_without_pairs(
     form: str, profile: str | None, order: str | None, max_rows: int | None, changed_media: bool
 ) -> None:
-    """Refuse what is about answers of runs where none is named.
-
-    Raises:
-        UsageError: an option or a format is.
-    """
     from omnidata.training.preferences import TRAINERS
 
     given = {
@@ -301,11 +296,6 @@ def _check_without_pairs(
 
 
 def _one_of(allowed: Sequence[Any], value: Any, flag: str) -> Any:
-    """The value, if it is one of those that there are, or none was given.
-
-    Raises:
-        UsageError: it is none of them.
-    """
     if value is not None and value not in allowed:
         raise UsageError(
             "there is no such choice",
@@ -346,7 +336,6 @@ def _print(done: Exported, out: Path, as_json: bool) -> None:
 
 
 def _print_runs(preferences: Mapping[str, Any]) -> None:
-    """What became of the answers of each run, and of the steps."""
     runs = preferences["runs"]
     kinds = dict.fromkeys(name for run in runs for name in run["answers"])
     terminal.print_table(

@@ -87,11 +87,6 @@ def fetch(
 
 
 def _ask(size: int) -> None:
-    """Let a person decide about a large download.
-
-    Raises:
-        UsageError: nobody is there to be asked, or the answer is no.
-    """
     from omnidata.loaders.hub import LARGE, in_bytes
 
     if sys.stdin.isatty() and typer.confirm(f"Download {in_bytes(size)}?", err=True):
@@ -104,7 +99,6 @@ def _ask(size: int) -> None:
 
 
 def _has(task: str, data: Path, stated: int) -> bool:
-    """Whether there are as many steps as the publisher says; both are told."""
     from omnidata.tasks import get_task
 
     try:

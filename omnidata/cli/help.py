@@ -134,7 +134,6 @@ def command_lines(command: str, width: int) -> str:
 
 
 def _words(command: str) -> list[str]:
-    """Words of a command; an option stays beside its value."""
     words: list[str] = []
     for word in (f'"{one}"' if " " in one else one for one in shlex.split(command)):
         if words and words[-1].startswith("-") and " " not in words[-1]:
@@ -153,14 +152,12 @@ def _argument(piece: str) -> str:
 
 
 def _option(name: str, text: str) -> tuple[str, str]:
-    """Names of types as placeholders, and no ranges: the message of a wrong value has them."""
     name = _KIND.sub(lambda found: _KINDS[found[1]], name)
     text = _RANGE.sub("", text).replace("[; ", "[").replace("  []", "")
     return name, text
 
 
 def _by_group(options: Mapping[str, tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
-    """The options by group; a group of one is none."""
     if len(options) <= _FEW:
         return {"Options": [*options.values()]}
     groups = {

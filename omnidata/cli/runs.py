@@ -107,7 +107,6 @@ def print_results(
 
 
 def _format_resampling(results: Mapping[str, Any], steps: Sequence[Step]) -> str:
-    """Say what the bootstrap resamples, if that is not the episodes of the table."""
     episodes = {step.episode for step in steps}
     groups = {step.group for step in steps}
     if len(groups) >= len(episodes) or len(episodes) != results["counts"].get("episodes"):
@@ -125,7 +124,6 @@ _MEANT: Mapping[str, str] = {
 
 
 def _headers(profiles: Mapping[str, Profile]) -> dict[str, dict[str, str]]:
-    """The header of each column of each profile: where they mean other things, what they mean."""
     meant: dict[str, dict[str, str]] = {}
     for name, profile in profiles.items():
         known = getattr(profile, "metrics", {})

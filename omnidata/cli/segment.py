@@ -144,11 +144,6 @@ def _check(
     workers: int | None,
     cluster: Cluster | None,
 ) -> None:
-    """Refuse what cannot be meant.
-
-    Raises:
-        UsageError: too many or too few places, or options of a list, or of one recording alone.
-    """
     wanted = 3 if recordings is None else 1
     if len(places) != wanted:
         raise UsageError(

@@ -183,7 +183,7 @@ def _size(option: str, text: str) -> tuple[int, int]:
 
 
 def _half(size: tuple[int, int]) -> tuple[int, int]:
-    """Half the screen in even numbers; the whole where half would be below the smallest."""
+    """Return half the screen in even numbers; the whole if half is below the smallest size."""
     from omnidata.synth.episodes.settings import SMALLEST
 
     parts = 4 if min(size) >= 2 * SMALLEST else 2
@@ -192,7 +192,6 @@ def _half(size: tuple[int, int]) -> tuple[int, int]:
 
 
 def _print_episodes(report: Mapping[str, Any]) -> None:
-    """What was made, as a table."""
     from omnidata.synth.episodes import AXES_OF_STEPS
 
     made = report["made"]
@@ -354,7 +353,6 @@ def compose(
 
 
 def _author(model: str | None, asking: Asking, edges: EdgeRule) -> Author | None:
-    """Who writes; None for the template, beside which options of a model mean nothing."""
     from omnidata.synth.compose.instructions import Author, Questions
 
     if model is None:
@@ -376,7 +374,6 @@ def _author(model: str | None, asking: Asking, edges: EdgeRule) -> Author | None
 
 
 def _print_tasks(report: Mapping[str, Any], as_json: bool) -> None:
-    """The report as JSON, or as the tables of OmniBench's figure 3."""
     made = report["made"]
     terminal.print_kinds([Finding(**said) for said in made["findings"]])
     if as_json:

@@ -61,11 +61,11 @@ def label(
     from omnidata.synth import label as labelling
 
     who = _Model(model, asking, cluster)
-    task, asked = _asked("action", labelling.questions, data, known, task_options)
+    task, asked = _load_questions("action", labelling.questions, data, known, task_options)
     if dry_run:
         who.preview(task, asked, out, as_json)
         return
-    done = who.done(labelling.label, task, asked, out)
+    done = who.ask(labelling.label, task, asked, out)
     steps = done.report["steps"]
     lines = [
         ("all", steps["all"]),
@@ -110,11 +110,11 @@ def filter_(
     from omnidata.synth import filter as filtering
 
     who = _Model(model, asking, cluster)
-    task, asked = _asked("success", filtering.questions, data, known, task_options)
+    task, asked = _load_questions("success", filtering.questions, data, known, task_options)
     if dry_run:
         who.preview(task, asked, out, as_json)
         return
-    done = who.done(filtering.choose, task, asked, out)
+    done = who.ask(filtering.choose, task, asked, out)
     episodes = done.report["episodes"]
     lines = list(episodes.items())
     _print(done, out, ("episodes", lines), ("precision", "recall"), as_json)
@@ -165,22 +165,22 @@ def recaption(
     benchmark = get_task(name, parse(task_options, "-T"))
     source = benchmark.load(data)
     terminal.print_findings(source)
-    made = partial(_made, asking, cluster)
+    made = partial(_make_model, asking, cluster)
     author = Asked(model, partial(made, model), asking.options)
     finder = author
     if grounder is not None and grounder != model:
         plain = replace(asking, options={}, base_url=None, key_file=None)
 
-        def found_by(task: Task, steps: Sequence[Step]) -> Adapter | Recipe:
+        def make_grounder(task: Task, steps: Sequence[Step]) -> Adapter | Recipe:
             try:
-                return _made(plain, cluster, grounder, task, steps)
+                return _make_model(plain, cluster, grounder, task, steps)
             except UsageError as error:
                 where = (error.where or "").replace("--model", "--grounder")
                 raise UsageError(
                     error.what, where=where, expected=error.expected, remedy=error.remedy
                 ) from None
 
-        finder = Asked(grounder, found_by)
+        finder = Asked(grounder, make_grounder)
     with terminal.resumable(), runs.counting() as count, terminal.progress(model) as progress:
         report = run(
             benchmark,
@@ -215,12 +215,12 @@ def recaption(
     terminal.note(f"rows: {out}")
 
 
-def _made(
+def _make_model(
     asking: Asking, cluster: Cluster | None, spec: str, task: Task, steps: Sequence[Step]
 ) -> Adapter | Recipe:
-    """The model; how to make it where others ask.
+    """Return the model, or a recipe to make it elsewhere.
 
-    A baseline is asked here: it needs all questions, which other machines cannot load.
+    A baseline asks here: it needs all questions.
     """
     # Made here, if this machine asks, what is wrong with it is said before anything is written.
     if cluster and not spec.startswith("baseline:"):
@@ -230,14 +230,13 @@ def _made(
     return asking.adapter(spec, task, steps)
 
 
-def _asked(
+def _load_questions(
     of: Literal["action", "success"],
     questions: Callable[[Task, LoadedDataset, LoadedDataset | None], Asked],
     data: Path,
     known: Path | None,
     task_options: Sequence[str],
 ) -> tuple[Task, Asked]:
-    """The task whose answers tell that of the data, and what it asks about them."""
     from omnidata.loaders.load import task_for
     from omnidata.synth.annotate import annotation_of
     from omnidata.tasks import get_task
@@ -257,21 +256,17 @@ def _asked(
 
 
 def _print_findings(source: LoadedDataset) -> None:
-    """The findings but for those that only say that there is no target."""
     kept = [f for f in source.findings if f.code != "target-absent"]
     terminal.print_findings(replace(source, findings=kept))
 
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """Who is asked, and how."""
-
     spec: str
     asking: Asking
     cluster: Cluster | None
 
     def preview(self, task: Task, asked: Asked, out: Path, as_json: bool) -> None:
-        """What would be asked."""
         from omnidata.cli.runs import print_preview
         from omnidata.run.evaluate import dry_run
         from omnidata.synth.annotate import run_folder
@@ -280,18 +275,17 @@ class _Model:
         run = run_folder(out)
         print_preview(dry_run(task, asked.source, adapter, run, self.asking.limits), as_json)
 
-    def done(
+    def ask(
         self,
         act: Callable[[Task, Asked, Path, synth.Asking], Done],
         task: Task,
         asked: Asked,
         out: Path,
     ) -> Done:
-        """What came of asking."""
         from omnidata.run.cluster import Recipe
         from omnidata.synth import annotate as synth
 
-        model = _made(self.asking, self.cluster, self.spec, task, asked.source.steps)
+        model = _make_model(self.asking, self.cluster, self.spec, task, asked.source.steps)
         with (
             terminal.resumable(),
             runs.counting() as count,
@@ -315,7 +309,6 @@ def _print(
     measures: Sequence[str],
     as_json: bool,
 ) -> None:
-    """The result on stdout; findings, warnings and where things lie on stderr."""
     from omnidata.synth.annotate import run_folder
 
     report, run = done.report, run_folder(out)
@@ -356,7 +349,6 @@ def _print_precision(measured: Mapping[str, Any], measures: Sequence[str]) -> No
 
 
 def _finish(done: Done, nothing: str) -> None:
-    """Say what is lacking, and end with 1 if something is."""
     failed, degraded = runs.lacking(done.results)
     if failed:
         terminal.note(f"{failed} have no answer; the same command asks again")

@@ -44,19 +44,18 @@ class Verbs(help.Verbs):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All of them."""
-        return [*super().list_commands(ctx), *sorted(_named())]
+        return [*super().list_commands(ctx), *sorted(_tasks_by_verb())]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The verb of that name; tasks are asked only where none of ours has it."""
         found = super().get_command(ctx, cmd_name)
         if found is not None or cmd_name.startswith("-"):
             return found
-        tasks = _named().get(cmd_name)
+        tasks = _tasks_by_verb().get(cmd_name)
         return _command(cmd_name, tasks) if tasks else None
 
 
-def _named() -> dict[str, list[str]]:
-    """Names of the tasks whose rows can be made of episodes, by verb."""
+def _tasks_by_verb() -> dict[str, list[str]]:
     from omnidata import registry
 
     found: dict[str, list[str]] = {}
@@ -67,7 +66,6 @@ def _named() -> dict[str, list[str]]:
 
 
 def _command(verb: str, tasks: Sequence[str]) -> Any:
-    """The verb, as the command line calls it."""
     from omnidata.synth.derive import derivation_of
     from omnidata.tasks import get_task
 
@@ -75,7 +73,7 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
     of_answers = [name for name in tasks if kinds[name] in _OF_ANSWERS]
     of_episodes = [name for name in tasks if kinds[name] not in _OF_ANSWERS]
 
-    def made(
+    def make_rows(
         data: _Episodes,
         out: _Out,
         task_options: TaskOptions,
@@ -144,7 +142,7 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
         if of_answers
         else ""
     )
-    made.__doc__ = f"""Make rows of {" and ".join(of_episodes)} from episodes.
+    make_rows.__doc__ = f"""Make rows of {" and ".join(of_episodes)} from episodes.
 
     The form of the rows does not reveal the answers (check with `omnidata audit`); docs/derive.md
     describes the method. Each episode needs a screenshot and an action at every step. Failed
@@ -153,7 +151,7 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
     Example: omnidata synth {verb} omnidata-demo/data {verb}
     """
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command(verb, cls=help.Verb)(reading_data(made))
+    app.command(verb, cls=help.Verb)(reading_data(make_rows))
     return typer.main.get_command(app)
 
 
@@ -177,7 +175,6 @@ def _check_no_runs(profile: str | None, *, changed_media: bool) -> None:
 
 
 def _task_of(run: Path, named: str | None, options: Mapping[str, str]) -> Any:
-    """The task of a run, as it was asked unless the options say otherwise."""
     from omnidata.run.run_files import read_info
     from omnidata.tasks import get_task
     from omnidata.training.preferences import run_options
@@ -188,7 +185,6 @@ def _task_of(run: Path, named: str | None, options: Mapping[str, str]) -> Any:
 
 
 def _print(report: Mapping[str, Any]) -> None:
-    """What was made, as a table."""
     rows = []
     for name, made in report["made"].items():
         rows.append([name, str(made["rows"]), str(made["groups"])])
@@ -204,7 +200,6 @@ def _print(report: Mapping[str, Any]) -> None:
 
 
 def _print_answers(report: Mapping[str, Any]) -> None:
-    """What was made of which answers, as tables."""
     rows = [
         [name, *(str(made[each]) for each in ("rows", "groups", "right", "wrong"))]
         for name, made in report["made"].items()

@@ -115,7 +115,7 @@ def _print(found: Report, as_json: bool) -> None:
 
 
 def _line(finding: Finding) -> str:
-    """A finding in one line, whatever line breaks the data holds."""
+    """Print a finding on one line, even if the data contain line breaks."""
     line = (
         f"{finding.severity} [{finding.code}] {finding.where}: {finding.what}; "
         f"expected: {finding.expected}; fix: {finding.remedy}"

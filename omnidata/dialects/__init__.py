@@ -73,7 +73,7 @@ def dialects() -> Mapping[str, Dialect]:
         try:
             brought = point.load()
         except Exception as error:
-            raise _broken(point.value, f"cannot be imported: {error}") from error
+            raise _entry_point_error(point.value, f"cannot be imported: {error}") from error
         _add(found, [brought] if isinstance(brought, Dialect) else brought, point.value)
     return found
 
@@ -81,13 +81,13 @@ def dialects() -> Mapping[str, Dialect]:
 def _add(found: dict[str, Dialect], brought: object, where: str) -> None:
     for one in brought if isinstance(brought, Iterable) else [brought]:
         if not isinstance(one, Dialect):
-            raise _broken(where, f"names {one!r:.80}, which is not a dialect")
+            raise _entry_point_error(where, f"names {one!r:.80}, which is not a dialect")
         if one.name in found:
-            raise _broken(where, f"has a second dialect {one.name}")
+            raise _entry_point_error(where, f"has a second dialect {one.name}")
         found[one.name] = one
 
 
-def _broken(where: str, what: str) -> PluginError:
+def _entry_point_error(where: str, what: str) -> PluginError:
     return PluginError(
         f"the entry point of a dialect {what}",
         where=where,

@@ -116,7 +116,7 @@ _STATUSES = frozenset((*_GOING_ON, *_ENDS))
 
 
 def _is_whole(value: object) -> bool:
-    """A whole number as JSON Schema has them: 5.0 is one, true is not."""
+    """Whether JSON Schema calls it an integer: 5.0 is one, true is not."""
     if isinstance(value, bool):
         return False
     return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
@@ -173,7 +173,6 @@ def _touch(body: Mapping[str, Any], duration: float, reading: Reading) -> Action
 
 
 def _seconds(duration: float) -> float | None:
-    """How long it takes; None for what nothing says."""
     return None if duration == DURATION or not 0 <= duration < 1e9 else duration / 1000
 
 
@@ -187,10 +186,7 @@ _decoder = json.JSONDecoder()
 
 
 def _object(text: str) -> tuple[Mapping[str, Any], int, int]:
-    """The first object that says an action, where it begins and ends.
-
-    An object of which only the last brace is missing is one.
-    """
+    """Return the first object with an action and its span; its last brace may be missing."""
     begin, first = -1, text.find("{")
     try:
         for _ in range(_TRIED):
@@ -211,8 +207,7 @@ def _object(text: str) -> tuple[Mapping[str, Any], int, int]:
     raise UnreadError("no object of JSON in the text says an action")
 
 
-def _spoken(body: Mapping[str, Any]) -> Action | None:
-    """The action of an object, beside its status; None where there is none."""
+def _read_action(body: Mapping[str, Any]) -> Action | None:
     acts = [key for key in _SPOKEN if key in body and key not in ("STATUS", "duration")]
     if len(acts) > 1:
         raise UnreadError(f"the object has {' and '.join(acts)}")
@@ -275,7 +270,7 @@ class AgentCPM(Dialect):
         status = body.get("STATUS", "continue")
         if not isinstance(status, str) or status.lower() not in _STATUSES:
             raise UnreadError(f"the status is {status!r:.40}")
-        action, ended = _spoken(body), _ENDS.get(status.lower())
+        action, ended = _read_action(body), _ENDS.get(status.lower())
         actions = tuple(one for one in (action, ended) if one)
         if not actions:
             raise UnreadError("the object says nothing to do")
@@ -313,7 +308,7 @@ class AgentCPM(Dialect):
         if kind == "wait":
             return {"duration": _milliseconds(action, DURATION)}
         pressed = next((word for word, one in _BUTTONS.items() if one.kind == kind), None)
-        return {"PRESS": pressed} if pressed else _touched(action)
+        return {"PRESS": pressed} if pressed else _touch_object(action)
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
         """See `Dialect.vocabulary`."""
@@ -339,7 +334,7 @@ class AgentCPM(Dialect):
         )
 
 
-def _touched(action: Action) -> dict[str, Any]:
+def _touch_object(action: Action) -> dict[str, Any]:
     if action.button != "left" or action.count != 1:
         raise CannotSayError(f"no name for {action.label}")
     if action.kind in ("tap", "long_press") and not action.start:
@@ -373,7 +368,6 @@ def _numbers(point: Point) -> list[float]:
 
 
 def _read_released(text: str) -> Answer:
-    """The whole text is an object that fits the schema, or nothing."""
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):

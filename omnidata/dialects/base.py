@@ -61,7 +61,7 @@ class Frame:
     Source: `smart_resize` of Qwen's processors (transformers, `Qwen2VLImageProcessor`).
 
     Examples:
-        >>> Frame("px", 28, 56 * 56, 28 * 28 * 1280).fed((1920, 1080))
+        >>> Frame("px", 28, 56 * 56, 28 * 28 * 1280).fed_size((1920, 1080))
         (1316, 728)
     """
 
@@ -71,7 +71,7 @@ class Frame:
     max_pixels: int | None = None
     longest: int | None = None
 
-    def fed(self, screen: Screen) -> Screen:
+    def fed_size(self, screen: Screen) -> Screen:
         """Return width and height of a picture as fed, in pixels; an unknown size stays unknown."""
         width, height = screen
         if min(screen) < 1:
@@ -319,7 +319,7 @@ class Dialect(ABC):
                 Message("user", (opening, past.shot) if past is turns[0] else (past.shot,))
             )
             messages.append(Message("assistant", (self.turn(past, question.platform),)))
-        shots = [] if turns else [*_labelled(question)]
+        shots = [] if turns else [*_label_screenshots(question)]
         last = question.media if turns else (opening, *shots, *question.media)
         messages.append(Message("user", tuple(last)))
         if self.prefix:
@@ -330,8 +330,7 @@ class Dialect(ABC):
 UNKNOWN: Final = "(unknown)"
 
 
-def _labelled(question: Question) -> Iterator[Part]:
-    """The earlier screenshots, each after a text that says of which step."""
+def _label_screenshots(question: Question) -> Iterator[Part]:
     for number, past in enumerate(question.past, question.first + 1):
         if past.shot:
             yield Part("text", f"Screenshot of step {number}:")

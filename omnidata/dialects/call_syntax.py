@@ -100,15 +100,14 @@ class Calls:
         return None
 
     def _value(self, begin: int) -> tuple[str, int, bool]:
-        """A value, where it ends, and whether it does before the text."""
         quote = self.text[begin : begin + 1]
         if quote not in self._plain:
             return self._bare(begin)
         for ends in (self._plain[quote], self._perhaps[quote]):
             index = bisect_left(ends, begin + 1)
             if index < len(ends):
-                return unescaped(self.text[begin + 1 : ends[index]]), ends[index] + 1, True
-        return unescaped(self.text[begin + 1 :]), len(self.text), False
+                return unescape(self.text[begin + 1 : ends[index]]), ends[index] + 1, True
+        return unescape(self.text[begin + 1 :]), len(self.text), False
 
     def _bare(self, begin: int) -> tuple[str, int, bool]:
         depth = 0
@@ -159,11 +158,11 @@ _ESCAPE: Final = re.compile(r"\\(?:([\\'\"ntr])|u([0-9a-fA-F]{4}))")
 _LETTERS: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     r"""The text that a quoted string means; an escape that nobody knows stays as it is.
 
     Examples:
-        >>> unescaped(r"it\'s C:\\ \d")
+        >>> unescape(r"it\'s C:\\ \d")
         "it's C:\\ \\d"
     """
     if "\\" not in text:
@@ -178,11 +177,11 @@ _WRITTEN: Final = str.maketrans(
 )
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     r"""A text as a string between single quotes, which `Calls` reads as that text again.
 
     Examples:
-        >>> print(quoted("it's\n"))
+        >>> print(quote("it's\n"))
         'it\'s\n'
     """
     return f"'{text.translate(_WRITTEN)}'"

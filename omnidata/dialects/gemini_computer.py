@@ -16,7 +16,7 @@ from omnidata.dialects.provider_calls import (
     keys_in,
     number_in,
     place_of,
-    pressed,
+    press,
     text_in,
     way_in,
     whole,
@@ -77,10 +77,10 @@ class GeminiComputer(ProviderDialect):
         "web": _SAYS | {"back", "open_url"},
     }
 
-    def declared(
+    def tool_declarations(
         self, asked: Asked, platform: Platform, fed: Screen
     ) -> Sequence[Mapping[str, Any]]:
-        """What declares the tool; see `ProviderDialect.declared`."""
+        """What declares the tool; see `ProviderDialect.tool_declarations`."""
         use: dict[str, Any] = {"environment": "ENVIRONMENT_BROWSER"}
         if platform != "mobile":
             return [{"computer_use": use}]
@@ -118,11 +118,11 @@ class GeminiComputer(ProviderDialect):
 
     def calls(self, action: Action, fed: Screen, platform: Platform) -> list[dict[str, Any]]:
         """The calls of an action; see `ProviderDialect.calls`."""
-        name, given = self._named(action, platform)
+        name, given = self._call_of(action, platform)
         args = {key: value for key, value in given.items() if value is not None}
         return [{"function_call": {"name": name, "args": args}}]
 
-    def _named(self, action: Action, platform: Platform) -> tuple[str, dict[str, Any]]:
+    def _call_of(self, action: Action, platform: Platform) -> tuple[str, dict[str, Any]]:
         kind, at, end = action.kind, place_of(action), end_of(action)
         spot = {"x": at[0], "y": at[1]} if at else {}
         if kind in ("tap", "move", "long_press") and at:
@@ -176,7 +176,10 @@ class GeminiComputer(ProviderDialect):
                 for key, value in args.items()
             }
             _check(name, args)
-        return [_done(name, args), *_asked(args.get("safety_decision"), strict=rules == "strict")]
+        return [
+            _read_call(name, args),
+            *_consent_request(args.get("safety_decision"), strict=rules == "strict"),
+        ]
 
 
 _WITHOUT: Final = frozenset(
@@ -184,12 +187,7 @@ _WITHOUT: Final = frozenset(
 )
 
 
-def _done(name: str, args: Mapping[str, Any]) -> Action:
-    """What a function call does.
-
-    Raises:
-        UnreadError: nobody knows.
-    """
+def _read_call(name: str, args: Mapping[str, Any]) -> Action:
     if name in ("click_at", "hover_at", "long_press_at"):
         kinds: Mapping[str, Kind] = {"click_at": "tap", "hover_at": "move"}
         return Action(kinds.get(name, "long_press"), _spot(args, "x", "y"))
@@ -224,7 +222,7 @@ def _done(name: str, args: Mapping[str, Any]) -> Action:
         keys = keys_in(text_in(args.get("keys"), "keys"))
         if not keys:
             raise UnreadError("key_combination names no key")
-        return pressed(keys)
+        return press(keys)
     if name == "navigate":
         return Action("open_url", url=text_in(args.get("url"), "url"))
     if name == "open_app":
@@ -257,8 +255,7 @@ def _flag(args: Mapping[str, Any], name: str) -> bool | None:
     return bool(value)
 
 
-def _asked(decision: Any, *, strict: bool) -> list[Action]:
-    """The user is asked where the safety decision wants it."""
+def _consent_request(decision: Any, *, strict: bool) -> list[Action]:
     if not decision:
         return []
     if not isinstance(decision, Mapping):
@@ -288,11 +285,7 @@ _NUMBERS: Final = frozenset({"x", "y", "destination_x", "destination_y", "magnit
 
 
 def _check(name: str, args: Mapping[str, Any]) -> None:
-    """Look at a call as the agent's `handle_action` and its page in Playwright do.
-
-    Raises:
-        UnreadError: they raise an error.
-    """
+    """Check a call as the agent's `handle_action` and its Playwright page do."""
     if name not in _NEEDS and name not in _WITHOUT:
         raise UnreadError(f"the agent has no function {name!r:.100}")
     needs = _NEEDS.get(name, ())

@@ -39,7 +39,7 @@ class GuiOwl1(ToolCalls):
         " <conclusion></conclusion> after it."
     )
 
-    def released(self, text: str) -> Sequence[Call]:
+    def read_released(self, text: str) -> Sequence[Call]:
         """The last call in tags on a desktop, or what looks like the first one."""
         phone = '{"name": "mobile_use"'
         if phone in text:
@@ -74,7 +74,7 @@ class GuiOwl15(ToolCalls):
     says = says_of(mobile, desktop)
     form = "Answer in two parts: `Action:` and a sentence of what to do, then one call."
 
-    def released(self, text: str) -> Sequence[Call]:
+    def read_released(self, text: str) -> Sequence[Call]:
         """The first call on phones; on desktops all that are literals of Python, until an end."""
         if '"mobile_use"' in text:
             _, found, after = text.partition(f"{OPEN}\n")
@@ -110,8 +110,8 @@ def _arguments(body: str) -> dict[str, Any]:
     return dict(given)
 
 
-def _known(given: dict[str, Any], names: Mapping[str, str], *, places: int = 2) -> Call:
-    """The call under the name that it has here; of a place, the first numbers count."""
+def _rename_call(given: dict[str, Any], names: Mapping[str, str], *, places: int = 2) -> Call:
+    """Rename the action of a call; only the first numbers of a place count."""
     if given["action"] not in names:
         raise UnreadError(f"there is no action {given['action']!r:.80}")
     given = {**given, "action": names[given["action"]]}
@@ -158,7 +158,7 @@ def _has(call: Call, *names: str) -> Call:
 
 
 def _of_owl_1_desktop(given: dict[str, Any]) -> Call:
-    call = _known(given, _OWL_1_DESKTOP)
+    call = _rename_call(given, _OWL_1_DESKTOP)
     given = dict(call.arguments)
     if given["action"] == "key" and isinstance(given.get("keys"), str):
         given["keys"] = list(given["keys"])  # it goes through a text letter by letter
@@ -172,7 +172,7 @@ def _of_owl_1_desktop(given: dict[str, Any]) -> Call:
 
 def _of_owl_1_phone(given: dict[str, Any]) -> Call:
     given["action"] = given["action"].replace("tap", "click")
-    call = _known(given, _OWL_1_PHONE, places=3)
+    call = _rename_call(given, _OWL_1_PHONE, places=3)
     given = {key: each for key, each in call.arguments.items() if key != "time"}
     if given["action"] == "system_button" and given.get("button") not in ("Back", "Home", "Enter"):
         raise UnreadError("the button is none of Back, Home and Enter")
@@ -183,7 +183,7 @@ def _of_owl_1_phone(given: dict[str, Any]) -> Call:
 
 
 def _check_places(given: Mapping[str, Any]) -> None:
-    """Hold places against the rescaling, which replaces numbers and fails on whatever has none."""
+    """Check places like the rescaling, which fails on anything without numbers."""
     for key in ("coordinate", "coordinate1", "coordinate2"):
         place = given.get(key, [0, 0])
         if not (
@@ -193,7 +193,7 @@ def _check_places(given: Mapping[str, Any]) -> None:
 
 
 def _of_owl_15_phone(given: dict[str, Any]) -> Call:
-    call = _known(given, _OWL_15_PHONE)
+    call = _rename_call(given, _OWL_15_PHONE)
     given = dict(call.arguments)
     if given["action"] == "wait":
         given.setdefault("time", 2)
@@ -209,7 +209,7 @@ def _of_owl_15_desktop(value: Any) -> Call:
     if not isinstance(given, dict) or not isinstance(given.get("action"), str):
         raise UnreadError("a call has no arguments with an action")
     _check_places(given)
-    call = _known(given, _OWL_15_DESKTOP)
+    call = _rename_call(given, _OWL_15_DESKTOP)
     given = dict(call.arguments)
     given.pop("coordinate2", None)
     action = given["action"]
@@ -230,7 +230,6 @@ _LONGEST_BLOCK: Final = 1 << 16
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """What stands between an opening tag and the next closing one."""
     begin = -1
     for tag in _BLOCK.finditer(text):
         if not tag[1] and begin < 0:
@@ -241,7 +240,6 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _literal(text: str) -> Any:
-    """The value of a literal of Python, or `BROKEN`; nothing is executed."""
     if len(text) > _LONGEST_BLOCK:
         return BROKEN
     try:

@@ -15,9 +15,9 @@ from omnidata.dialects.provider_calls import (
     keys_in,
     number_in,
     place_of,
-    pressed,
+    press,
+    size_error,
     text_in,
-    unsized,
     whole,
 )
 from omnidata.jsontext import is_integer, is_number
@@ -52,8 +52,6 @@ _KEYS: Final[Mapping[str, str]] = {
 
 
 class _OpenAi(ProviderDialect):
-    """What the versions share."""
-
     frame = Frame("px")
     key_names = _KEYS
     says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
@@ -63,7 +61,7 @@ class _OpenAi(ProviderDialect):
     }
 
     def plain_keys(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """As `Dialect.plain_keys`; a letter beside other capitals is the key, not a capital."""
+        """Return plain keys; a capital letter beside other capitals is the key itself."""
         capitals = len(keys) > 1 and all(key == key.upper() for key in keys)
         named = super().plain_keys(keys)
         return tuple(key.lower() if capitals and len(key) == 1 else key for key in named)
@@ -98,12 +96,7 @@ class _OpenAi(ProviderDialect):
         )
         return "\n".join(texts)
 
-    def said(self, action: Action, fed: Screen) -> dict[str, Any]:
-        """An action as the API has it.
-
-        Raises:
-            CannotSayError: there is none.
-        """
+    def write_action(self, action: Action, fed: Screen) -> dict[str, Any]:
         kind, at = action.kind, place_of(action)
         held = {"keys": list(action.held)} if action.held else {}
         if kind == "tap" and at:
@@ -139,22 +132,20 @@ class _OpenAi(ProviderDialect):
 
     def actions(self, leaf: Mapping[str, Any], fed: Screen, rules: Rules) -> list[Action]:
         if rules == "lenient" and leaf.get("type") in _TYPES:
-            return _done(leaf)
+            return _read_action(leaf)
         if leaf.get("type") != "computer_call":
             raise UnreadError(f"no call of the computer: {str(leaf)!r:.100}")
-        called = self.called(leaf, rules)
+        called = self.actions_of_call(leaf, rules)
         if rules == "strict":
-            actions = [action for each in called for action in self.checked(each)]
+            actions = [action for each in called for action in self.read_released(each)]
         else:
-            actions = [action for each in called for action in _done(each)]
-        return [*actions, *_asked(leaf.get("pending_safety_checks"), strict=rules == "strict")]
+            actions = [action for each in called for action in _read_action(each)]
+        return [
+            *actions,
+            *_consent_request(leaf.get("pending_safety_checks"), strict=rules == "strict"),
+        ]
 
-    def called(self, leaf: Mapping[str, Any], rules: Rules) -> list[Any]:
-        """The actions of a call; both tools are read in both forms unless `rules` is strict.
-
-        Raises:
-            UnreadError: there are none.
-        """
+    def actions_of_call(self, leaf: Mapping[str, Any], rules: Rules) -> list[Any]:
         several, one = leaf.get("actions"), leaf.get("action")
         if isinstance(several, list) and several:
             return several
@@ -162,12 +153,7 @@ class _OpenAi(ProviderDialect):
             raise UnreadError("the call of the computer has no action")
         return [one]
 
-    def checked(self, given: Any) -> list[Action]:
-        """An action as the released code accepts it.
-
-        Raises:
-            UnreadError: it raises an error.
-        """
+    def read_released(self, given: Any) -> list[Action]:
         raise NotImplementedError
 
 
@@ -178,7 +164,6 @@ def _middle(fed: Screen) -> tuple[float, float]:
 
 
 def _distance(action: Action, fed: Screen) -> dict[str, Any]:
-    """How far a scroll goes, in pixels; half of the screen where nobody says it."""
     way = content_way(action)
     upright = way in ("up", "down")
     amount = action.amount
@@ -188,12 +173,7 @@ def _distance(action: Action, fed: Screen) -> dict[str, Any]:
     return {"scroll_x": 0, "scroll_y": far} if upright else {"scroll_x": far, "scroll_y": 0}
 
 
-def _done(given: Any) -> list[Action]:
-    """What an action says.
-
-    Raises:
-        UnreadError: it is none.
-    """
+def _read_action(given: Any) -> list[Action]:
     if not isinstance(given, Mapping):
         raise UnreadError(f"the action is no object: {given!r:.100}")
     kind = given.get("type")
@@ -218,13 +198,13 @@ def _done(given: Any) -> list[Action]:
         return [Action("drag", first, last, path=through, held=held)]
     if kind == "scroll":
         far = [number_in(given.get(name, 0), name) for name in ("scroll_x", "scroll_y")]
-        return _scrolled(_spot(given), far[0], far[1], held)
+        return _scrolls(_spot(given), far[0], far[1], held)
     if kind == "type":
         return [Action("type", text=text_in(given.get("text"), "text"))]
     if kind == "keypress":
         if not held:
             raise UnreadError("keypress names no key")
-        return [pressed(held)]
+        return [press(held)]
     if kind == "wait":
         return [Action("wait")]
     if kind == "screenshot":
@@ -250,10 +230,10 @@ def _keys(value: Any) -> tuple[str, ...]:
     return tuple(text_in(key, "keys") for key in value)
 
 
-def _scrolled(
+def _scrolls(
     start: tuple[Point, ...], across: float, down: float, held: tuple[str, ...] = ()
 ) -> list[Action]:
-    """A scroll along each axis along which it goes anywhere; down first."""
+    """Return one scroll per axis that moves; the vertical one first."""
     ways: list[tuple[Direction, float]] = []
     if down:
         ways.append(("down" if down > 0 else "up", abs(down)))
@@ -268,8 +248,7 @@ def _scrolled(
     ]  # fmt: skip
 
 
-def _asked(checks: Any, *, strict: bool) -> list[Action]:
-    """The user is asked where safety checks are pending."""
+def _consent_request(checks: Any, *, strict: bool) -> list[Action]:
     if not checks:
         return []
     if not isinstance(checks, list) or not all(isinstance(check, Mapping) for check in checks):
@@ -289,27 +268,27 @@ class OpenAiPreview(_OpenAi):
     source = "openai/openai-cua-sample-app@eb2d58ba77ffd3206d3346d6357093647d29d99c"
     tool = "computer_use_preview"
 
-    def declared(
+    def tool_declarations(
         self, asked: Asked, platform: Platform, fed: Screen
     ) -> Sequence[Mapping[str, Any]]:
-        """What declares the tool; see `ProviderDialect.declared`."""
+        """What declares the tool; see `ProviderDialect.tool_declarations`."""
         if min(fed) < 1:
-            raise unsized(self.name)
+            raise size_error(self.name)
         environment = "linux" if platform == "desktop" else "browser"  # it has no phone
         size = {"display_width": fed[0], "display_height": fed[1]}
         return [{"type": self.tool, **size, "environment": environment}]
 
     def calls(self, action: Action, fed: Screen, platform: Platform) -> list[dict[str, Any]]:
         """The calls of an action; see `ProviderDialect.calls`."""
-        return [{"type": "computer_call", "action": self.said(action, fed)}]
+        return [{"type": "computer_call", "action": self.write_action(action, fed)}]
 
-    def called(self, leaf: Mapping[str, Any], rules: Rules) -> list[Any]:
+    def actions_of_call(self, leaf: Mapping[str, Any], rules: Rules) -> list[Any]:
         """The actions of a call; strictly those in the form of this tool."""
         if rules == "lenient":
-            return super().called(leaf, rules)
+            return super().actions_of_call(leaf, rules)
         return [leaf.get("action")]
 
-    def checked(self, given: Any) -> list[Action]:
+    def read_released(self, given: Any) -> list[Action]:
         """An action as the sample's computer, a page in Playwright, accepts it.
 
         The wheel's click scrolls there, by as many pixels as its place has; a button that is not
@@ -334,13 +313,13 @@ class OpenAiPreview(_OpenAi):
             keys = given["keys"]
             if not isinstance(keys, list | str | Mapping):
                 raise UnreadError("keys is no list")
-            return [pressed(tuple(text_in(key, "keys") for key in keys))]
+            return [press(tuple(text_in(key, "keys") for key in keys))]
         if kind == "wait":
             milliseconds = given.get("ms", 1000)
             if not isinstance(milliseconds, int | float) or not milliseconds >= 0:
                 raise UnreadError("ms is no time")
             return [Action("wait", seconds=milliseconds / 1000 if "ms" in given else None)]
-        return _done(given)
+        return _read_action(given)
 
 
 _SAMPLE: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
@@ -365,7 +344,7 @@ def _sample_click(given: Mapping[str, Any]) -> list[Action]:
         return [Action("tap", button="x")]
     spot = _spot(given)
     if button == "wheel":
-        return _scrolled((), given["x"], given["y"])
+        return _scrolls((), given["x"], given["y"])
     if not isinstance(button, str | int | float | bool | None):
         raise UnreadError("button is no name")
     return [Action("tap", spot, button="right" if button == "right" else "left")]
@@ -393,17 +372,17 @@ class OpenAi(_OpenAi):
     source = "documentation: the types ComputerAction of openai-python 3.52.0"
     tool = "computer"
 
-    def declared(
+    def tool_declarations(
         self, asked: Asked, platform: Platform, fed: Screen
     ) -> Sequence[Mapping[str, Any]]:
-        """What declares the tool; see `ProviderDialect.declared`."""
+        """What declares the tool; see `ProviderDialect.tool_declarations`."""
         return [{"type": self.tool}]
 
     def calls(self, action: Action, fed: Screen, platform: Platform) -> list[dict[str, Any]]:
         """The calls of an action; see `ProviderDialect.calls`."""
-        return [{"type": "computer_call", "actions": [self.said(action, fed)]}]
+        return [{"type": "computer_call", "actions": [self.write_action(action, fed)]}]
 
-    def joined(self, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def merge_calls(self, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """One call for all actions."""
         joined: list[dict[str, Any]] = []
         for item in items:
@@ -413,16 +392,16 @@ class OpenAi(_OpenAi):
                 joined.append(item)
         return joined
 
-    def called(self, leaf: Mapping[str, Any], rules: Rules) -> list[Any]:
+    def actions_of_call(self, leaf: Mapping[str, Any], rules: Rules) -> list[Any]:
         """The actions of a call; strictly those in the form of this tool."""
         if rules == "lenient":
-            return super().called(leaf, rules)
+            return super().actions_of_call(leaf, rules)
         several = leaf.get("actions")
         if not isinstance(several, list) or not several:
             raise UnreadError("the call of the computer has no actions")
         return several
 
-    def checked(self, given: Any) -> list[Action]:
+    def read_released(self, given: Any) -> list[Action]:
         """An action as the SDK's types describe it: whole numbers, and nothing missing."""
         if not isinstance(given, Mapping) or given.get("type") not in _TYPES:
             raise UnreadError(f"the computer has no action {given!r:.100}")
@@ -436,7 +415,9 @@ class OpenAi(_OpenAi):
             return [Action("keys")]
         if given["type"] == "drag" and len(given["path"]) < 2:
             return _sample_drag(given["path"])
-        return _done(given if given["type"] in _HOLDING | {"keypress"} else {**given, "keys": None})
+        return _read_action(
+            given if given["type"] in _HOLDING | {"keypress"} else {**given, "keys": None}
+        )
 
 
 def _is_names(value: Any) -> bool:

@@ -38,7 +38,7 @@ from omnidata.dialects.base import (
     UnreadError,
 )
 from omnidata.dialects.points import read_place
-from omnidata.dialects.words import Word, bracketed, numbers, place, words
+from omnidata.dialects.words import Word, numbers, place, text_in_brackets, words
 
 _FRAME: Final = Frame("norm1000")
 _ENDS: Final = ("<|im_end|>", "<|endoftext|>", "</s>")
@@ -88,7 +88,7 @@ def _pro(text: str) -> Answer:
     starts = [found.end() for _, found in zip(range(_HEADS), _HEAD.finditer(text), strict=False)]
     for start in (*starts, 0):
         try:
-            actions, end = _acted(text, start)
+            actions, end = _read_actions(text, start)
         except UnreadError as error:
             failed = failed or error
             continue
@@ -100,8 +100,7 @@ def _pro(text: str) -> Answer:
     raise failed or UnreadError("no action")
 
 
-def _acted(text: str, start: int) -> tuple[tuple[Action, ...], int]:
-    """The actions from there on, and where they end."""
+def _read_actions(text: str, start: int) -> tuple[tuple[Action, ...], int]:
     found: list[Action] = []
     end = start
     while word := next(words(text, _NAMES, end), None):
@@ -116,7 +115,6 @@ def _acted(text: str, start: int) -> tuple[tuple[Action, ...], int]:
 
 
 def _read(text: str, word: Word) -> tuple[Action, int] | None:
-    """The action of a word and where it ends; None where it is not whole."""
     name = word.name
     if name in _PLACED:
         where = place(word.line, "norm1000")
@@ -128,7 +126,7 @@ def _read(text: str, word: Word) -> tuple[Action, int] | None:
         return _BARE[name], word.end
     if name in _PRESSED:
         return Action("keys", keys=(_PRESSED[name],)), word.end
-    said = bracketed(text, word)
+    said = text_in_brackets(text, word)
     if said is None:
         return None
     if name == "TYPE":
@@ -161,11 +159,11 @@ _EXACT: Final[Mapping[str, Action]] = {
 
 
 def _pro_released(text: str) -> Answer:
-    """The answer as it is compared with the truth there.
+    """Read an answer as the released comparison does.
 
-    The section begins with a line `actions:` in small letters. All letters of the mark that ends an
-    answer are taken off both its ends, in any order. The first two whole numbers are the place,
-    wherever they stand, or -100, -100; what has neither place nor text is right to the letter only.
+    The section begins with a line `actions:` in small letters. All letters of the closing mark are
+    stripped from both ends, in any order. The first two whole numbers are the place, wherever they
+    are, or -100, -100.
     """
     parts = text.split("actions:\n", 2)
     if len(parts) < 2:
@@ -283,9 +281,9 @@ class OsAtlasPro(Dialect):
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         """Read an answer; see `Dialect.read`."""
         found = _pro_released(text) if rules == "strict" else _pro(text)
-        return replace(found, actions=tuple(map(self._sensed, found.actions)))
+        return replace(found, actions=tuple(map(self._set_sense, found.actions)))
 
-    def _sensed(self, action: Action) -> Action:
+    def _set_sense(self, action: Action) -> Action:
         return replace(action, sense=self._labels) if action.kind == "scroll" else action
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
@@ -362,7 +360,6 @@ class OsAtlasPro(Dialect):
         return f"PRESS_{key.upper()}"
 
     def _inside(self, action: Action, text: str) -> str:
-        """A text between brackets, where it can stand there."""
         if "]" in text or any(mark in text for mark in _ENDS):
             raise self._cannot(action, "a text with a closing bracket or a mark of the end")
         return text
@@ -425,8 +422,7 @@ _BRACKETS: Final = str.maketrans("", "", "()[]")
 _TAP: Final[frozenset[Kind]] = frozenset({"tap"})
 
 
-def _found(text: str) -> Answer:
-    """The place that a text names."""
+def _read_place(text: str) -> Answer:
     said = text
     for mark in _ENDS:
         said = said.split(mark, 1)[0]
@@ -446,8 +442,7 @@ _LONGEST: Final = 1000
 """Characters in which a place without any mark is looked for."""
 
 
-def _boxed(text: str) -> str | None:
-    """What stands in the first pair of marks of a box that are on one line."""
+def _box_text(text: str) -> str | None:
     opening, closing = "<|box_start|>", "<|box_end|>"
     start = text.find(opening)
     end = -1
@@ -465,13 +460,13 @@ def _boxed(text: str) -> str | None:
 
 
 def _box_released(text: str) -> Answer:
-    """As `osatlas7b.py` reads: a box all of whose edges are inside the picture, or nothing.
+    """Read as `osatlas7b.py` does: a box inside the picture, or nothing.
 
-    Without the marks of a box, two or four numbers are a place, if they are between 0 and 1; they
-    are divided by 1000 all the same.
+    Without box marks, two or four numbers between 0 and 1 are a place; they are divided by 1000 all
+    the same.
     """
     if "<|box_start|>" in text and "<|box_end|>" in text:
-        inside = _boxed(text)
+        inside = _box_text(text)
         four = _FOUR.search(inside.translate(_BRACKETS)) if inside is not None else None
         try:
             edges = [int(edge) for edge in four.groups()] if four else []
@@ -490,7 +485,7 @@ def _box_released(text: str) -> Answer:
 
 
 def _pair_released(text: str) -> Answer:
-    """As `osatlas4b.py` reads: the last pair in double brackets without blanks."""
+    """Read as `osatlas4b.py` does: the last pair in double brackets without blanks."""
     pair = None
     for pair in _TWO.finditer(text):  # noqa: B007  (the last one is what is wanted)
         pass
@@ -528,7 +523,7 @@ class OsAtlasBase(Dialect):
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         """Read an answer; see `Dialect.read`."""
         if rules == "lenient":
-            return _found(text)
+            return _read_place(text)
         return _box_released(text) if self.boxes else _pair_released(text)
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:

@@ -78,7 +78,7 @@ def read_place(text: str, space: Space, *, prose: bool = True) -> Region | None:
         >>> read_place("[-1, -1]", "norm1000")
     """
     for mark in _MARK.finditer(text):
-        if marked := _marked(text, mark):
+        if marked := _numbers_at(text, mark):
             return _region(marked, space)
     bare = _FENCE.sub(" ", text).strip(_DRESS)
     if bare.lower() in _NOTHING:
@@ -120,7 +120,7 @@ def place_of(value: Any, space: Space) -> Region | None:
     return _corners(numbers, space) if len(numbers) == len(given) else None
 
 
-def _marked(text: str, mark: re.Match[str]) -> list[int | float]:
+def _numbers_at(text: str, mark: re.Match[str]) -> list[int | float]:
     if mark["points"]:
         found = _POINTS.match(text, mark.end())
     elif mark["axes"]:

@@ -90,19 +90,18 @@ def items_in(text: str) -> Items:
         value = decode(stripped)
         if value is not BROKEN and isinstance(value, dict | list):
             return Items(tuple(_leaves(value, _DEEPEST)))
-        found, before, rest = _embedded(stripped)
+        found, before, rest = _find_objects(stripped)
     except RecursionError:
         raise UnreadError("the answer is nested too deeply") from None
     leaves = [leaf for each in found for leaf in _leaves(each, _DEEPEST)]
     if not leaves and stripped[0] in "[{":
-        raise UnreadError(f"the answer is broken JSON: {_quoted(stripped)}")
+        raise UnreadError(f"the answer is broken JSON: {_quote(stripped)}")
     if before := before.strip().strip("[").strip():
         leaves.insert(0, {"text": before})
     return Items(tuple(leaves), rest, whole=False)
 
 
-def _embedded(text: str) -> tuple[list[Any], str, str]:
-    """Objects that stand in a text one after the other, what is before them, and behind them."""
+def _find_objects(text: str) -> tuple[list[Any], str, str]:
     found: list[Any] = []
     begin = end = 0
     first = len(text)
@@ -139,7 +138,7 @@ def _leaves(value: Any, depth: int) -> Iterator[dict[str, Any]]:
             yield from _leaves(value[around], depth - 1)
 
 
-def said_in(leaf: Mapping[str, Any]) -> str | None:
+def words_in(leaf: Mapping[str, Any]) -> str | None:
     """What an item says; None where it is no text."""
     if leaf.get("type") == "redacted_thinking":
         return ""
@@ -149,7 +148,7 @@ def said_in(leaf: Mapping[str, Any]) -> str | None:
     return said if isinstance(said, str) else None
 
 
-def _quoted(text: object) -> str:
+def _quote(text: object) -> str:
     return f"{text!r:.{_QUOTED}}"
 
 
@@ -166,7 +165,7 @@ def number_in(value: Any, name: str) -> float:
         with suppress(ValueError):
             value = int(value) if value.strip().lstrip("-").isdecimal() else float(value)
     if not is_number(value) or not abs(value) <= _LARGEST:
-        raise UnreadError(f"{name} is no number: {_quoted(value)}")
+        raise UnreadError(f"{name} is no number: {_quote(value)}")
     return value
 
 
@@ -177,7 +176,7 @@ def text_in(value: Any, name: str) -> str:
         UnreadError: it is none.
     """
     if not isinstance(value, str):
-        raise UnreadError(f"{name} is no text: {_quoted(value)}")
+        raise UnreadError(f"{name} is no text: {_quote(value)}")
     return value
 
 
@@ -189,7 +188,7 @@ def way_in(value: Any, name: str) -> Direction:
     """
     way = _WAYS.get(value.strip().lower()) if isinstance(value, str) else None
     if way is None:
-        raise UnreadError(f"{name} is no direction: {_quoted(value)}")
+        raise UnreadError(f"{name} is no direction: {_quote(value)}")
     return way
 
 
@@ -220,7 +219,7 @@ def chord_of(keys: Sequence[str]) -> str:
     return chord
 
 
-def pressed(keys: Sequence[str], **more: Any) -> Action:
+def press(keys: Sequence[str], **more: Any) -> Action:
     """Keys that are pressed at once; one alone is pressed."""
     return Action("hotkey" if len(keys) > 1 else "keys", keys=tuple(keys), **more)
 
@@ -257,7 +256,7 @@ def region_in(value: Any, name: str) -> tuple[Region, ...]:
             return (Point(numbers[0], numbers[1], "px"),)
         if numbers[0] <= numbers[2] and numbers[1] <= numbers[3]:
             return (Box(numbers[0], numbers[1], numbers[2], numbers[3], "px"),)
-    raise UnreadError(f"{name} is no place: {_quoted(value)}")
+    raise UnreadError(f"{name} is no place: {_quote(value)}")
 
 
 def place_of(action: Action) -> tuple[float, float] | None:
@@ -289,7 +288,7 @@ def content_way(action: Action) -> Direction:
     return OPPOSITE[way]
 
 
-def unsized(name: str) -> UsageError:
+def size_error(name: str) -> UsageError:
     """The error of a tool that has to declare a size which nobody knows."""
     return UsageError(
         f"the tool of {name} declares the size of the screenshot, which is unknown",
@@ -330,7 +329,7 @@ class ProviderDialect(Dialect):
         """An item that says something."""
 
     @abstractmethod
-    def declared(
+    def tool_declarations(
         self, asked: Asked, platform: Platform, fed: Screen
     ) -> Sequence[Mapping[str, Any]]:
         """What declares the tool in a request, as objects of the API.
@@ -339,7 +338,7 @@ class ProviderDialect(Dialect):
             UsageError: the size of the screenshot is not known, which the tool declares.
         """
 
-    def joined(self, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def merge_calls(self, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The items of an answer, where the API has several calls in one."""
         return items
 
@@ -355,7 +354,7 @@ class ProviderDialect(Dialect):
         said: list[str] = []
         actions: list[Action] = []
         for leaf in items.leaves:
-            words = said_in(leaf)
+            words = words_in(leaf)
             if words is None:
                 actions += self.actions(leaf, fed, rules)
             elif words:
@@ -363,13 +362,13 @@ class ProviderDialect(Dialect):
         thought = "\n".join(said)
         if actions:
             return Answer(tuple(actions), thought, items.rest)
-        return Answer((self._ended(thought, rules),), rest=items.rest)
+        return Answer((self._end_action(thought, rules),), rest=items.rest)
 
     def tools(self, asked: Asked, platform: Platform, fed: Screen) -> tuple[Part, ...]:
         """What declares the tool, in the message of the system."""
         return tuple(
             Part("tool", compact(each), role=self.tool)
-            for each in self.declared(asked, platform, fed)
+            for each in self.tool_declarations(asked, platform, fed)
         )
 
     def turn(self, past: Past, platform: Platform) -> Part:
@@ -383,7 +382,7 @@ class ProviderDialect(Dialect):
         except CannotSayError:
             return super().turn(past, platform)
 
-    def _ended(self, message: str, rules: Rules) -> Action:
+    def _end_action(self, message: str, rules: Rules) -> Action:
         if rules == "lenient" and INFEASIBLE in message:
             reason = message.replace(INFEASIBLE, "", 1).strip()
             return Action("done", text=reason, status="failure")
@@ -402,7 +401,7 @@ class ProviderDialect(Dialect):
                 items.append(self.message(_last_words(action)))
             else:
                 items += self.calls(action, fed, platform)
-        text = compact(self.joined(items))
+        text = compact(self.merge_calls(items))
         try:
             read = self.read(text, fed).actions
         except UnreadError as error:
@@ -411,12 +410,12 @@ class ProviderDialect(Dialect):
         if len(read) != len(said):
             raise self._unsaid(said[0], platform)
         for action, understood in zip(said, read, strict=True):
-            if not _kept(action, understood):
+            if not _is_same(action, understood):
                 raise self._unsaid(action, platform)
         return text
 
     def _unsaid(self, action: Action, platform: Platform) -> CannotSayError:
-        return CannotSayError(f"{self.name} cannot say on {platform}: {_told(action)}")
+        return CannotSayError(f"{self.name} cannot say on {platform}: {_describe(action)}")
 
 
 def _in_whole_numbers(action: Action) -> Action:
@@ -439,7 +438,7 @@ def _last_words(action: Action) -> str:
     return f"{INFEASIBLE} {text}".rstrip() if action.status == "failure" else text
 
 
-def _told(action: Action) -> str:
+def _describe(action: Action) -> str:
     given = {
         name: getattr(action, name)
         for name in Action.__dataclass_fields__
@@ -451,13 +450,12 @@ def _told(action: Action) -> str:
 _COMPARED = ("text", "button", "count", "keys", "held", "path", "app", "url", "submit", "clear")
 
 
-def _kept(said: Action, read: Action) -> bool:
-    """Whether what is read is what was said, but for what no scorer could tell apart.
+def _is_same(said: Action, read: Action) -> bool:
+    """Whether the read action equals the written one, except for differences no scorer sees.
 
-    A swipe with both its places comes back as a drag, one with a direction as a scroll that shows
-    the same; the enter key of a phone as a key; a tool that waits has its own time to wait, and one
-    that scrolls its own way to go, where nobody said one. Success is the end that nothing else is
-    said of.
+    A swipe with both places is read as a drag, one with a direction as a scroll that shows the
+    same; a phone's enter as a key. Tools may set an unspecified wait or scroll amount. Success is
+    the end without a status.
     """
     kind = said.kind
     wanted: Mapping[str, str] = {

@@ -347,7 +347,7 @@ def bind(
 def _arguments(
     function: _Function, name: str, given: Sequence[Value], named: Mapping[str, Value]
 ) -> dict[str, Value]:
-    """Arguments by their name here; a place in one tuple is two of them."""
+    """Return the arguments by parameter name; a place in one tuple counts as two."""
     parameters = function.parameters
     found: dict[str, Value] = {}
     for key, value in [*_spread(parameters, given, name), *named.items()]:
@@ -374,7 +374,7 @@ def _spread(
 
 
 def _hotkey(given: Sequence[Value], named: Mapping[str, Value]) -> dict[str, Value]:
-    """`hotkey("ctrl", "c")`, and the list of keys that later versions take as well."""
+    """Read `hotkey("ctrl", "c")` or a list of keys, which later versions take too."""
     rest = {key: value for key, value in named.items() if key not in ("interval", "_pause")}
     keys = tuple(given) if given else (rest.pop("keys", ()),)
     if rest:
@@ -524,13 +524,13 @@ def read_turn(text: str, *, names: Names | None = None) -> tuple[Call | Code, ..
 
 
 def _unix(text: str) -> str:
-    """The text with the line ends that Python's parser sees; there are no others."""
+    """Return the text with only the line ends that Python's parser sees."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 @dataclass(slots=True)
 class _Text:
-    """Cuts statements out of a text; `ast.get_source_segment` would cut all its lines each time."""
+    """Cuts out statements; `ast.get_source_segment` would split the whole text each time."""
 
     text: str
     _lines: list[bytes] = field(init=False)
@@ -548,8 +548,6 @@ class _Text:
 
 
 class _Reader:
-    """Goes through the statements of a text, keeping the constants that they set."""
-
     def __init__(
         self,
         text: _Text,
@@ -582,7 +580,6 @@ class _Reader:
                     yield call
 
     def _statement(self, node: ast.stmt) -> Call | None:
-        """The call that a statement makes; None where it makes none."""
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             return self._call(node.value, self._text.of(node))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -684,7 +681,7 @@ class _Reader:
             known.pop(name, None)
 
     def _forget(self, node: ast.stmt) -> None:
-        """Nothing is known any more of what a statement that is not understood may have set."""
+        """Forget the variables that an unknown statement may have set."""
         for one in ast.walk(node):
             if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load):
                 self._unbind(one.id)
@@ -713,7 +710,7 @@ _PLACED: Final = {"move": "moveTo", "mouse_down": "mouseDown", "mouse_up": "mous
 _KEYED: Final = {"press": "press", "key_down": "keyDown", "key_up": "keyUp", "hotkey": "hotkey"}
 
 
-def spelled(call: Call, place: str = "") -> str:
+def code_of(call: Call, place: str = "") -> str:
     """The call as code, or as one of the words WAIT, DONE and FAIL.
 
     Args:
@@ -722,9 +719,9 @@ def spelled(call: Call, place: str = "") -> str:
 
     Examples:
         >>> from omnidata.dialects.pyautogui import read_code
-        >>> [spelled(one, "3, 4") for one in read_code("pyautogui.click(3, 4, clicks=2)")]
+        >>> [code_of(one, "3, 4") for one in read_code("pyautogui.click(3, 4, clicks=2)")]
         ['pyautogui.doubleClick(3, 4)']
-        >>> [spelled(one) for one in read_code("pyautogui.press(keys='a', presses=2)")]
+        >>> [code_of(one) for one in read_code("pyautogui.press(keys='a', presses=2)")]
         ["pyautogui.press('a', presses=2)"]
     """
     if call.kind in ("wait", "terminate"):
@@ -737,11 +734,11 @@ def spelled(call: Call, place: str = "") -> str:
         text = list(call.keys) if call.text is None else call.text
         return _code("write", [repr(text)])
     if call.kind in _KEYED:
-        return _pressed(call)
-    return _pointed(call, place)
+        return _key_code(call)
+    return _pointer_code(call, place)
 
 
-def _pressed(call: Call) -> str:
+def _key_code(call: Call) -> str:
     keys = [repr(key) for key in call.keys]
     if call.kind == "press" and len(keys) > 1:
         keys = [f"[{', '.join(keys)}]"]
@@ -749,7 +746,7 @@ def _pressed(call: Call) -> str:
     return _code(_KEYED[call.kind], [*keys, *more])
 
 
-def _pointed(call: Call, place: str) -> str:
+def _pointer_code(call: Call, place: str) -> str:
     where = [place] if place else []
     button = [f"button={call.button!r}"] if call.button not in ("", "left") else []
     if call.kind == "click":

@@ -201,7 +201,7 @@ def action_of(call: Call, before: Point | None, at: Point | None) -> Action | No
     if call.kind in ("key_down", "key_up"):
         return Action("hold" if call.kind == "key_down" else "release", keys=call.keys)
     if call.kind in ("scroll", "hscroll"):
-        way, unit = _turned(call), call.amount_unit
+        way, unit = _wheel_direction(call), call.amount_unit
         return Action("scroll", place, direction=way, amount=abs(call.amount), amount_unit=unit)
     if call.kind == "hotkey":
         return Action("hotkey", keys=call.keys)
@@ -227,14 +227,13 @@ def action_of(call: Call, before: Point | None, at: Point | None) -> Action | No
     return Action("keys", keys=call.keys * call.times)
 
 
-def _turned(call: Call) -> Direction | None:
+def _wheel_direction(call: Call) -> Direction | None:
     if not call.amount:
         return None
     return WHEEL[call.kind][call.amount < 0]
 
 
 def _drags(held: Action, action: Action) -> bool:
-    """Whether a button comes up elsewhere than where it went down."""
     return (
         (held.kind, action.kind) == ("hold", "release")
         and not held.keys

@@ -72,11 +72,6 @@ _MENDS: Final = 8
 
 
 def _without_thought(text: str) -> tuple[str, str]:
-    """What a model thinks before its answer, and the answer.
-
-    Raises:
-        UnreadError: the thought does not end.
-    """
     ends = [(text.rfind(mark), len(mark)) for mark in _THOUGHT_ENDS]
     at, length = max(ends)
     if at < 0:
@@ -96,8 +91,7 @@ def _last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     return found
 
 
-def _thought_in(text: str) -> str:
-    """What is thought, of all that stands before the code."""
+def _thought(text: str) -> str:
     start = _THOUGHT.search(text)
     begin = start.end() if start else 0
     end = _NEXT.search(text, begin)
@@ -107,7 +101,6 @@ def _thought_in(text: str) -> str:
 
 
 def _blocks(text: str) -> tuple[list[str], int, int]:
-    """The blocks of code of a text, where the first begins and where the last ends."""
     found: list[str] = []
     begin = end = len(text)
     inside: list[str] | None = None
@@ -139,10 +132,10 @@ def _blocks(text: str) -> tuple[list[str], int, int]:
 
 
 def _python(code: str) -> tuple[str, str]:
-    """The part of a text that is Python, and the rest.
+    """Return the Python part of a text, and the rest.
 
-    Quotes in a text to be typed that were not escaped are, lines that are indented for no reason
-    are not, and what cannot be repaired is cut off with all that follows it.
+    Unescaped quotes in typed texts are escaped and needless indentation is removed; the first line
+    that cannot be repaired begins the rest.
     """
     code, rest = textwrap.dedent(code).strip(), ""
     for _ in range(_MENDS):
@@ -155,7 +148,7 @@ def _python(code: str) -> tuple[str, str]:
         except SyntaxError as error:
             lines = code.split("\n")
             number = min(max((error.lineno or 1) - 1, 0), len(lines) - 1)
-            repaired = _requoted(lines[number])
+            repaired = _escape_quotes(lines[number])
             if repaired is not None:
                 lines[number] = repaired
                 code = "\n".join(lines)
@@ -174,8 +167,7 @@ def _python(code: str) -> tuple[str, str]:
 _WRITTEN: Final = re.compile(r"\s*pyautogui\.(?:type)?write\((?:(?:message|text)\s*=\s*)?(['\"])")
 
 
-def _requoted(line: str) -> str | None:
-    """A line that types a text with the text's own quotes escaped; None where it is none."""
+def _escape_quotes(line: str) -> str | None:
     start = _WRITTEN.match(line)
     if not start:
         return None
@@ -187,11 +179,6 @@ def _requoted(line: str) -> str | None:
 
 
 def _statements(code: str) -> tuple[tuple[Call, ...], str]:
-    """The calls of a text up to the first that is not understood, and the rest.
-
-    Raises:
-        UnreadError: there is no call, or the first thing is no known action.
-    """
     if len(code) > LONGEST:
         raise UnreadError(f"the code is longer than {LONGEST} characters")
     whole, rest = _python(code)
@@ -221,7 +208,7 @@ _PAGES: Final = 0.1
 
 
 def _text(value: str) -> str:
-    """A text as a literal of Python in which no mark of an answer is found."""
+    """Return a text as a Python literal that contains no mark of an answer."""
     written = repr(value)
     for mark in _MARKS:
         written = written.replace(mark, f"\\u{ord(mark[0]):04x}" + mark[1:])
@@ -245,7 +232,6 @@ def _place(places: Sequence[Region]) -> list[str]:
 
 
 def _steps(actions: Sequence[Action]) -> Iterator[Action]:
-    """The actions that a script makes of these: keys that are held go down before and come up."""
     for action in actions:
         bare = replace(action, held=(), then=())
         yield from (Action("hold", keys=(key,)) for key in action.held)
@@ -338,11 +324,11 @@ class CodeDialect(Dialect):
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         """Read an answer; see `Dialect.read`."""
         if rules == "strict":
-            return Answer(self.released(text, fed))
+            return Answer(self.read_released(text, fed))
         thought, said = _without_thought(text)
         if recipient := _last_match(_RECIPIENT, said):
             before, said = said[: recipient.start()], said[recipient.end() :]
-            thought = thought or _thought_in(before)
+            thought = thought or _thought(before)
         ends = [at for mark in _ANSWER_ENDS if (at := said.find(mark)) >= 0]
         if ends:
             said = said[: min(ends)]
@@ -363,14 +349,14 @@ class CodeDialect(Dialect):
         actions = tuple(
             replace(
                 action,
-                start=tuple(self.meant(centre(region), fed) for region in action.start),
-                end=tuple(self.meant(centre(region), fed) for region in action.end),
+                start=tuple(self.resolve_point(centre(region), fed) for region in action.start),
+                end=tuple(self.resolve_point(centre(region), fed) for region in action.end),
             )
             for action in each_action(calls, space=self.frame.space)
         )
-        return Answer(actions, thought or _thought_in(said[:begin]), unread)
+        return Answer(actions, thought or _thought(said[:begin]), unread)
 
-    def meant(self, point: Point, fed: Screen) -> Point:
+    def resolve_point(self, point: Point, fed: Screen) -> Point:
         """The place that two numbers mean; a family whose models have another unit, too, says it.
 
         Args:
@@ -380,7 +366,7 @@ class CodeDialect(Dialect):
         return point
 
     @abstractmethod
-    def released(self, text: str, fed: Screen) -> tuple[Action, ...]:
+    def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
         """The actions of an answer as the released parser reads it.
 
         Raises:
@@ -418,10 +404,10 @@ class CodeDialect(Dialect):
             drawn = platform == "mobile" and action.start and action.end
             return [_swipe(action) if drawn else self._wheel(action)]
         if kind in ("tap", "long_press", "move", "hold", "release", "drag", "select"):
-            return self._pointed(action, platform)
-        return [self._said(action, platform)]
+            return self._pointer_lines(action, platform)
+        return [self._write_line(action, platform)]
 
-    def _pointed(self, action: Action, platform: Platform) -> list[str]:
+    def _pointer_lines(self, action: Action, platform: Platform) -> list[str]:
         kind, place = action.kind, _place(action.start)
         if kind in ("hold", "release") and action.keys:
             if action.seconds is not None:
@@ -483,12 +469,12 @@ class CodeDialect(Dialect):
     def _turn(self, sign: int) -> str:
         return f"page={sign * _PAGES}" if self.pages else str(sign * _NOTCHES)
 
-    def _said(self, action: Action, platform: Platform) -> str:
+    def _write_line(self, action: Action, platform: Platform) -> str:
         kind = action.kind
         if kind == "type":
             if action.clear:
                 raise _cannot(action, "that the field is emptied")
-            return _call("pyautogui.write", self._named("message", _text(action.text or "")))
+            return _call("pyautogui.write", self._argument("message", _text(action.text or "")))
         if kind in ("keys", "hotkey"):
             return self._keys(action)
         if kind == "ask":
@@ -516,7 +502,7 @@ class CodeDialect(Dialect):
         single = keys[0] if len(keys) == 1 else listed
         return _call("pyautogui.press", f"keys={listed}" if self.by_name else single)
 
-    def _named(self, name: str, value: str) -> str:
+    def _argument(self, name: str, value: str) -> str:
         return f"{name}={value}" if self.by_name else value
 
     def line(self, past: Past, platform: Platform) -> str:
@@ -572,11 +558,6 @@ def _swipe(action: Action) -> str:
 
 
 def _check_touch(action: Action) -> None:
-    """A step on a phone is one action, and so are its lines of code.
-
-    Raises:
-        CannotSayError: this one would be several.
-    """
     if action.held or (action.kind == "type" and (action.start or action.submit)):
         raise _cannot(action, "where, or what is pressed with it")
 
@@ -590,7 +571,7 @@ def _cannot(action: Action, what: str) -> CannotSayError:
 
 
 def _is_share(point: Point) -> bool:
-    """Whether two numbers can be no pixels: both from 0 to 1, and not both whole."""
+    """Whether two numbers cannot be pixels: both from 0 to 1, and not both whole."""
     pair = (point.x, point.y)
     return all(0 <= number <= 1 for number in pair) and any(number % 1 for number in pair)
 
@@ -632,7 +613,7 @@ class OpenCua(CodeDialect):
     }
     triple = "computer.triple_click"
 
-    def meant(self, point: Point, fed: Screen) -> Point:
+    def resolve_point(self, point: Point, fed: Screen) -> Point:
         """Fractions between 0 and 1 are shares of the screenshot, as the released reader has it."""
         if not _is_share(point) or min(fed) < 1:
             return point
@@ -645,7 +626,7 @@ class OpenCua(CodeDialect):
                 raise _cannot(action, "a place within the first pixel of the picture")
         return super().code(actions, fed, platform)
 
-    def released(self, text: str, fed: Screen) -> tuple[Action, ...]:
+    def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
         """As AgentNetBench's agent reads it."""
         return read_opencua(text, fed)
 
@@ -690,12 +671,12 @@ class Kimi(CodeDialect):
     by_name = False
     last_block = True
 
-    def meant(self, point: Point, fed: Screen) -> Point:
+    def resolve_point(self, point: Point, fed: Screen) -> Point:
         """Numbers above 1 are pixels of the screenshot, as the released agent takes them."""
         pixels = max(point.x, point.y) > 1 and min(fed) > 0
         return convert(replace(point, space="px"), "rel", fed) if pixels else point
 
-    def released(self, text: str, fed: Screen) -> tuple[Action, ...]:
+    def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
         """As the agent for OSWorld reads it."""
         return read_kimi(text, fed)
 
@@ -743,7 +724,7 @@ class Aguvis(CodeDialect):
     prefix = "<|recipient|>"
     pages = True
 
-    def released(self, text: str, fed: Screen) -> tuple[Action, ...]:
+    def read_released(self, text: str, fed: Screen) -> tuple[Action, ...]:
         """As AgentNetBench's agent reads it, and AgentCPM-GUI's evaluation of calls of `mobile`."""
         return read_aguvis(text)
 

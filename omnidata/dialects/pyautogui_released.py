@@ -59,13 +59,12 @@ def _float(text: str) -> float:
 
 
 def _between(line: str, opening: str, closing: str) -> str | None:
-    """What stands between the first opening mark and the next closing one."""
     start = line.find(opening)
     end = line.find(closing, start + len(opening)) if start >= 0 else -1
     return line[start + len(opening) : end] if end >= 0 else None
 
 
-def _done(status: str) -> Action:
+def _done_action(status: str) -> Action:
     return Action("done", status=_ENDS.get(status))
 
 
@@ -104,9 +103,9 @@ def read_opencua(text: str, fed: Screen) -> tuple[Action, ...]:
 
 def _opencua_line(line: str, fed: Screen) -> Iterator[Action]:
     if line.startswith("computer.terminate") and (status := _STATUS.search(line)):
-        yield _done(status[1])
+        yield _done_action(status[1])
     elif line.startswith("computer.triple_click") and (place := _PLACE.search(line)):
-        yield Action("tap", (_shared(_float(place[1]), _float(place[2]), fed),), count=3)
+        yield Action("tap", (_point_from_shares(_float(place[1]), _float(place[2]), fed),), count=3)
     elif line.startswith("pyautogui."):
         line, at = _opencua_place(line, fed)
         yield from _opencua_pointed(line, at)
@@ -117,17 +116,16 @@ def _opencua_line(line: str, fed: Screen) -> Iterator[Action]:
 
 
 def _opencua_place(line: str, fed: Screen) -> tuple[str, Point | None]:
-    """The line after its place in pixels was made one in shares, and the place, in pixels.
+    """Return the line with its pixel place rewritten to shares, and the place.
 
-    What is rewritten may stand in a text that is typed, and a share so small that Python writes it
-    with an exponent is not found again.
+    The rewriting may hit a typed text, and a share written with an exponent is not found again.
     """
     place = _PLACE.search(line)
     if not place:
         return line, None
     x, y = _float(place[1]), _float(place[2])
     if not (x > 1 and y > 1):
-        return line, _shared(x, y, fed)
+        return line, _point_from_shares(x, y, fed)
     if min(fed) < 1:
         return line, Point(x, y, "px")
     shares = f"x={x / fed[0]}, y={y / fed[1]}"
@@ -135,7 +133,7 @@ def _opencua_place(line: str, fed: Screen) -> tuple[str, Point | None]:
     again = _PLACE.search(line)
     if again and again.start() == place.start():
         return line, Point(x, y, "px")
-    return line, _shared(_float(again[1]), _float(again[2]), fed) if again else None
+    return line, _point_from_shares(_float(again[1]), _float(again[2]), fed) if again else None
 
 
 def _opencua_pointed(line: str, at: Point | None) -> Iterator[Action]:
@@ -153,7 +151,7 @@ def _opencua_pointed(line: str, at: Point | None) -> Iterator[Action]:
         yield Action("drag", (), (at,))
 
 
-def _shared(x: float, y: float, fed: Screen) -> Point:
+def _point_from_shares(x: float, y: float, fed: Screen) -> Point:
     width, height = fed if min(fed) > 0 else (1, 1)
     return Point(x * width, y * height, "px")
 
@@ -177,12 +175,12 @@ def _opencua_keys(line: str) -> Iterator[Action]:
     listed = _between(line, "keys=[", "]")
     if listed is not None:
         keys = [one or other for one, other in _LISTED.findall(listed) if one or other]
-        yield _pressed([key.strip() for key in keys], at_once="hotkey" in line)
+        yield _key_action([key.strip() for key in keys], at_once="hotkey" in line)
     if "hotkey(" in line and "keys=" not in line:
         inside = _to_the_last(line, "pyautogui.hotkey(")
         parts = _QUOTED.findall(inside)
         if parts:
-            yield _pressed([part.strip() for part in parts], at_once=True)
+            yield _key_action([part.strip() for part in parts], at_once=True)
     if "press(" in line and "keys=" not in line:
         inside = _to_the_last(line, "pyautogui.press(").strip()
         if inside.startswith("["):
@@ -190,7 +188,7 @@ def _opencua_keys(line: str) -> Iterator[Action]:
         else:
             keys = [part[1].strip() for part in _QUOTED.finditer(inside)][:1]
         if keys:
-            yield _pressed(keys, at_once=len(keys) > 1)
+            yield _key_action(keys, at_once=len(keys) > 1)
 
 
 def _to_the_last(line: str, opening: str) -> str:
@@ -199,7 +197,7 @@ def _to_the_last(line: str, opening: str) -> str:
     return line[start + len(opening) : end] if 0 <= start < end else ""
 
 
-def _pressed(keys: Sequence[str], *, at_once: bool) -> Action:
+def _key_action(keys: Sequence[str], *, at_once: bool) -> Action:
     named = tuple("ctrl" if key.lower() in ("cmd", "command") else key for key in keys)
     return Action("hotkey" if at_once else "keys", keys=named)
 
@@ -233,7 +231,7 @@ def read_aguvis(text: str) -> tuple[Action, ...]:
     line = next((line for line in lines if line.startswith(("pyautogui", "computer."))), "")
     if line.startswith("computer.terminate"):
         status = _STATUS.search(line)
-        return _some([_done(status[1])] if status else [])
+        return _some([_done_action(status[1])] if status else [])
     return _some(list(_aguvis_line(line)) if line.startswith("pyautogui.") else [])
 
 
@@ -337,7 +335,7 @@ def read_kimi(text: str, fed: Screen) -> tuple[Action, ...]:
     if len(block) > LONGEST:
         raise UnreadError(f"longer than {LONGEST} characters")
     try:
-        code = projected(block, fed) if min(fed) > 0 else block
+        code = project_code(block, fed) if min(fed) > 0 else block
     except _FAILS as error:
         why = _ADDRESS.sub("", str(error))  # equal answers have equal reasons
         raise UnreadError(f"the released parser fails: {why}") from None
@@ -361,7 +359,6 @@ def last_block(text: str) -> str | None:
 
 
 def _action_section(text: str) -> str | None:
-    """The first section with the head Action; None where there is none."""
     for line in re.finditer(r"^[^\S\n]*##", text, re.MULTILINE):
         at = _after_blanks(text, line.end())
         if not text.startswith("Action", at):
@@ -381,7 +378,6 @@ def _after_blanks(text: str, at: int) -> int:
 
 
 def _after_head(text: str, at: int) -> int | None:
-    """Where a section begins: after blanks, a colon, blanks and the end of the line."""
     end = _after_blanks(text, at)
     if text.startswith(":", end):
         after = _after_blanks(text, end + 1)
@@ -391,7 +387,7 @@ def _after_head(text: str, at: int) -> int | None:
     return broken + 1 if broken >= 0 else None
 
 
-def projected(code: str, screen: Screen) -> str:
+def project_code(code: str, screen: Screen) -> str:
     """The code with places in pixels, as the released agent rewrites it.
 
     A place of which no number is above 1 is a share of the screen, and every other one is rounded.
@@ -406,9 +402,9 @@ def projected(code: str, screen: Screen) -> str:
         ValueError, TypeError, OverflowError, RecursionError, MemoryError: the agent fails.
 
     Examples:
-        >>> projected("pyautogui.click(x=0.5, y=0.25)", (1920, 1080))
+        >>> project_code("pyautogui.click(x=0.5, y=0.25)", (1920, 1080))
         'pyautogui.click(960, 270)'
-        >>> projected("pyautogui.click(0.5, 0.25); pyautogui.write(':)')", (1920, 1080))
+        >>> project_code("pyautogui.click(0.5, 0.25); pyautogui.write(':)')", (1920, 1080))
         "pyautogui.click(0.5, 0.25); pyautogui.write(':)')"
     """
     found = code
@@ -456,18 +452,17 @@ def _rebuilt(
     for parameter in parameters:
         if parameter not in arguments:
             break
-        written.append(_spelled(arguments[parameter]))
+        written.append(_literal(arguments[parameter]))
     placed = parameters[: len(written)]
-    written += [f"{name}={_spelled(arguments[name])}" for name in named if name not in placed]
+    written += [f"{name}={_literal(arguments[name])}" for name in named if name not in placed]
     return ", ".join(written)
 
 
-def _spelled(value: object) -> str:
+def _literal(value: object) -> str:
     return f"'{value}'" if isinstance(value, str) else str(value)
 
 
 def _run(code: str, fed: Screen) -> tuple[Action, ...]:
-    """What the code does, its places as shares of the screen."""
     calls: list[Call] = []
     for one in read_code(code):
         if isinstance(one, Code):

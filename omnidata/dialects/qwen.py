@@ -173,8 +173,6 @@ _LIKE_A_PLACE: Final = ("[", "(", "{", "<", "click(", "pyautogui.click(", *"-012
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Arguments of a call, read as one of the rules has it."""
-
     call: Call
     action: str
     space: Any
@@ -252,7 +250,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def _key(name: str) -> str:
-    """A key without what models put around it: `"keys=['ctrl"` is ctrl."""
+    """Return a key without quotes and brackets around it: `"keys=['ctrl"` is ctrl."""
     for opening in ("keys=[", "['", '["', "'", '"'):
         name = name.removeprefix(opening)
     for closing in ("']", '"]', "]", "'", '"'):
@@ -278,17 +276,17 @@ class ToolCalls(Dialect):
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         """See `Dialect.read`. Without a call, a place that stands alone is tapped."""
         if rules == "strict":
-            found = self.released(text)
-            return Answer(_joined(self._action(call, lenient=False) for call in found))
+            found = self.read_released(text)
+            return Answer(_merge_drags(self._action(call, lenient=False) for call in found))
         calls = find_calls(text)
         thought = _HEADS.sub(r"\1\n", _TAGS.sub("", calls.before)).strip()
         if not calls.calls:
             return Answer((self._lone_place(text),))
-        actions = _joined(self._action(call, lenient=True) for call in calls.calls)
+        actions = _merge_drags(self._action(call, lenient=True) for call in calls.calls)
         rest = _CONCLUSION.sub("", calls.after)
         return Answer(actions, thought, rest.strip() if _TAIL.sub("", rest) else "")
 
-    def released(self, text: str) -> Sequence[Call]:
+    def read_released(self, text: str) -> Sequence[Call]:
         """The calls that the released parser finds.
 
         Raises:
@@ -427,7 +425,6 @@ class ToolCalls(Dialect):
             yield self._anywhere(action, self.desktop)
 
     def _turn(self, action: Action) -> Mapping[str, Any]:
-        """The turn of the wheel that does the same as a scroll or a swipe."""
         way = finger_way(action)
         if way is None or (action.amount is not None and action.amount_unit != "notch"):
             raise _cannot(action)
@@ -442,7 +439,6 @@ class ToolCalls(Dialect):
         return {"action": "hscroll" if sideways else "scroll", "pixels": signed}
 
     def _anywhere(self, action: Action, names: Sequence[str]) -> Mapping[str, Any]:
-        """The arguments of what phones and desktops write alike."""
         kind, text = action.kind, action.text
         if kind == "type" and text is not None and not action.start:
             flags = {"clear": action.clear, "enter": action.submit}
@@ -539,8 +535,8 @@ def _way(value: Any) -> Direction | None:
     return ways.get(value.strip().lower()) if isinstance(value, str) else None
 
 
-def _joined(actions: Iterable[Action]) -> tuple[Action, ...]:
-    """The actions; a drag from where the move before it went begins there."""
+def _merge_drags(actions: Iterable[Action]) -> tuple[Action, ...]:
+    """Start a drag at the place of the move before it."""
     found: list[Action] = []
     for action in actions:
         before = found[-1] if found else None
@@ -592,7 +588,7 @@ def _end(reading: _Reading) -> Action:
     return Action("done", status=statuses.get(told))
 
 
-def _typed(reading: _Reading) -> Action:
+def _read_type(reading: _Reading) -> Action:
     return Action(
         "type",
         reading.place(*_STARTS, needed=False) if reading.lenient else (),
@@ -613,7 +609,7 @@ _READERS: Final[Mapping[str, Callable[[_Reading], Action]]] = {
     "mouse_move": lambda it: Action("move", it.place(*_STARTS)),
     "left_click_drag": _drag,
     "drag": _drag,
-    "type": _typed,
+    "type": _read_type,
     "key": _press,
     "system_button": _button,
     "open": lambda it: Action("open_app", app=it.text("text", "app_name", "app")),
@@ -628,8 +624,6 @@ _READERS: Final[Mapping[str, Callable[[_Reading], Action]]] = {
 
 
 class _Qwen(ToolCalls):
-    """Qwen's own: the parser of Qwen-Agent, and the tools of the cookbooks."""
-
     source = (
         "QwenLM/Qwen-Agent@31a4d36d123688581a9e9744427272b33ce940e0 nous_fncall_prompt.py, and"
         " the tools of QwenLM/Qwen3-VL@96588727e44c78b25ba03ea03b8e12f7e64fd0da"
@@ -641,16 +635,15 @@ class _Qwen(ToolCalls):
         ("desktop", "web"), Layout(turns=True, screenshots=4)
     )
 
-    def released(self, text: str) -> Sequence[Call]:
-        """The calls outside of thoughts, which have to fit the declarations of the tools."""
-        calls = [self._checked(name, given) for name, given in _calls_of_qwen_agent(text)]
+    def read_released(self, text: str) -> Sequence[Call]:
+        calls = [self._check_call(name, given) for name, given in _calls_of_qwen_agent(text)]
         if not calls:
             raise UnreadError("Qwen-Agent finds no tool call")
         return calls
 
-    def _checked(self, name: Any, given: Any) -> Call:
+    def _check_call(self, name: Any, given: Any) -> Call:
         if isinstance(given, str):
-            given = _loaded(given)
+            given = _load_json(given)
         names = {"mobile_use": self.mobile, "computer_use": self.desktop}
         if not isinstance(name, str) or name not in names or not isinstance(given, dict):
             raise UnreadError(f"there is no tool {name!r:.80}, or its arguments are no object")
@@ -680,7 +673,7 @@ _IS: Final[Mapping[str, Callable[[Any], bool]]] = {
 
 
 def _calls_of_qwen_agent(text: str) -> Iterator[tuple[Any, Any]]:
-    """Names and arguments as `postprocess_fncall_messages` of Qwen-Agent has them."""
+    """Return names and arguments as `postprocess_fncall_messages` of Qwen-Agent does."""
     if "<think>" in text:
         if "</think>" not in text:
             return
@@ -690,13 +683,13 @@ def _calls_of_qwen_agent(text: str) -> Iterator[tuple[Any, Any]]:
             continue
         body, closed, _ = piece.partition(CLOSE)
         if not closed:
-            name, given = _salvaged(piece)
+            name, given = _extract_call(piece)
             if name:
                 yield name, given
             continue
         value = decode_json5(body.strip())
         if value is BROKEN:
-            yield _salvaged(body.strip())
+            yield _extract_call(body.strip())
         elif isinstance(value, dict):
             if "name" in value and "arguments" in value:
                 if isinstance(value["arguments"], str):
@@ -708,8 +701,8 @@ def _calls_of_qwen_agent(text: str) -> Iterator[tuple[Any, Any]]:
             raise UnreadError("a call is no object")
 
 
-def _salvaged(text: str) -> tuple[str, str]:
-    """What Qwen-Agent's `extract_fn` makes of a call that is no JSON."""
+def _extract_call(text: str) -> tuple[str, str]:
+    """Read a call that is not JSON as Qwen-Agent's `extract_fn` does."""
     name = given = ""
     before, found, after = text.partition('"name": "')
     if found and before:
@@ -721,8 +714,8 @@ def _salvaged(text: str) -> tuple[str, str]:
     return name, given[:-1] if len(given) > 2 else ""
 
 
-def _loaded(text: str) -> Any:
-    """A JSON value as Qwen-Agent's `json_loads` reads it, or `BROKEN`."""
+def _load_json(text: str) -> Any:
+    """Read a JSON value as Qwen-Agent's `json_loads` does, or return `BROKEN`."""
     text = text.strip("\n")
     if text.startswith("```") and text.endswith("\n```"):
         text = "\n".join(text.split("\n")[1:-1])

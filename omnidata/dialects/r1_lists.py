@@ -43,7 +43,7 @@ from omnidata.dialects.base import (
     Rules,
     UnreadError,
 )
-from omnidata.dialects.call_syntax import number_text, numbers_of, quoted, unescaped
+from omnidata.dialects.call_syntax import number_text, numbers_of, quote, unescape
 
 _NOTHING: Final = "no input text"
 _ABSENT: Final = "[-100, -100]"
@@ -66,8 +66,6 @@ _TAIL: Final = re.compile(r"(?:[\s\]`]|</answer>|<\|\w{1,24}\|>)*+\Z")
 
 
 class _Lists:
-    """The dictionaries of a text."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         self._ends: dict[str, list[int]] = {"'": [], '"': []}
@@ -76,7 +74,6 @@ class _Lists:
                 self._ends[found[2]].append(found.end() - 1)
 
     def at(self, begin: int) -> tuple[list[dict[str, str]], int]:
-        """The dictionaries that stand one behind the other from there on, and where they end."""
         found: list[dict[str, str]] = []
         opening = _BEGIN.match(self.text, begin)
         while opening and len(found) < _ACTIONS:
@@ -106,7 +103,7 @@ class _Lists:
             index = bisect_left(ends, begin + 1)
             if index == len(ends):
                 raise UnreadError("the text ends between quotes")
-            return unescaped(self.text[begin + 1 : ends[index]]), ends[index] + 1
+            return unescape(self.text[begin + 1 : ends[index]]), ends[index] + 1
         found = _LIST.match(self.text, begin) or _WORD.match(self.text, begin)
         assert found
         if found[0].startswith(("[", "(")) and not found[0].endswith(("]", ")")):
@@ -150,7 +147,6 @@ def _place(body: Mapping[str, str]) -> tuple[Region, ...]:
 
 
 def _action(body: Mapping[str, str]) -> Action:
-    """The action of a dictionary."""
     name, start = body.get("action", "").strip(), _place(body)
     text = next((body[key] for key in ("input_text", "text", "value") if key in body), None)
     text = None if text in (_NOTHING, "None", None) else text
@@ -231,7 +227,6 @@ _FARTHEST: Final = 10**15
 
 
 def _region(text: str) -> str:
-    """What stands in the first pair of tags."""
     begin = text.find("<answer>")
     end = text.find("</answer>", begin + 1)
     if begin < 0 or end < 0:
@@ -240,10 +235,10 @@ def _region(text: str) -> str:
 
 
 def _coordinate(region: str) -> tuple[int, int]:
-    r"""What `\{.*\[(\d+),\s*(\d+)]\s*.*\}` finds, in linear time; (0, 0) where it finds nothing.
+    r"""Match `\{.*\[(\d+),\s*(\d+)]\s*.*\}` in linear time; return (0, 0) without a match.
 
-    It is of the first line on which a brace opens before such a list the last list; behind the
-    list, a brace closes on the line where the next word stands.
+    It matches on the first line where a brace opens before such a list, takes the last list, and
+    needs a closing brace on the line of the next word.
     """
     lines, opens, closes = (
         [at.start() for at in re.finditer(it, region)] for it in ("\n", "{", "}")
@@ -264,7 +259,6 @@ def _coordinate(region: str) -> tuple[int, int]:
 
 
 def _has(places: Sequence[int], begin: int, end: int) -> bool:
-    """Whether one of some places is from `begin` on and before `end`."""
     index = bisect_left(places, begin)
     return index < len(places) and places[index] < end
 
@@ -308,12 +302,6 @@ def read_fields(text: str) -> ReleasedFields:
 
 
 def _read_released(text: str, *, told: bool) -> Answer:
-    """What the scripts that run the models take.
-
-    Args:
-        text: of the model.
-        told: whether the dialect has a text.
-    """
     fields = read_fields(text)
     if not fields.action:
         raise UnreadError("the answer has no 'action' between single quotes")
@@ -333,8 +321,6 @@ _MERGE: Final = 28 * 28
 
 
 class _Listed(Dialect):
-    """What the two share."""
-
     frame = Frame("px", 28, 4 * _MERGE, 16384 * _MERGE)
     told: ClassVar[bool]
     """Whether an action has a text."""
@@ -342,11 +328,9 @@ class _Listed(Dialect):
     """What a place is called."""
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
-        """Read a list of dictionaries; see `Dialect.read`."""
         return _read_released(text, told=self.told) if rules == "strict" else _read(text)
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
-        """Write a list of dictionaries; see `Dialect.write`."""
         if not actions:
             raise CannotSayError("no action")
         return f"<answer>[{', '.join(self._one(action, platform) for action in actions)}]</answer>"
@@ -356,7 +340,7 @@ class _Listed(Dialect):
             raise CannotSayError(f"no name for {action.label} on {platform}")
         if action.held or action.path or action.then or action.amount is not None:
             raise CannotSayError(f"{action.label} with keys, a path, an amount or what follows")
-        name, text = self.named(action)
+        name, text = self.name_and_text(action)
         if not action.start and action.kind in ("tap", "long_press", "move"):
             raise CannotSayError(f"{action.label} without a place")
         place = _ABSENT
@@ -365,15 +349,10 @@ class _Listed(Dialect):
             if point.x == point.y == -100:
                 raise CannotSayError("the place that stands for nothing")
             place = f"[{number_text(point.x)}, {number_text(point.y)}]"
-        said = f", 'input_text': {quoted(_NOTHING if text is None else text)}" if self.told else ""
+        said = f", 'input_text': {quote(_NOTHING if text is None else text)}" if self.told else ""
         return f"{{'action': '{name}', '{self.key}': {place}{said}}}"
 
-    def named(self, action: Action) -> tuple[str, str | None]:
-        """The name of an action, and its text.
-
-        Raises:
-            CannotSayError: there is none.
-        """
+    def name_and_text(self, action: Action) -> tuple[str, str | None]:
         raise NotImplementedError
 
 
@@ -416,8 +395,8 @@ class GuiR1(_Listed):
         )
         return super().line(replace(past, actions=tuple(plain)), platform)
 
-    def named(self, action: Action) -> tuple[str, str | None]:
-        """See `_Listed.named`."""
+    def name_and_text(self, action: Action) -> tuple[str, str | None]:
+        """See `_Listed.name_and_text`."""
         kind = action.kind
         if kind in ("swipe", "scroll"):
             way = finger_way(action)
@@ -438,7 +417,7 @@ class GuiR1(_Listed):
         if kind in ("type", "select", "open_app"):
             return kind, self._text(action)
         if kind in ("keys", "hotkey"):
-            return self._pressed(action)
+            return self._key_name(action)
         return _GUI_PLAIN[kind], None
 
     def _text(self, action: Action) -> str:
@@ -449,7 +428,7 @@ class GuiR1(_Listed):
             raise CannotSayError(f"{text!r} stands for nothing")
         return text
 
-    def _pressed(self, action: Action) -> tuple[str, str | None]:
+    def _key_name(self, action: Action) -> tuple[str, str | None]:
         plain = all(re.fullmatch(r"[^\s+]+", key) for key in action.keys)
         if not action.keys or not plain:
             raise CannotSayError(f"no spelling of the keys {action.keys!r:.60}")
@@ -521,8 +500,8 @@ class UiR1(_Listed):
         "web": frozenset(("tap",)),
     }
 
-    def named(self, action: Action) -> tuple[str, str | None]:
-        """See `_Listed.named`."""
+    def name_and_text(self, action: Action) -> tuple[str, str | None]:
+        """See `_Listed.name_and_text`."""
         if action.kind == "back":
             return "navigate_back", None
         if action.count != 1 or action.button != "left":

@@ -83,11 +83,11 @@ class Calls:
 
 
 class _BrokenError(Exception):
-    """The text is no JSON5 at the position of the parser."""
+    pass
 
 
 class _Parser:
-    """A recursive descent through JSON5 that reads each character a bounded number of times."""
+    """A recursive JSON5 parser that reads each character a bounded number of times."""
 
     def __init__(self, text: str, *, lenient: bool) -> None:
         self.text = text
@@ -99,7 +99,6 @@ class _Parser:
         raise _BrokenError
 
     def blanks(self) -> str:
-        """Pass over blanks and comments; return the next character, or an empty text."""
         text = self.text
         while True:
             if found := _BLANKS.match(text, self.pos):
@@ -137,13 +136,13 @@ class _Parser:
             self.fail()
         body = found[1]
         if "\\" in body:
-            body = _ESCAPE.sub(self.unescaped, body)
+            body = _ESCAPE.sub(self.unescape, body)
             if _SURROGATE.search(body):  # two escapes may be one character
                 body = body.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
         self.pos = found.end()
         return body
 
-    def unescaped(self, found: re.Match[str]) -> str:
+    def unescape(self, found: re.Match[str]) -> str:
         code = found[1] or found[2]
         if code:
             return chr(int(code, 16))
@@ -197,7 +196,7 @@ class _Parser:
         return found
 
     def members(self, found: dict[str, Any], depth: int) -> None:
-        """Read an object into `found`, which keeps what was read before a failure."""
+        """Read an object into `found`, which keeps the members before a failure."""
         if depth >= _DEEPEST:
             self.fail()
         self.pos += 1

@@ -50,7 +50,7 @@ from omnidata.dialects.base import (
     Rules,
     UnreadError,
 )
-from omnidata.dialects.call_syntax import Call, Calls, number_text, numbers_of, quoted
+from omnidata.dialects.call_syntax import Call, Calls, number_text, numbers_of, quote
 
 _MERGE: Final = 28 * 28
 
@@ -73,18 +73,10 @@ _WAY: Final = ("direction", "dir", "scroll_direction", _FIRST)
 
 
 class _Said:
-    """The arguments of a call, as what they mean.
-
-    Args:
-        call: whose.
-        space: the unit of its places.
-    """
-
     def __init__(self, call: Call, space: Space) -> None:
         self.call, self._space = call, space
 
     def text(self, names: Sequence[str]) -> str | None:
-        """The first of some arguments that is there; None if none is."""
         given = self.call.arguments
         name = next((name for name in names if name in given), None)
         if name is None:
@@ -94,7 +86,6 @@ class _Said:
         return given[name]
 
     def place(self, names: Sequence[str]) -> tuple[Region, ...]:
-        """A place; empty where none is said."""
         given = self.call.arguments
         name = next((name for name in names if name in given), None)
         if name is None:
@@ -108,17 +99,14 @@ class _Said:
         return _region(numbers, self._space)
 
     def start(self) -> tuple[Region, ...]:
-        """Where it is done, which may have no name."""
         return self.place((*_START, _FIRST))
 
     def seconds(self, names: Sequence[str], unit: float = 1) -> float | None:
-        """How long it takes; None where nobody says it."""
         text = (self.text(names) or "").strip().removesuffix("s").strip()
         numbers = numbers_of(text)
         return numbers[0] * unit if numbers and len(numbers) == 1 else None
 
     def direction(self) -> Direction | None:
-        """Which way; None where nobody says it."""
         text = self.text(_WAY)
         if not text:
             return None
@@ -129,7 +117,6 @@ class _Said:
         return way
 
     def button(self) -> Button:
-        """The button of a mouse."""
         text = (self.text(("button", "mouse_button")) or "left").strip().lower()
         button: Button | None = next((one for one in get_args(Button) if one == text), None)
         if button is None:
@@ -137,7 +124,6 @@ class _Said:
         return button
 
     def keys(self) -> tuple[str, ...]:
-        """Names of keys, apart by blanks or plus signs."""
         text = self.text(_KEY) or ""
         if text.lstrip().startswith("["):
             text = re.sub(r"[\[\]'\",]", " ", text)
@@ -160,7 +146,7 @@ def _region(numbers: Sequence[float], space: Space) -> tuple[Region, ...]:
     return (Box(left, top, right, bottom, space),)
 
 
-def _typed(said: _Said) -> Action:
+def _read_type(said: _Said) -> Action:
     text, start = said.text(_CONTENT), said.place(_START)
     if text is None:
         raise UnreadError(f"{said.call.name} says no text")
@@ -171,22 +157,22 @@ def _typed(said: _Said) -> Action:
     return Action("type", start, text=text)
 
 
-def _dragged(said: _Said) -> Action:
+def _read_drag(said: _Said) -> Action:
     return Action("drag", said.start(), said.place((*_END, "#1")))
 
 
-def _selected(said: _Said) -> Action:
-    """Web data pick from a list with it, all others drag."""
+def _read_select(said: _Said) -> Action:
+    """Web data select from a list with it; all others drag."""
     start, end = said.start(), said.place(_END)
     text = said.text(_CONTENT[:-1])
     return Action("drag", start, end) if end else Action("select", start, text=text)
 
 
-def _scrolled(said: _Said) -> Action:
+def _read_scroll(said: _Said) -> Action:
     return Action("scroll", said.place(_START), direction=said.direction(), sense="content")
 
 
-def _swiped(said: _Said) -> Action:
+def _read_swipe(said: _Said) -> Action:
     return Action("swipe", said.place(_START), said.place(_END), direction=said.direction())
 
 
@@ -197,7 +183,7 @@ def _hotkey(said: _Said) -> Action:
     return Action("hotkey" if len(keys) > 1 else "keys", keys=keys)
 
 
-def _held(kind: Kind) -> Callable[[_Said], Action]:
+def _read_held_keys(kind: Kind) -> Callable[[_Said], Action]:
     def read(said: _Said) -> Action:
         if keys := said.keys():
             return Action(kind, keys=keys)
@@ -221,14 +207,14 @@ def _bare(kind: Kind) -> Callable[[_Said], Action]:
     return lambda _: Action(kind)
 
 
-def _opened(said: _Said) -> Action:
+def _read_app(said: _Said) -> Action:
     app = said.text(_APP)
     if not app:
         raise UnreadError(f"{said.call.name} names no app")
     return Action("open_app", app=app)
 
 
-def _navigated(said: _Said) -> Action:
+def _read_url(said: _Said) -> Action:
     url = said.text(_URL)
     if not url:
         raise UnreadError(f"{said.call.name} names no address")
@@ -246,15 +232,15 @@ _READERS: Final[Mapping[str, Callable[[_Said], Action]]] = {
     ),
     "mousedown": _mouse("hold"),
     "mouseup": _mouse("release"),
-    **dict.fromkeys(("drag", "leftclickdrag"), _dragged),
-    "select": _selected,
-    "swipe": _swiped,
-    "scroll": _scrolled,
-    **dict.fromkeys(("type", "input", "inputtext"), _typed),
+    **dict.fromkeys(("drag", "leftclickdrag"), _read_drag),
+    "select": _read_select,
+    "swipe": _read_swipe,
+    "scroll": _read_scroll,
+    **dict.fromkeys(("type", "input", "inputtext"), _read_type),
     "hotkey": _hotkey,
-    **dict.fromkeys(("press", "keydown"), _held("hold")),
-    **dict.fromkeys(("release", "keyup"), _held("release")),
-    **dict.fromkeys(("navigate", "openurl", "goto"), _navigated),
+    **dict.fromkeys(("press", "keydown"), _read_held_keys("hold")),
+    **dict.fromkeys(("release", "keyup"), _read_held_keys("release")),
+    **dict.fromkeys(("navigate", "openurl", "goto"), _read_url),
     **dict.fromkeys(("navigateback", "back", "pressback", "goback"), _bare("back")),
     **dict.fromkeys(("home", "presshome"), _bare("home")),
     **dict.fromkeys(("enter", "pressenter"), _bare("enter")),
@@ -262,7 +248,7 @@ _READERS: Final[Mapping[str, Callable[[_Said], Action]]] = {
     "longpress": lambda said: Action(
         "long_press", said.start(), seconds=said.seconds(_TIME, 0.001)
     ),
-    **dict.fromkeys(("open", "openapp"), _opened),
+    **dict.fromkeys(("open", "openapp"), _read_app),
     "wait": lambda said: Action("wait", seconds=said.seconds((*_TIME, _FIRST))),
     **dict.fromkeys(("finished", "finish"), lambda said: Action("done", text=said.text(_CONTENT))),
     "calluser": lambda said: Action("ask", text=said.text(_CONTENT)),
@@ -270,12 +256,12 @@ _READERS: Final[Mapping[str, Callable[[_Said], Action]]] = {
 }
 
 
-def _known(name: str) -> Callable[[_Said], Action] | None:
+def _find_reader(name: str) -> Callable[[_Said], Action] | None:
     return _READERS.get(name.replace("_", "").lower())
 
 
 def _action(call: Call, space: Space) -> Action:
-    read = _known(call.name)
+    read = _find_reader(call.name)
     if read is None:
         raise UnreadError(f"there is no action {call.name!r:.60}")
     return read(_Said(call, space))
@@ -291,18 +277,18 @@ _HEADS: Final = re.compile(
 )
 
 
-def _thought(text: str) -> str:
-    """What stands before an action, without the marks around it."""
+def _strip_marks(text: str) -> str:
     return _HEADS.sub("", text).strip()
 
 
 def _chain(calls: Calls, text: str) -> Sequence[Call]:
-    """The calls that a text says one after the other; none where there is no call."""
     marked = [found.end() for found in _MARKERS.finditer(text)]
     chain = calls.best(marked)
-    if not chain or not _known(chain[0].name):
+    if not chain or not _find_reader(chain[0].name):
         known = (
-            found.start() for found in _NAMED.finditer(text) if _known(found[0].rstrip("( \t\n\r"))
+            found.start()
+            for found in _NAMED.finditer(text)
+            if _find_reader(found[0].rstrip("( \t\n\r"))
         )
         chain = calls.best(list(known)) or chain
     return chain
@@ -315,12 +301,12 @@ def _read_calls(text: str, space: Space) -> Answer:
         raise UnreadError("no call of an action is in the text")
     actions: list[Action] = []
     for call in chain:
-        if actions and not _known(call.name):
+        if actions and not _find_reader(call.name):
             break
         actions.append(_action(call, space))
     read = chain[len(actions) - 1]
     rest = "" if calls.is_last(read) else text[read.end :].strip()
-    return Answer(tuple(actions), _thought(text[: chain[0].begin]), rest)
+    return Answer(tuple(actions), _strip_marks(text[: chain[0].begin]), rest)
 
 
 # UI-TARS-2: functions in tags.
@@ -336,7 +322,7 @@ _FUNCTION_END: Final = re.compile(r"\s*+</function>")
 def _read_tags(text: str, space: Space) -> Answer:
     thought, begin = "", 0
     if _THINK.match(text) and (ended := _THOUGHT_END.search(text)):
-        thought, begin = _thought(text[: ended.end()]), ended.end()
+        thought, begin = _strip_marks(text[: ended.end()]), ended.end()
     function = _FUNCTION.search(text, begin)
     answer = text.find("<answer>", begin)
     tags = [at - begin for at in (answer, function.start() if function else -1) if at >= 0]
@@ -347,18 +333,18 @@ def _read_tags(text: str, space: Space) -> Answer:
     if answer >= 0 and not (function and function.start() < answer):
         said, _, rest = text[answer + len("<answer>") :].partition("</answer>")
         action = Action("done", text=said.strip() or None)
-        return Answer((action,), thought or _thought(text[begin:answer]), rest.strip())
+        return Answer((action,), thought or _strip_marks(text[begin:answer]), rest.strip())
     if function is None:
         found = _read_calls(text[begin:], space)
         return Answer(found.actions, "\n".join(filter(None, (thought, found.thought))), found.rest)
     if not thought:
-        thought = _thought(text[begin : function.start()].replace("<seed:tool_call>", ""))
+        thought = _strip_marks(text[begin : function.start()].replace("<seed:tool_call>", ""))
     actions: list[Action] = []
     end = begin
     while function:
-        if actions and not _known(function[1]):
+        if actions and not _find_reader(function[1]):
             break
-        call = _tagged(text, function)
+        call = _read_tagged_call(text, function)
         actions.append(_action(call, space))
         end = call.end
         function = _FUNCTION.match(text, _blank(text, end))
@@ -372,7 +358,7 @@ def _blank(text: str, position: int) -> int:
     return position
 
 
-def _tagged(text: str, function: re.Match[str]) -> Call:
+def _read_tagged_call(text: str, function: re.Match[str]) -> Call:
     arguments: dict[str, str] = {}
     position = function.end()
     while (parameter := _PARAMETER.match(text, position)) is not None:
@@ -408,10 +394,10 @@ _UNPARSED: Final = (SyntaxError, ValueError, RecursionError, MemoryError, Overfl
 
 
 def _read_released(text: str, space: Space) -> Answer:
-    """What `parse_action_to_structure_output` makes of a text.
+    """Read as `parse_action_to_structure_output` does.
 
-    Its names are those of the prompts and of `parsing_response_to_pyautogui_code`, from which the
-    end of a typed text is too: of two letters, a backslash and an n, it strips all n behind.
+    Names come from the prompts and `parsing_response_to_pyautogui_code`, which also strips all
+    trailing n after a backslash from a typed text.
     """
     if len(text) > _LONGEST:
         raise UnreadError(f"the text has more than {_LONGEST} characters")
@@ -427,14 +413,14 @@ def _read_released(text: str, space: Space) -> Answer:
         if "Action:" not in text:
             raise UnreadError('the text has no "Action:"')
         parts = text.split("Action: ")[-1].split(")\n\n")
-        calls = [_parsed(_repair(part)) for part in parts]
+        calls = [_parse_call(_repair(part)) for part in parts]
     except _UNPARSED as error:
         if isinstance(error, UnreadError):
             raise
         raise UnreadError("the text is no call of Python") from error
     return Answer(
-        tuple(_released_action(name, given, space) for name, given in calls),
-        _released_thought(text),
+        tuple(_parse_released_action(name, given, space) for name, given in calls),
+        _find_released_thought(text),
     )
 
 
@@ -447,7 +433,7 @@ def _repair(part: str) -> str:
 
 
 def _contents(part: str) -> str:
-    r"""A text with `type(content='(.*?)'\)` replaced by its group."""
+    r"""Replace `type(content='(.*?)'\)` by its group."""
     head, tail = "type(content='", "')"
     kept: list[str] = []
     done = begin = 0
@@ -471,7 +457,7 @@ def _contents(part: str) -> str:
     return "".join((*kept, part[done:]))
 
 
-def _parsed(part: str) -> tuple[str | None, dict[str, object]]:
+def _parse_call(part: str) -> tuple[str | None, dict[str, object]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of escapes such as "\d", which are the model's
         call = ast.parse(part.replace("\n", "\\n").lstrip(), mode="eval").body
@@ -489,7 +475,7 @@ def _parsed(part: str) -> tuple[str | None, dict[str, object]]:
     return name, values
 
 
-def _released_action(name: str | None, given: Mapping[str, object], space: Space) -> Action:
+def _parse_released_action(name: str | None, given: Mapping[str, object], space: Space) -> Action:
     if name not in _RELEASED:
         raise UnreadError(f"there is no action {name!r:.60}")
     arguments: dict[str, str] = {}
@@ -499,7 +485,7 @@ def _released_action(name: str | None, given: Mapping[str, object], space: Space
         if value == "":
             continue
         if "start_box" in key or "end_box" in key:
-            places[key] = _released_place(value.lstrip(), space)
+            places[key] = _parse_released_place(value.lstrip(), space)
         elif key in _RELEASED_KEYS:
             arguments[key] = value.lstrip()
     start, end = places.get("start_box", ()), places.get("end_box", ())
@@ -514,7 +500,7 @@ def _released_action(name: str | None, given: Mapping[str, object], space: Space
     return replace(action, start=start)
 
 
-def _released_place(text: str, space: Space) -> tuple[Region, ...]:
+def _parse_released_place(text: str, space: Space) -> tuple[Region, ...]:
     numbers: list[float] = []
     for word in text.replace("(", "").replace(")", "").split(","):
         try:
@@ -529,8 +515,8 @@ def _released_place(text: str, space: Space) -> tuple[Region, ...]:
     return _region(numbers, space)
 
 
-def _released_thought(text: str) -> str:
-    """What its regular expressions find, in linear time."""
+def _find_released_thought(text: str) -> str:
+    """Match the released regular expressions in linear time."""
     heads = ["Thought: "]
     if text.startswith("Reflection:"):
         heads = ["Reflection: ", "Action_Summary: "]
@@ -569,11 +555,11 @@ _NEEDED: Final = ("start", "end", "point", "key", "url", "name")
 
 
 def _read_tags_released(text: str, space: Space) -> Answer:
-    """What the parser's XML format makes of a text of that shape: a thought, functions, an answer.
+    """Read as the parser's XML format does: a thought, functions, an answer.
 
-    It drops functions that it does not know by that name, and values that are numbers or truths;
-    of two calls of one function it makes one without arguments; it undoes entities and cuts blanks.
-    Texts of another shape are no answer here, also those of its other formats.
+    It drops unknown functions and values that are numbers or truths, merges two calls of one
+    function into one without arguments, undoes entities and strips blanks. Other shapes are no
+    answer here.
     """
     text = text.strip()
     if "computer_env" in text:
@@ -596,7 +582,7 @@ def _read_tags_released(text: str, space: Space) -> Answer:
     position = _blank(text, position + len("<seed:tool_call>"))
     called: dict[str, Mapping[str, str]] = {}
     while function := _FUNCTION.match(text, position):
-        call = _tagged(text, function)
+        call = _read_tagged_call(text, function)
         if call.cut or not text.endswith("</function>", 0, call.end):
             raise UnreadError("a function has no end")
         if any("<" in value and not _POINT.match(value) for value in call.arguments.values()):
@@ -606,7 +592,7 @@ def _read_tags_released(text: str, space: Space) -> Answer:
     if text[position:].strip() != "</seed:tool_call>":
         raise UnreadError("something else than functions is between the tags")
     actions = [
-        _released_function(name, given, space)
+        _parse_released_function(name, given, space)
         for name, given in called.items()
         if name in _SUPPORTED
     ]
@@ -615,7 +601,7 @@ def _read_tags_released(text: str, space: Space) -> Answer:
     return Answer(tuple(actions), thought)
 
 
-def _released_function(name: str, given: Mapping[str, str], space: Space) -> Action:
+def _parse_released_function(name: str, given: Mapping[str, str], space: Space) -> Action:
     arguments: dict[str, str] = {}
     for key, value in given.items():
         if (point := _POINT.match(value)) and point[1].strip():
@@ -675,27 +661,18 @@ def _one_place(action: Action) -> Point:
 
 
 class _UITars(Dialect):
-    """What the versions share: which arguments an action has."""
-
     layout = Layout(turns=True, screenshots=5, system=False)
     counted: ClassVar[bool] = False
     """Whether a wait says how long it takes."""
 
     def place(self, point: Point) -> str:
-        """A place as a value."""
         raise NotImplementedError
 
     @property
     def box(self) -> str:
-        """What the arguments are called that are places: "start_box", or "point"."""
         return "point"
 
     def values(self, action: Action, platform: Platform) -> tuple[str, Values]:
-        """The function and its arguments.
-
-        Raises:
-            CannotSayError: there is none.
-        """
         self.check(action, platform)
         kind = action.kind
         if kind == "tap":
@@ -710,20 +687,20 @@ class _UITars(Dialect):
         if kind == "drag":
             raise CannotSayError("a drag without both of its ends")
         if kind == "type":
-            return "type", self.typed(action, platform)
+            return "type", self.write_type(action, platform)
         if kind in ("keys", "hotkey", "hold", "release"):
-            return self.pressed(action)
+            return self.write_keys(action)
         if kind == "open_app":
-            return "open_app", {"app_name": self.named(action.app, action)}
+            return "open_app", {"app_name": self.require_name(action.app, action)}
         if kind == "open_url":
-            return "navigate", {"content": self.named(action.url, action)}
+            return "navigate", {"content": self.require_name(action.url, action)}
         if kind == "back":
             return ("press_back" if platform == "mobile" else "navigate_back"), {}
         if kind == "wait":
             said = self.counted and action.seconds is not None
             return "wait", {"time": number_text(action.seconds or 0)} if said else {}
         if kind in ("done", "ask"):
-            return self.ended(action)
+            return self.write_end(action)
         if kind in ("home", "enter"):
             return _PLAIN[kind], {}
         found = self.at(action)
@@ -732,11 +709,6 @@ class _UITars(Dialect):
         return ("move_to" if kind == "move" and self.counted else _PLAIN[kind]), found
 
     def check(self, action: Action, platform: Platform) -> None:
-        """Refuse what no version has words for.
-
-        Raises:
-            CannotSayError: it is that.
-        """
         if action.kind not in self.says.get(platform, ()):
             raise CannotSayError(f"no name for {action.label} on {platform}")
         if action.held or action.path or action.then:
@@ -747,30 +719,26 @@ class _UITars(Dialect):
             raise CannotSayError("no word for what is picked from a list")
 
     def line(self, past: Past, platform: Platform) -> str:
-        """An earlier step, without how far it scrolled; see `Dialect.line`."""
+        """Return an earlier step without its scroll amount."""
         plain = tuple(replace(action, amount=None) for action in past.actions)
         return super().line(replace(past, actions=plain), platform)
 
     def at(self, action: Action) -> Values:
-        """The place of an action that has one."""
         return {self.box: self.place(_one_place(action))}
 
     def ends(self, action: Action) -> Values:
-        """Both ends of a drag."""
         form = "box" if self.box == "start_box" else "point"
         ends = (("start", action.start), ("end", action.end))
         return {f"{name}_{form}": self.place(centre(places[0])) for name, places in ends}
 
     def scroll(self, action: Action) -> tuple[str, Values]:
-        """A scroll, the way that content goes."""
         way = finger_way(action)
         if way is None:
             raise CannotSayError(f"{action.label} without a direction")
         found = self.at(action) if action.start else {}
         return "scroll", {**found, "direction": OPPOSITE[way]}
 
-    def typed(self, action: Action, platform: Platform) -> Values:
-        """What is typed; on the web it may say where."""
+    def write_type(self, action: Action, platform: Platform) -> Values:
         text = action.text or ""
         if action.clear:
             raise CannotSayError("no word for emptying a field")
@@ -781,8 +749,7 @@ class _UITars(Dialect):
         found = {"content": text + "\n" if action.submit else text}
         return {**found, **self.at(action)} if action.start else found
 
-    def pressed(self, action: Action) -> tuple[str, Values]:
-        """Keys: one, or several at once."""
+    def write_keys(self, action: Action) -> tuple[str, Values]:
         keys = tuple("space" if key == " " else key for key in action.keys)
         if not keys or any(
             not key or _keys_of(key) != [key] or key.split() != [key] for key in keys
@@ -795,14 +762,12 @@ class _UITars(Dialect):
         names: Mapping[str, str] = {"hold": "press", "release": "release"}
         return names.get(action.kind, "hotkey"), {"key": " ".join(keys)}
 
-    def named(self, name: str | None, action: Action) -> str:
-        """The name of what is opened."""
+    def require_name(self, name: str | None, action: Action) -> str:
         if not name:
             raise CannotSayError(f"{action.label} without a name")
         return name
 
-    def ended(self, action: Action) -> tuple[str, Values]:
-        """The end of an episode, or a call of the user."""
+    def write_end(self, action: Action) -> tuple[str, Values]:
         if action.status == "failure":
             raise CannotSayError("no word for failure")
         found = {} if action.text is None else {"content": action.text}
@@ -820,29 +785,24 @@ _PHONE: Final[frozenset[Kind]] = frozenset(
 
 
 class _Spoken(_UITars):
-    """The versions that say `Action: name(...)`."""
-
     source = "bytedance/UI-TARS@582f3a7 codes/ui_tars/action_parser.py"
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
-        """Read calls; see `Dialect.read`."""
         if rules == "strict":
             return _read_released(text, self.frame.space)
         return _read_tags(text, self.frame.space)
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
-        """Write calls; see `Dialect.write`."""
         if not actions:
             raise CannotSayError("no action")
         calls = []
         for action in actions:
             name, values = self.values(action, platform)
-            written = ", ".join(f"{key}={quoted(value)}" for key, value in values.items())
+            written = ", ".join(f"{key}={quote(value)}" for key, value in values.items())
             calls.append(f"{name}({written})")
         return "Action: " + "\n\n".join(calls)
 
     def vocabulary(self, asked: Asked, platform: Platform, fed: Screen) -> str:
-        """See `Dialect.vocabulary`."""
         at = f"{self.box}='{self.pattern(1)}'"
         unit = _unit(self.frame.space, fed)
         if asked == "point":
@@ -862,16 +822,13 @@ class _Spoken(_UITars):
         )
 
     def pattern(self, number: int) -> str:
-        """A place as the prompt shows it."""
         raise NotImplementedError
 
     def pattern_of_ends(self) -> str:
-        """Both ends of a drag as the prompt shows them."""
         form = "box" if self.box == "start_box" else "point"
         return f"start_{form}='{self.pattern(1)}', end_{form}='{self.pattern(2)}'"
 
     def lines(self, platform: Platform) -> tuple[str, ...]:
-        """The calls that the prompt offers."""
         if platform == "mobile":
             return _PHONE_LINES
         browser = _BROWSER_LINES if "open_url" in self.says[platform] else ()
@@ -920,8 +877,6 @@ def _unit(space: Space, fed: Screen) -> str:
 
 
 class _Boxed(_Spoken):
-    """1.0 and 1.5, whose places are called boxes."""
-
     says: ClassVar[Mapping[Platform, frozenset[Kind]]] = {
         "desktop": _COMPUTER,
         "web": _COMPUTER | {"select"},
@@ -930,15 +885,12 @@ class _Boxed(_Spoken):
 
     @property
     def box(self) -> str:
-        """A place has the name of a box."""
         return "start_box"
 
     def place(self, point: Point) -> str:
-        """As the model says it."""
         return f"<|box_start|>({number_text(point.x)},{number_text(point.y)})<|box_end|>"
 
     def pattern(self, number: int) -> str:
-        """As the prompts show it."""
         return f"<|box_start|>(x{number},y{number})<|box_end|>"
 
 
@@ -1026,31 +978,31 @@ class UITars2(_UITars):
         written = [self._function(name, values) for name, values in called]
         return "<seed:tool_call>\n" + "\n".join(written) + "\n</seed:tool_call>"
 
-    def pressed(self, action: Action) -> tuple[str, Values]:
+    def write_keys(self, action: Action) -> tuple[str, Values]:
         """Keys, or a button of the mouse that is held."""
         if action.kind not in ("hold", "release") or action.keys:
-            return super().pressed(action)
+            return super().write_keys(action)
         if action.button not in ("left", "right"):
             raise CannotSayError(f"no name for the {action.button} button")
         found = self.at(action) if action.start else {}
         name = "mouse_down" if action.kind == "hold" else "mouse_up"
         return name, {**found, "button": action.button}
 
-    def typed(self, action: Action, platform: Platform) -> Values:
+    def write_type(self, action: Action, platform: Platform) -> Values:
         """What is typed, with the two letters behind it that submit it."""
         if action.start:
             raise CannotSayError("no word for where it is typed")
-        found = super().typed(action, platform)
+        found = super().write_type(action, platform)
         if action.submit:
             found["content"] = f"{action.text or ''}\\n"
         return found
 
-    def ended(self, action: Action) -> tuple[str, Values]:
+    def write_end(self, action: Action) -> tuple[str, Values]:
         """An answer that is read as it is written."""
         text = action.text or ""
         if "</answer>" in text or text != text.strip():
             raise CannotSayError("an answer cannot have its own end or blanks around it")
-        return super().ended(action)
+        return super().write_end(action)
 
     def _function(self, name: str, values: Values) -> str:
         lines = [f"<function={name}>"]

@@ -67,7 +67,7 @@ def words(text: str, names: Set[str], start: int = 0) -> Iterator[Word]:
         start = end
 
 
-def bracketed(text: str, word: Word) -> tuple[str, int] | None:
+def text_in_brackets(text: str, word: Word) -> tuple[str, int] | None:
     """The text in brackets after a name, and where it ends; None where they do not close.
 
     A bracket in a text that ends with its line is a part of it. A text may go over several lines,
@@ -76,7 +76,7 @@ def bracketed(text: str, word: Word) -> tuple[str, int] | None:
     Examples:
         >>> from omnidata.dialects.words import words
         >>> said = "TYPE [a[0] = 1]"
-        >>> bracketed(said, next(words(said, {"TYPE"})))
+        >>> text_in_brackets(said, next(words(said, {"TYPE"})))
         ('a[0] = 1', 15)
     """
     if not word.line.startswith("["):

@@ -54,7 +54,6 @@ class Bench:
     steps: Mapping[str, Step] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Look the steps up."""
         steps = {step.sample_id: step for step in self.source.steps}
         object.__setattr__(self, "steps", steps)
 

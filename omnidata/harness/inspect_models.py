@@ -77,7 +77,7 @@ _FORMATS: Final[Mapping[str, Any]] = {
 
 
 @contextmanager
-def refused() -> Iterator[None]:
+def convert_errors() -> Iterator[None]:
     """Say an error of ours as inspect_ai says what a user has to mend: without a traceback."""
     try:
         yield
@@ -206,8 +206,6 @@ def _part(content: Content, told: Mapping[str, Any]) -> Part:
 
 
 class _Waiting:
-    """A request that waits for its batch."""
-
     def __init__(self, prepared: Prepared, params: GenerationParams) -> None:
         self.prepared, self.params = prepared, params
         self.taken = False
@@ -241,13 +239,13 @@ class OmnidataModel(ModelAPI):
     ) -> None:
         super().__init__(model_name, base_url, api_key, [], config)
         self._options = {name: texts_of(value)[0] for name, value in options.items()}
-        with refused():
-            self._adapter = self._made()
+        with convert_errors():
+            self._adapter = self._make_adapter()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slots = CapacityLimiter(self._adapter.concurrency)
         self._waiting: deque[_Waiting] = deque()
 
-    def _made(self) -> Adapter:
+    def _make_adapter(self) -> Adapter:
         adapter = get_adapter(
             self.model_name, None, (), options=self._options, base_url=self.base_url
         )
@@ -255,12 +253,12 @@ class OmnidataModel(ModelAPI):
         return adapter
 
     def _in_this_loop(self) -> None:
-        """An adapter belongs to one event loop, and inspect_ai keeps a model for several."""
+        """Make an adapter per event loop: inspect_ai keeps one model for several."""
         loop = asyncio.get_running_loop()
         if self._loop not in (None, loop):
             self._slots, self._waiting = CapacityLimiter(self._adapter.concurrency), deque()
             if is_light(self.model_name):  # another has its weights, and no connections
-                self._adapter = self._made()
+                self._adapter = self._make_adapter()
         self._loop = loop
 
     def max_connections(self) -> int:
@@ -315,7 +313,7 @@ class OmnidataModel(ModelAPI):
             prepared = await to_thread.run_sync(render_request, None, self._adapter, request)
         except MediaError as error:
             return self._output("", "unknown", {"delivery": "media_error", "error": str(error)})
-        completion = await self._answered(_Waiting(prepared, params))
+        completion = await self._answer(_Waiting(prepared, params))
         if completion.delivery == "media_error":
             return self._output(
                 "", "unknown", {"delivery": "media_error", "error": completion.error}
@@ -344,11 +342,8 @@ class OmnidataModel(ModelAPI):
             metadata={KEY: dict(own)},
         )
 
-    async def _answered(self, waiting: _Waiting) -> Completion:
-        """The answer to a request, which goes to the model with others that wait.
-
-        Whoever gets one of the model's slots asks for all; the others find their answers there.
-        """
+    async def _answer(self, waiting: _Waiting) -> Completion:
+        """Wait for an answer; the first request with a slot asks for all waiting ones."""
         self._waiting.append(waiting)
         while waiting.answer is None:
             async with self._slots:
@@ -362,7 +357,6 @@ class OmnidataModel(ModelAPI):
         return waiting.answer
 
     async def _ask(self, first: _Waiting) -> None:
-        """Ask for a request, and for others that are decoded alike."""
         self._waiting.remove(first)
         alike = [other for other in self._waiting if other.params == first.params]
         batch = [first, *alike[: self._adapter.max_batch - 1]]
@@ -371,7 +365,7 @@ class OmnidataModel(ModelAPI):
         for one in batch[1:]:
             self._waiting.remove(one)
         try:
-            answers: Sequence[Completion | Exception] = await self._generated(batch)
+            answers: Sequence[Completion | Exception] = await self._generate_batch(batch)
         except CallError as error:
             answers = [error] * len(batch)
         except BaseException:  # the sample that asked has ended; the others wait for the next one
@@ -384,7 +378,7 @@ class OmnidataModel(ModelAPI):
             one.answer = answer
             one.changed.set()
 
-    async def _generated(self, batch: Sequence[_Waiting]) -> Sequence[Completion | Exception]:
+    async def _generate_batch(self, batch: Sequence[_Waiting]) -> Sequence[Completion | Exception]:
         adapter = self._adapter
         prepared = [one.prepared for one in batch]
         try:

@@ -42,8 +42,8 @@ from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render
 from omnidata.errors import MediaError, UsageError
 from omnidata.harness.bench import Bench, Judged
-from omnidata.harness.inspect_models import OmnidataModel, messages_of, refused, texts_of
-from omnidata.run.inspect_log import KEY, delivered, receipt_of
+from omnidata.harness.inspect_models import OmnidataModel, convert_errors, messages_of, texts_of
+from omnidata.run.inspect_log import KEY, delivery_of, receipt_of
 from omnidata.tasks import get_task
 from omnidata.types import (
     GenerationParams,
@@ -68,7 +68,7 @@ def _bench(
 ) -> Bench:
     key = name, data, profile, tuple(sorted(options.items()))
     if anew or key not in _loaded:
-        with refused():
+        with convert_errors():
             _loaded[key] = Bench.load(name, data, profile, options)
     return _loaded[key]
 
@@ -108,11 +108,11 @@ def inspect_task(
     Raises:
         PrerequisiteError: no such task, option, profile or data.
     """
-    with refused():
+    with convert_errors():
         said = _options(name, options)
     bench = _bench(name, data, profile, said, anew=True)
     found, judge = bench.task, bench.profile
-    with refused():
+    with convert_errors():
         samples = [_sample(found, step) for step in bench.source.steps]
     kept: dict[str, Any] = {"task": name, "data": data, "profile": profile, "options": said}
     usual = GenerationParams()
@@ -205,12 +205,6 @@ def prompt(
 def _messages(
     task: Benchmark, step: Step, whole: bool, ours: bool
 ) -> tuple[list[ChatMessage], Mapping[str, Any]]:
-    """The prompt for a step, and what its receipt says.
-
-    Raises:
-        MediaError: a medium cannot be read.
-        UsageError: the prompt, or the task, needs what only our own models do.
-    """
     conversation = task.prompt(step, [])
     begun = conversation[-1].role == "assistant"
     if not ours and (begun or task.special_tokens):
@@ -241,7 +235,7 @@ def verdicts(task: str, data: str, profile: str | None, options: dict[str, str])
         kept = dict(state.store.items())
         if state.epoch > 1:
             return Score.unscored(explanation="a step is asked once: --epochs 1")
-        delivery, error = delivered(state.output, kept)
+        delivery, error = delivery_of(state.output, kept)
         receipt = receipt_of(state.output, kept)
         verdict = bench.judge(step, state.output.completion, delivery, receipt)
         values = zip(bench.profile.values, verdict.values, strict=True)
@@ -276,7 +270,6 @@ def totals(task: str, data: str, profile: str | None, options: dict[str, str]) -
 
 
 def _register(name: str) -> None:
-    """Offer a task of ours under its name."""
 
     def factory(
         data: str, profile: str | None = None, clips: Clips | None = None, **options: Any

@@ -110,7 +110,6 @@ def write(
 
 
 def _code(name: str, stem: str, metrics: Sequence[str]) -> str:
-    """The module with the functions that the YAML names."""
     lines = [
         f'"""The task {name} of omnidata for lmms-eval; `omnidata harness lmms` wrote it."""',
         "from pathlib import Path",
@@ -123,7 +122,7 @@ def _code(name: str, stem: str, metrics: Sequence[str]) -> str:
 
 
 def _yaml(stem: str, rows: Path, metrics: Sequence[str], stop: Sequence[str]) -> str:
-    """What lmms-eval reads. JSON is YAML, and needs no thought of quotes."""
+    """Return the YAML for lmms-eval as JSON, which needs no quoting rules."""
     usual = GenerationParams()
     generation = {
         "max_new_tokens": usual.max_new_tokens,
@@ -152,11 +151,6 @@ def _yaml(stem: str, rows: Path, metrics: Sequence[str], stop: Sequence[str]) ->
 
 @cache
 def _bench(setup: Path) -> Bench:
-    """The task that a file describes, as it was when the file was written.
-
-    Raises:
-        RunError: prompts or data have changed.
-    """
     said = json.loads(read_settings(setup))
     bench = Bench.load(said["task"], said["data"], said["profile"], said["options"])
     now = {
@@ -177,7 +171,6 @@ def _bench(setup: Path) -> Bench:
 
 @cache
 def _clips() -> tempfile.TemporaryDirectory[str]:
-    """Where clips lie that have no file of their own, until the process ends."""
     return tempfile.TemporaryDirectory(prefix="omnidata-lmms-")
 
 
@@ -195,11 +188,6 @@ class LmmsTask:
         return _bench(self.setup).steps[doc["sample_id"]]
 
     def _parts(self, doc: Mapping[str, Any]) -> list[tuple[str, RenderedPart]]:
-        """The speaker of each part of the prompt, and the part.
-
-        Raises:
-            MediaError: a medium cannot be read.
-        """
         conversation = _bench(self.setup).task.prompt(self._step(doc), [])
         messages, _ = render(conversation, _WHOLE)
         return [(message.role, part) for message in messages for part in message.parts]
@@ -213,13 +201,13 @@ class LmmsTask:
             if part.kind == "text":
                 content = {"type": "text", "text": part.text}
             else:
-                content = {"type": part.kind, "url": _opened(part)}
+                content = {"type": part.kind, "url": _decode(part)}
             messages[-1]["content"].append(content)
         return messages
 
     def doc_to_visual(self, doc: Mapping[str, Any]) -> list[Any]:
         """The media, for models that take them before the text."""
-        return [_opened(part) for _, part in self._parts(doc) if part.kind != "text"]
+        return [_decode(part) for _, part in self._parts(doc) if part.kind != "text"]
 
     def doc_to_text(self, doc: Mapping[str, Any]) -> str:
         """All texts of the prompt, for models that take media apart."""
@@ -243,7 +231,6 @@ class LmmsTask:
         return dict.fromkeys(bench.profile.columns, record)
 
     def _receipt(self, step: Step) -> Mapping[str, Any]:
-        """What the model got of the step, where a picture is sent in another size than its own."""
         conversation = _bench(self.setup).task.prompt(step, [])
         if not any(part.size for message in conversation for part in message.parts):
             return {}
@@ -266,8 +253,7 @@ class LmmsTask:
         return aggregate
 
 
-def _opened(part: RenderedPart) -> Any:
-    """A medium as lmms-eval's models take it: a picture, the path of a clip, samples."""
+def _decode(part: RenderedPart) -> Any:
     if part.kind == "image":
         with Image.open(io.BytesIO(part.data)) as picture:
             return picture.convert("RGB")

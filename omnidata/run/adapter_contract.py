@@ -25,7 +25,7 @@ from omnidata.jsontext import is_integer, is_number
 from omnidata.plugins import last_line
 from omnidata.predictions import check_written, dropped_parts
 from omnidata.run.adapter_code import code_of
-from omnidata.run.cost import spelt_out
+from omnidata.run.cost import textual_counts
 from omnidata.types import (
     Adapter,
     Completion,
@@ -304,7 +304,7 @@ def check_answers(completions: Sequence[Completion], count: int) -> Sequence[Com
 def _check_line(completion: Completion) -> None:
     json.dumps(msgspec.structs.asdict(completion))  # msgspec would write bytes and sets as others
     msgspec.convert(msgspec.to_builtins(completion), Completion)
-    if texts := spelt_out(completion.usage):
+    if texts := textual_counts(completion.usage):
         raise ValueError(f"`generate` returned texts as counts of `usage`: {reprlib.repr(texts)}")
     for part in dropped_parts(completion.receipt):
         why = part["dropped"]

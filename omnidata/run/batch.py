@@ -30,8 +30,14 @@ from omnidata.run.adapter_contract import describe_model
 from omnidata.run.batch_folder import Asked, BatchFolder, Manifest, RequestFile, Round
 from omnidata.run.cluster import Recipe, join_left
 from omnidata.run.cost import Budget, Limits, Tokens
-from omnidata.run.engine import made_ready
-from omnidata.run.evaluate import UNLIMITED, check_judgeable, estimated, priced, run_settings
+from omnidata.run.engine import prepare_step
+from omnidata.run.evaluate import (
+    UNLIMITED,
+    check_judgeable,
+    estimate_tokens,
+    price_of,
+    run_settings,
+)
 from omnidata.run.folder import TRANSIENT, RunFolder, file_name
 from omnidata.run.run_files import read_info
 from omnidata.run.scoring import get_profile
@@ -166,11 +172,11 @@ def write(
         unsent: dict[str, str] = {}
         new = 0
         if begun:
-            asked = {line.sample_id for line in folder.asked() if line.round == begun}
+            asked = {line.sample_id for line in folder.requests() if line.round == begun}
             left = [step for step in left if step.sample_id not in asked]
             writing = _Writing(task, adapter, about.params, manifest, begun)
             every = max(1, len(left) // _SAMPLED)
-            rows = _kept(writing.rows(left, progress), run, unsent, ready, every)
+            rows = _record_unsendable(writing.rows(left, progress), run, unsent, ready, every)
             most = _least(form.max_requests, max_requests), _least(form.max_bytes, max_bytes)
             new = _write_files(folder, manifest, rows, begun, *most)
             manifest.rounds[begun - 1].whole = True
@@ -178,8 +184,8 @@ def write(
         used = [Tokens.of(line.usage) for line in run.lines() if line.usage]
         estimate: dict[str, Any] = {}
         if new:
-            tokens = estimated(used, ready, new, about.params)
-            estimate = {"tokens": tokens, **priced(tokens, budget, form.price)}
+            tokens = estimate_tokens(used, ready, new, about.params)
+            estimate = {"tokens": tokens, **price_of(tokens, budget, form.price)}
     last = len(manifest.rounds)
     return Written(
         form=form.name,
@@ -202,7 +208,7 @@ def check_light(spec: str) -> None:
         UsageError: it is local, or a plug-in's.
     """
     if not is_light(spec):
-        raise _unbatched(spec)
+        raise _no_batch_error(spec)
 
 
 def batch_model(adapter: Adapter) -> BatchModel:
@@ -213,10 +219,10 @@ def batch_model(adapter: Adapter) -> BatchModel:
     """
     if isinstance(adapter, BatchModel):
         return adapter
-    raise _unbatched(adapter.name)
+    raise _no_batch_error(adapter.name)
 
 
-def _unbatched(name: str) -> UsageError:
+def _no_batch_error(name: str) -> UsageError:
     return UsageError(
         f"{name} is asked step by step: no batch API takes its requests as files",
         where=f"--model {name}",
@@ -284,7 +290,6 @@ def _begin(
     media: Path | None,
     out: Path,
 ) -> int:
-    """The number of the round that requests are to be written for; 0 if there is nothing to do."""
     place = str(media.absolute()) if media else ""
     last = manifest.rounds[-1] if manifest.rounds else None
     if last and not last.whole:
@@ -309,11 +314,7 @@ def _begin(
 
 
 def _check_read(folder: BatchFolder, last: int, out: Path) -> None:
-    """Refuse to ask twice about steps that may yet get an answer.
-
-    Raises:
-        RunError: files are at the provider, or nothing of the last round has come back.
-    """
+    """Refuse to ask twice about steps whose answers may still come."""
     there = [
         name
         for name, known in folder.jobs().files.items()
@@ -327,7 +328,7 @@ def _check_read(folder: BatchFolder, last: int, out: Path) -> None:
             expected="jobs that have ended and been fetched",
             remedy=f"omnidata batch fetch {out} --wait",
         )
-    if not any(line.round == last for line in folder.asked()):
+    if not any(line.round == last for line in folder.requests()):
         return
     if not any(line.round == last for line in folder.got()):
         raise RunError(
@@ -343,8 +344,6 @@ def _check_read(folder: BatchFolder, last: int, out: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A request ready to be written, or the line that stands for a step without one."""
-
     step: Step
     asked: Asked | None
     data: bytes
@@ -353,8 +352,6 @@ class _Row:
 
 
 class _Writing:
-    """Makes the requests of a round."""
-
     def __init__(
         self,
         task: Task,
@@ -369,7 +366,6 @@ class _Writing:
             adapter.refer = _referring(adapter.batch, Path(self._round.media))
 
     def rows(self, steps: Sequence[Step], progress: Progress | None) -> Iterator[_Row]:
-        """The rows of steps, in order; a few more than are written are made ahead."""
         threads = (os.cpu_count() or 1) + 1
         waiting: deque[Future[_Row]] = deque()
         pool = ThreadPoolExecutor(threads, "omnidata-batch")
@@ -389,7 +385,7 @@ class _Writing:
 
     def _row(self, step: Step) -> _Row:
         failures: list[CallError] = []
-        made, shown = made_ready(self._task, self._adapter, step, failed=failures.append)
+        made, shown = prepare_step(self._task, self._adapter, step, failed=failures.append)
         if failures:
             raise failures[0]  # every step would fail in the same code
         if isinstance(made, Completion):
@@ -413,7 +409,6 @@ class _Writing:
 
 
 def _referring(form: BatchForm, folder: Path) -> Callable[[RenderedPart], str]:
-    """Puts a medium into a folder, once, and gives the name by which requests have it."""
     with wrap_os_error(folder):
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -443,14 +438,13 @@ def medium_name(sha256: str, mime: str) -> str:
     return file_name(f"{sha256}.{ending}")
 
 
-def _kept(
+def _record_unsendable(
     rows: Iterator[_Row],
     run: RunFolder,
     unsent: dict[str, str],
     ready: list[Prepared],
     every: int,
 ) -> Iterator[_Row]:
-    """The rows that have a request; of the others the line is recorded, as a live run does."""
     for number, row in enumerate(rows):
         if row.line is None:
             if row.made and number % every == 0:
@@ -472,14 +466,7 @@ def _write_files(
     max_requests: int | None,
     max_bytes: int | None,
 ) -> int:
-    """Write file after file; each is whole, and named in the manifest, before the next begins.
-
-    Returns:
-        How many requests were written.
-
-    Raises:
-        UsageError: a request alone is larger than a file may be.
-    """
+    """Write file after file; the manifest lists each before the next begins."""
     total = 0
     row = next(rows, None)
     while row is not None:

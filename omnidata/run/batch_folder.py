@@ -217,11 +217,10 @@ class BatchFolder:
         self.manifest: Manifest | None = None
         if (self.path / "manifest.json").exists():
             with wrap_os_error(self.path), open_own(self.path / "manifest.json", "rb") as file:
-                self.manifest = decoded(file.read(), Manifest, self.path / "manifest.json")
+                self.manifest = decode_line(file.read(), Manifest, self.path / "manifest.json")
             self._check_rounds(self.manifest)
 
     def _check_rounds(self, manifest: Manifest) -> None:
-        """Whether there is a round, and each file is of one that there is."""
         last = len(manifest.rounds)
         wrong = next((file for file in manifest.files if file.round > last), None)
         if wrong or not last:
@@ -259,7 +258,7 @@ class BatchFolder:
             self.path.mkdir(exist_ok=True)
             write_json(self.path / "manifest.json", msgspec.to_builtins(manifest))
 
-    def asked(self) -> Iterator[Asked]:
+    def requests(self) -> Iterator[Asked]:
         """The requests of the files that are whole."""
         whole = {file.name for file in self.manifest.files} if self.manifest else set()
         yield from (line for line in self._lines("ids.jsonl", Asked) if line.file in whole)
@@ -278,7 +277,7 @@ class BatchFolder:
         if not path.exists():
             return Jobs()
         with wrap_os_error(self.path), open_own(path, "rb") as file:
-            return decoded(file.read(), Jobs, path)
+            return decode_line(file.read(), Jobs, path)
 
     def tidy(self) -> None:
         """Take out what a killed process left of requests whose file is not whole."""
@@ -289,7 +288,7 @@ class BatchFolder:
         path = self.path / "ids.jsonl"
         if not path.exists():
             return
-        kept = [encode(msgspec.to_builtins(line)) + b"\n" for line in self.asked()]
+        kept = [encode(msgspec.to_builtins(line)) + b"\n" for line in self.requests()]
         with wrap_os_error(self.path), atomic_write(path) as file:
             file.writelines(kept)
 
@@ -314,10 +313,10 @@ class BatchFolder:
             drop_partial_line(path)
         with wrap_os_error(self.path), open_own(path, "rb") as file:
             for line in lines(file):
-                yield decoded(line, kind, path)
+                yield decode_line(line, kind, path)
 
 
-def decoded(text: bytes, kind: type[Line], path: Path) -> Line:
+def decode_line(text: bytes, kind: type[Line], path: Path) -> Line:
     """The content of a file of ours, or a line of it.
 
     Raises:

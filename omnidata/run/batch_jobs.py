@@ -64,8 +64,6 @@ USUAL = Place()
 
 
 class _Open:
-    """A batch under its lock, with its model and its provider."""
-
     def __init__(self, out: Path, stack: ExitStack, place: Place) -> None:
         self.folder, self.manifest = BatchFolder.of(out)
         task = recorded_task(read_info(out), run=out)
@@ -82,27 +80,21 @@ class _Open:
             )
         stack.callback(lock.release)
         self.jobs = self.folder.jobs()
-        self.model = _trusted(task, self.manifest, place)
+        self.model = _model_with_key(task, self.manifest, place)
         self.params = decoding(task, self.model, None)
         self.service = service(self.model, self.manifest.form)
         stack.callback(self.service.close)
 
     def save(self) -> None:
-        """Write what is known."""
         with wrap_os_error(self.folder.path):
             write_json(self.path, msgspec.to_builtins(self.jobs))
 
     def state(self, file: RequestFile) -> FileState:
-        """What is known of a file."""
         return self.jobs.files.setdefault(file.name, FileState())
 
 
-def _trusted(task: Task, manifest: Manifest, place: Place) -> BatchModel:
-    """The model with its key, which goes where the user says and not where a run folder does.
-
-    Raises:
-        UsageError: the folder alone says where that is, or there is no key.
-    """
+def _model_with_key(task: Task, manifest: Manifest, place: Place) -> BatchModel:
+    """Send the key where the user says, never where a run folder says."""
     check_served(manifest.form)
     check_models(manifest, place.models)
     check_light(manifest.spec)
@@ -121,7 +113,7 @@ def _trusted(task: Task, manifest: Manifest, place: Place) -> BatchModel:
 
 
 @contextmanager
-def _opened(out: Path, place: Place) -> Iterator[_Open]:
+def _open_folder(out: Path, place: Place) -> Iterator[_Open]:
     with ExitStack() as stack:
         yield _Open(out, stack, place)
 
@@ -148,7 +140,7 @@ def submit(
         CallError: the provider did not take a file; those before it are submitted, and the same
             call goes on.
     """
-    with _opened(out, place) as batch:
+    with _open_folder(out, place) as batch:
         if not batch.manifest.rounds[-1].whole:
             raise RunError(
                 "not all requests are written",
@@ -156,7 +148,7 @@ def submit(
                 expected="a complete round",
                 remedy="repeat the `omnidata batch write` command, which resumes",
             )
-        tools = {tool: None for line in batch.folder.asked() for tool in line.tools}
+        tools = {tool: None for line in batch.folder.requests() for tool in line.tools}
         headers = batch.model.headers(batch.params, [*tools])
         last = len(batch.manifest.rounds)
         for file in batch.manifest.files:
@@ -170,15 +162,15 @@ def submit(
 
 
 def _submit(batch: _Open, file: RequestFile, known: FileState, headers: Mapping[str, str]) -> None:
-    """Upload a file and make a job of it; each step is written down before the next."""
+    """Record each step before the next, so an interrupted call can be resumed."""
     path = batch.folder.path / file.name
     _check_unchanged(path, file)
     if known.state == "failed":
-        batch.jobs.files[file.name] = known = _renewed(known)
+        batch.jobs.files[file.name] = known = _renew_label(known)
     number = file.name.removeprefix("requests-").removesuffix(".jsonl")
     if not known.label:
         known.label = f"{batch.manifest.rounds[file.round - 1].id}-{number}"
-    if known.state == "creating" and (job := _found(batch.service, known, file, path)):
+    if known.state == "creating" and (job := _find_job(batch.service, known, file, path)):
         known.job, known.state = job, "running"
         batch.save()
         return
@@ -199,8 +191,7 @@ def _submit(batch: _Open, file: RequestFile, known: FileState, headers: Mapping[
     batch.save()
 
 
-def _renewed(known: FileState) -> FileState:
-    """A file that is to be submitted again, under a label of its own."""
+def _renew_label(known: FileState) -> FileState:
     again = int(known.label.rpartition(".")[2]) + 1 if "." in known.label else 2
     return FileState(label=f"{known.label.partition('.')[0]}.{again}")
 
@@ -223,8 +214,7 @@ def _check_unchanged(path: Path, file: RequestFile) -> None:
         )
 
 
-def _found(service: BatchService, known: FileState, file: RequestFile, path: Path) -> str | None:
-    """The job of a file of which nobody knows whether it was submitted."""
+def _find_job(service: BatchService, known: FileState, file: RequestFile, path: Path) -> str | None:
     try:
         return service.find(known.label)
     except LookupError:
@@ -248,13 +238,6 @@ _NAMED = re.compile(
 
 @contextmanager
 def _with_addresses(batch: _Open, path: Path, media: str) -> Iterator[Path]:
-    """A copy of a file in which media have addresses; they are uploaded where they have none.
-
-    Args:
-        batch: whose file it is.
-        path: of the file.
-        media: the folder of the media; empty where the requests hold them, and the file will do.
-    """
     if not media:
         yield path
         return
@@ -276,7 +259,7 @@ def _with_addresses(batch: _Open, path: Path, media: str) -> Iterator[Path]:
                 )
                 for name in lacking[begin : begin + _AT_ONCE]
             }
-        uris = asyncio.run(_uploaded(batch.model, [*parts.values()]))
+        uris = asyncio.run(_upload_media(batch.model, [*parts.values()]))
         known |= {
             name: Upload(uri=uris[part.sha256], at=time.time()) for name, part in parts.items()
         }
@@ -295,11 +278,7 @@ def _with_addresses(batch: _Open, path: Path, media: str) -> Iterator[Path]:
 
 
 def _medium(path: Path) -> bytes:
-    """The content of a medium, which its name is the hash of: nothing else leaves the machine.
-
-    Raises:
-        RunError: it is another.
-    """
+    """Read a medium named by its hash; nothing else leaves the machine."""
     content = read_file(path)
     if hashlib.sha256(content).hexdigest() != path.name.partition(".")[0]:
         raise RunError(
@@ -311,7 +290,7 @@ def _medium(path: Path) -> bytes:
     return content
 
 
-async def _uploaded(model: BatchModel, parts: Sequence[RenderedPart]) -> dict[str, str]:
+async def _upload_media(model: BatchModel, parts: Sequence[RenderedPart]) -> dict[str, str]:
     from omnidata.adapters.gemini import Gemini
 
     assert isinstance(model, Gemini)  # no other form has media that are uploaded
@@ -337,7 +316,7 @@ def status(out: Path, place: Place = USUAL) -> dict[str, FileState]:
     Raises:
         RunError, UsageError, CallError: as of `submit`.
     """
-    with _opened(out, place) as batch:
+    with _open_folder(out, place) as batch:
         _look(batch)
         return batch.jobs.files
 
@@ -381,7 +360,7 @@ def fetch(
         RunError, UsageError, CallError: as of `submit`.
     """
     pause = first_wait_s
-    with _opened(out, place) as batch:
+    with _open_folder(out, place) as batch:
         while True:
             try:
                 _look(batch)
@@ -409,7 +388,6 @@ def fetch(
 
 
 def _download(batch: _Open) -> None:
-    """Fetch the results of jobs that have ended, each file once."""
     for file in batch.manifest.files:
         known = batch.state(file)
         if known.state not in ("done", "failed", "expired", "cancelled") or known.fetched:

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from omnidata.adapters.api import BatchModel, reported
+from omnidata.adapters.api import BatchModel, error_in_answer
 from omnidata.adapters.batch_forms import Returned
-from omnidata.adapters.http import fault, is_whole, parsed, text_of
+from omnidata.adapters.http import fault, is_whole, parse_json, text_of
 from omnidata.errors import CallError, PredictionError, RunError, UnansweredError, plural
 from omnidata.predictions import numbered_lines
 from omnidata.run.adapter_contract import decoding
@@ -34,7 +34,7 @@ from omnidata.run.media_stamps import Seen
 from omnidata.run.run_files import (
     FACTS,
     changes,
-    described,
+    describe_changes,
     read_info,
     recorded_data,
     recorded_steps,
@@ -70,26 +70,17 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What came of one request.
-
-    Attributes:
-        asked: the request.
-        completion: as its line has it.
-        why: "" for an answer, else how it failed.
-    """
-
     asked: Asked
     completion: Completion
     why: str
 
     @property
     def name(self) -> str:
-        """The id of the step that it is about."""
         return self.asked.sample_id
 
     @property
     def rank(self) -> tuple[bool, int, str]:
-        """The smallest of a step's is its line: the first answer, else the last failure."""
+        """The smallest becomes a step's line: the first answer, otherwise the last failure."""
         number = self.asked.round
         return bool(self.why), -number if self.why else number, self.completion.error
 
@@ -139,7 +130,7 @@ def read(
     source = task.load(recorded_data(info, out, data), check_media=False)
     steps = recorded_steps(info, source, out)
     adapter = _model(manifest, info, task, steps, out, models)
-    asked = {line.custom_id: line for line in folder.asked()}
+    asked = {line.custom_id: line for line in folder.requests()}
     found = Read()
     reader = _Reader(adapter, decoding(task, adapter, None), asked, found)
     outcomes = reader.outcomes(files)
@@ -148,7 +139,7 @@ def read(
         held = folder.standing()
         for line in asked.values():
             if (why := lost.get(line.file)) and line.custom_id not in outcomes:
-                outcomes[line.custom_id] = reader.lost(line, why)
+                outcomes[line.custom_id] = reader.give_up(line, why)
         best: dict[str, _Outcome] = {}
         for outcome in outcomes.values():
             name = outcome.name
@@ -215,19 +206,13 @@ def _model(
     out: Path,
     models: Path | None,
 ) -> BatchModel:
-    """The model that the requests were written for.
-
-    Raises:
-        UsageError: the run folder alone names a file of models.
-        RunError: its settings have changed.
-    """
     check_light(manifest.spec)
     check_models(manifest, models)
     recipe = Recipe(manifest.spec, manifest.options, manifest.base_url, None, models)
     adapter = batch_model(recipe.make(task, steps, asks=False))
     if found := changes(info.get("model_settings") or {}, adapter.settings):
         raise RunError(
-            f"the model {adapter.name} has other settings now: {described(found)}",
+            f"the model {adapter.name} has other settings now: {describe_changes(found)}",
             where=str(out),
             expected="the settings of run.json",
             remedy="restore the file of models that the batch was written with",
@@ -236,17 +221,7 @@ def _model(
 
 
 def _check_same(found: _Outcome, there: Completion | None, held: Got | None, out: Path) -> None:
-    """Hold an answer against what an earlier call has read as the answer to the same request.
-
-    Args:
-        found: what came back.
-        there: the line that the step has.
-        held: what the step's line is of, if it came out of a batch.
-        out: the run folder.
-
-    Raises:
-        PredictionError: it is another one.
-    """
+    """Raise if an earlier call read another answer to the same request."""
     if there is None or held is None or found.why or not held.answered:
         return
     came = found.completion
@@ -263,13 +238,6 @@ def _check_same(found: _Outcome, there: Completion | None, held: Got | None, out
 
 
 def _is_better(found: _Outcome, there: Completion | None, held: Got | None) -> bool:
-    """Whether what came back is to be the step's line.
-
-    Args:
-        found: what came back.
-        there: the line that the step has.
-        held: what the step's line is of, if it came out of a batch.
-    """
     if there is None:
         return True
     if there.delivery not in TRANSIENT:
@@ -286,7 +254,6 @@ def _is_better(found: _Outcome, there: Completion | None, held: Got | None) -> b
 def _record(
     folder: BatchFolder, run: RunFolder, fresh: Sequence[_Outcome], spare: Sequence[_Outcome]
 ) -> None:
-    """Write down the lines of steps, and as attempts the answers to steps that have another."""
     if not fresh and not spare:
         return
     rows = [*((each, True) for each in spare), *((each, False) for each in fresh)]
@@ -323,15 +290,6 @@ _ENDED = {"expired": "expired", "cancelled": "was cancelled"}
 
 
 class _Reader:
-    """Reads rows as the model's adapter reads its server.
-
-    Args:
-        adapter: the model.
-        params: how it was asked.
-        asked: the requests by custom id.
-        found: counts rows.
-    """
-
     def __init__(
         self,
         adapter: BatchModel,
@@ -342,11 +300,6 @@ class _Reader:
         self._adapter, self._params, self._asked, self._found = adapter, params, asked, found
 
     def outcomes(self, files: Sequence[Path]) -> dict[str, _Outcome]:
-        """What came of requests, by custom id.
-
-        Raises:
-            PredictionError: a row is broken, or of another batch, or contradicts another.
-        """
         known: dict[str, _Outcome] = {}
         for path in files:
             for where, line, returned in self._rows(path):
@@ -373,7 +326,7 @@ class _Reader:
         expected = f"the rows that {name} writes of what came of a batch"
         for number, line in numbered_lines(path, expected=expected):
             where = f"{path}:{number}"
-            returned = self._returned(line)
+            returned = self._read_line(line)
             if returned is None:
                 raise PredictionError(
                     "the line belongs to no request",
@@ -391,16 +344,16 @@ class _Reader:
                 )
             yield where, line, returned
 
-    def _returned(self, line: bytes) -> Returned | None:
+    def _read_line(self, line: bytes) -> Returned | None:
         try:
-            row = parsed(line.decode("utf-8-sig", errors="replace"))
+            row = parse_json(line.decode("utf-8-sig", errors="replace"))
             return self._adapter.batch.read(row) if isinstance(row, dict) else None
         except (ValueError, RecursionError):
             return None
 
     def _outcome(self, asked: Asked, line: bytes, returned: Returned) -> _Outcome:
         if returned.ended:
-            return self.lost(asked, returned.ended, str(returned.error or ""))
+            return self.give_up(asked, returned.ended, str(returned.error or ""))
         where = f"batch request {asked.custom_id}"
         try:
             text_of(line, where)
@@ -408,39 +361,31 @@ class _Reader:
                 raise _failure(returned, where)
             answer = self._adapter.read(returned.body, self._params, where, tools=bool(asked.tools))
         except CallError as error:
-            return self._failed(asked, str(error), "failed")
-        completion = self._adapter.told(answer, asked.receipt)
+            return self._failure(asked, str(error), "failed")
+        completion = self._adapter.finish_answer(answer, asked.receipt)
         if asked.media:
             receipt = {**completion.receipt, "media": asked.media}
             completion = msgspec.structs.replace(completion, receipt=receipt)
         return _Outcome(asked, completion, "")
 
-    def lost(self, asked: Asked, why: str, said: str = "") -> _Outcome:
-        """A request of which nothing more will come.
-
-        Args:
-            asked: the request.
-            why: "expired" or "cancelled".
-            said: the provider's words.
-        """
+    def give_up(self, asked: Asked, why: str, said: str = "") -> _Outcome:
         error = CallError(
             f"the request {_ENDED[why]} before it was answered" + (f": {said}" if said else ""),
             where=f"batch request {asked.custom_id}",
             remedy="omnidata batch write ... --only missing asks again",
         )
-        return self._failed(asked, str(error), why)
+        return self._failure(asked, str(error), why)
 
-    def _failed(self, asked: Asked, error: str, why: str) -> _Outcome:
+    def _failure(self, asked: Asked, error: str, why: str) -> _Outcome:
         error = self._adapter.key.redact(error)
         failed = Completion(delivery="api_error", error=error, receipt=dict(asked.receipt))
         return _Outcome(asked, failed, why)
 
 
 def _failure(returned: Returned, where: str) -> CallError:
-    """What a row without an answer stands for, as a live server's answer would."""
     error = returned.error
     if returned.status and not is_whole(returned.status):
         inner = error.get("error", error) if isinstance(error, dict) else error
         said = inner.get("message", inner) if isinstance(inner, dict) else inner
         return fault(returned.status, {}, str(said), where=where)
-    return reported(error, where=where)
+    return error_in_answer(error, where=where)

@@ -82,7 +82,7 @@ class ResponseCache:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise self._error(f"its folder cannot be made ({error.strerror})") from None
-        with self._explained():
+        with self._explain_errors():
             self._db = sqlite3.connect(
                 path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
@@ -93,7 +93,6 @@ class ResponseCache:
                 raise
 
     def _prepare(self) -> None:
-        """Make the table in a new file; refuse a file that holds anything else."""
         with self._transaction():  # one process makes the table, the others wait
             if not self._number("SELECT count(*) FROM sqlite_master"):
                 self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
@@ -121,7 +120,7 @@ class ResponseCache:
         Raises:
             RunError: the file is damaged, or another process holds it.
         """
-        with self._lock, self._explained():
+        with self._lock, self._explain_errors():
             row = self._db.execute("SELECT completion FROM answers WHERE key = ?", [key]).fetchone()
         if row is None:
             return None
@@ -148,7 +147,7 @@ class ResponseCache:
         ]
         if not rows:
             return
-        with self._lock, self._explained(), self._transaction():
+        with self._lock, self._explain_errors(), self._transaction():
             self._db.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?)", rows)
 
     @contextmanager
@@ -174,7 +173,7 @@ class ResponseCache:
         self.close()
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:

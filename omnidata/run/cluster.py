@@ -42,7 +42,7 @@ from omnidata.run.engines.ray import (
     Worker,
     beside_us,
     check_seen,
-    connected,
+    connect,
     machine,
 )
 from omnidata.run.folder import TRANSIENT, PartFile, RunFolder, attempts_of
@@ -249,8 +249,6 @@ class AskingWorker:
 
 
 class _AllSteps(Sequence[Step]):
-    """The steps of the dataset, which are read when somebody looks at one: a baseline does."""
-
     def __init__(self, task: Task, job: Job) -> None:
         self._task, self._job = task, job
 
@@ -302,7 +300,7 @@ class SharedGate:
             self._through[part][reserved] -= 1
             await self._gate.leave(reserved, usages)
 
-    async def gone(self, part: str) -> None:
+    async def leave_dead(self, part: str) -> None:
         """The worker of a part has died: nobody else tells of what it had under way."""
         for reserved in self._through.pop(part, Counter()).elements():
             await self._gate.leave(reserved, ())
@@ -310,8 +308,6 @@ class SharedGate:
 
 @dataclass(frozen=True, slots=True)
 class _GateAfar:
-    """A `SharedGate`, asked by a worker."""
-
     actor: Any
     part: str
 
@@ -331,17 +327,6 @@ _Unit = Sequence[Step]
 
 @dataclass(eq=False, slots=True)
 class _Part:
-    """What is handed to a worker.
-
-    Attributes:
-        units: what is to be asked.
-        deaths: how many workers have died of it, or of what it was cut from.
-        name: of the file that its lines go to; empty until it is handed out.
-        read: bytes of the file that are joined.
-        ended: how it ended; None while it is under way.
-        until: when the file has to have all that the worker wrote.
-    """
-
     units: Sequence[_Unit]
     deaths: int = 0
     name: str = ""
@@ -351,14 +336,6 @@ class _Part:
 
 
 class _Units:
-    """What nobody has been given yet, in order; a unit is made when its turn comes.
-
-    Args:
-        steps: of the run.
-        done: the steps that have a line.
-        whole: whether steps of an episode follow from one another, and are asked by one worker.
-    """
-
     def __init__(self, steps: Sequence[Step], done: Container[str], *, whole: bool) -> None:
         self._steps, self._places = steps, Positions(steps)
         self._episodes = episodes_of(steps) if whole else np.arange(len(steps))
@@ -381,16 +358,13 @@ class _Units:
         return [self._steps[each] for each in self._numbers[begin : begin + length].tolist()]
 
     def popleft(self) -> _Unit:
-        """The next unit."""
         self._given += 1
         return self._unit(self._given - 1)
 
     def cost(self) -> float:
-        """What all of them cost."""
         return sum(_cost(self._unit(number)) for number in range(self._given, len(self._begins)))
 
     def beside(self, units: Sequence[_Unit]) -> Sequence[Step]:
-        """All steps of the episodes of units, in order."""
         owners = [self._episodes[self._places[unit[0].sample_id]] for unit in units]
         return select_steps(self._steps, np.flatnonzero(np.isin(self._episodes, owners)))
 
@@ -441,7 +415,7 @@ class OnCluster:
         Raises:
             OmnidataError: the cluster, the model or the data are not what they should be.
         """
-        self._ray = stack.enter_context(connected(self._cluster))
+        self._ray = stack.enter_context(connect(self._cluster))
         self._gate: Any = None
         mirrored = bool(self._job.data.url)
         self._crew = Crew(self._ray, self._cluster, AskingWorker, self._job, mirrored=mirrored)
@@ -488,7 +462,6 @@ class OnCluster:
             run.sync()
 
     def _limit(self, budget: Budget) -> None:
-        """Put up the gate of all workers, where the run is limited at all."""
         limits = self._job.limits
         rates = (limits.requests_per_minute, limits.tokens_per_minute)
         if not any((*rates, limits.max_cost, limits.max_tokens)):
@@ -499,7 +472,6 @@ class OnCluster:
         return bool(self._todo or self._waiting or self._busy or self._joining)
 
     def _hand_out(self, wanted: int) -> None:
-        """Give each free worker a part; replace who has died."""
         if self._todo or self._waiting:
             self._crew.fill(wanted, (), self._code)
         for worker in self._crew.free:
@@ -510,12 +482,12 @@ class OnCluster:
                 digest = hashlib.sha256(names.encode("utf-8", "surrogatepass"))
                 part.name = f"{self._session}-{number}-{digest.hexdigest()[:12]}.jsonl"
                 self._busy[worker] = part
-                before = self._known(part)
+                before = self._steps_of_histories(part)
                 known = {step.sample_id: self._run.done[step.sample_id] for step in before}
                 self._crew.give(worker, "ask", part.name, [*before, *steps], known, self._gate)
 
     def _next_part(self, wanted: int) -> _Part | None:
-        """The next part: a share of what is left, so that all workers end together."""
+        """Return a share of the remaining units, so that all workers end together."""
         if self._waiting:
             return self._waiting.popleft()
         if not self._todo:
@@ -532,15 +504,13 @@ class OnCluster:
         self._left -= cost
         return _Part(units)
 
-    def _known(self, part: _Part) -> list[Step]:
-        """The steps with a line that the part's histories are made of."""
+    def _steps_of_histories(self, part: _Part) -> list[Step]:
         if not self._task.needs_predictions:
             return []
         return [step for step in self._todo.beside(part.units) if step.sample_id in self._run.done]
 
     def _round(self) -> None:
-        """Wait a moment for workers, and move what has been written."""
-        for worker, outcome in self._crew.ended():
+        for worker, outcome in self._crew.finished_calls():
             self._end(worker, outcome)
         for part in self._busy.values():
             self._join(part)
@@ -550,7 +520,6 @@ class OnCluster:
             self._progress(len(self._run.done), len(self._steps))
 
     def _end(self, worker: Worker, outcome: Any) -> None:
-        """A part has ended, one way or the other."""
         part = self._busy.pop(worker)
         self._join(part)
         if isinstance(outcome, PartEnd):
@@ -569,7 +538,7 @@ class OnCluster:
                 self.stopped = outcome.stopped
             return
         if self._gate:
-            self._gate.gone.remote(part.name)
+            self._gate.leave_dead.remote(part.name)
         if isinstance(outcome, Died):
             self._mourn(part, worker, outcome)
         else:  # its disk is full, or a prompt cannot be made: others may do better
@@ -581,14 +550,13 @@ class OnCluster:
         self._drop(part)
 
     def _still(self, part: _Part) -> list[_Unit]:
-        """The units of a part that lack lines, but for those of rollouts that have ended."""
         left = [[s for s in unit if s.sample_id not in self._run.done] for unit in part.units]
         kept = [unit for unit in left if unit]
         over = not_asked(self._task, self._todo.beside(kept), self._run.done) if kept else ()
         return [unit for unit in kept if unit[0].sample_id not in over]
 
     def _mourn(self, part: _Part, worker: Worker, outcome: Died) -> None:
-        """Find the step that a worker died of, if it was a step: what is left is cut in two."""
+        """Find the step that killed a worker by halving what is left."""
         if part.read:
             self._crew.praise()
         else:
@@ -617,7 +585,7 @@ class OnCluster:
             self._waiting.append(_Part(others, part.deaths))
 
     def _join(self, part: _Part) -> None:
-        """Move whole lines that are new into the run folder."""
+        """Move new whole lines into the run folder."""
         try:
             file = open_own(self._job.parts / part.name, "rb")
         except FileNotFoundError:
@@ -628,7 +596,6 @@ class OnCluster:
     def _move(
         self, file: IO[bytes], at: int, take: Callable[[Prediction], None], path: Path
     ) -> int:
-        """Take the whole lines from a place on; returns where the next begins."""
         file.seek(at)
         for line in file:
             if not line.endswith(b"\n"):
@@ -638,7 +605,7 @@ class OnCluster:
         return at
 
     def _record(self, line: Prediction) -> None:
-        """A step has one line, whoever else has asked about it."""
+        """Record one line per step, even if several workers asked about it."""
         if line.sample_id not in self._run.done:
             self._run.append(line.sample_id, line.completion())
             self._unsent += not line.attempts
@@ -646,11 +613,7 @@ class OnCluster:
                 self._budget.spend(line.usage)
 
     def _settle(self, part: _Part) -> None:
-        """Let go of a part that has ended once all that its worker wrote is joined.
-
-        Raises:
-            RunError: it does not come into sight.
-        """
+        """Release a finished part once all that its worker wrote is joined."""
         self._join(part)
         assert part.ended
         if part.read < part.ended.written:
@@ -669,7 +632,6 @@ class OnCluster:
         self._drop(part)
 
     def _drop(self, part: _Part) -> None:
-        """Take a part's files away: all lines of it are in the run folder."""
         path = self._job.parts / part.name
         self._join_attempts(attempts_of(path))
         self._run.sync()
@@ -684,7 +646,6 @@ class OnCluster:
         self._run.append_attempt(line.sample_id, line.completion())
 
     def _wind_up(self, reason: str = "") -> None:
-        """Let workers end what is under way, and join it."""
         for worker in self._busy:
             worker.actor.stop.remote(reason or self.stopped)
         until = time.monotonic() + (self._job.limits.timeout_s or SEEN_S) + SEEN_S
@@ -694,7 +655,6 @@ class OnCluster:
             self._round()
 
     def _join_all(self) -> None:
-        """Whatever lies in the folder of parts."""
         for part in (*self._busy.values(), *self._joining):
             self._join(part)
         join_left(self._run, again=False)
@@ -736,7 +696,7 @@ def join_left(run: RunFolder, *, again: bool) -> None:
 
 
 def _cost(unit: _Unit) -> float:
-    """What a unit costs, in steps: a step, and as much again for each megabyte of its media."""
+    """Return the cost of a unit in steps: one for each step and for each megabyte of its media."""
     return sum(1.0 + sum(map(_megabytes, step.media.values())) for step in unit)
 
 

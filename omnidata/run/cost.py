@@ -93,11 +93,11 @@ class Tokens:
         return self.input + self.output
 
 
-def spelt_out(usage: Mapping[str, Any]) -> dict[str, str]:
+def textual_counts(usage: Mapping[str, Any]) -> dict[str, str]:
     """The counts of a usage that are texts, of those that `Tokens.of` reads: they would count as 0.
 
     Examples:
-        >>> spelt_out({"input_tokens": "many", "output_tokens": 3, "tier": "default"})
+        >>> textual_counts({"input_tokens": "many", "output_tokens": 3, "tier": "default"})
         {'input_tokens': 'many'}
     """
     counted = {*_INPUT, *_OUTPUT, *_BESIDE, *_KEPT}
@@ -106,7 +106,6 @@ def spelt_out(usage: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _parts(said: Mapping[str, Any]) -> dict[str, int]:
-    """Tokens of the prompt by modality, and those "cached"."""
     found: dict[str, int] = {}
     for name in _INPUT_DETAILS:
         details = said.get(name)
@@ -125,7 +124,6 @@ def _first(said: Mapping[str, Any], names: tuple[str, ...]) -> int:
 
 
 def _count(value: Any) -> int:
-    """The count; nothing for what no answer can have used."""
     return int(value) if is_token_count(value) else 0
 
 
@@ -365,20 +363,18 @@ class Budget:
         return "; ".join(
             f"{flag}: {self.requests} answers used {used:.6g}, one more takes {used / metered:.6g}"
             + flying
-            for flag, used, limit in self._limited()
+            for flag, used, limit in self._limits()
             if used * then > limit * metered
         )
 
     def _blind(self, in_flight: int) -> str:
-        """A limit that cannot be measured is not passed over in silence."""
-        if not self._limited():
+        if not self._limits():
             return ""
         if self.unmetered >= _BLIND:
             return "the model does not say how many tokens its answers take: no limit can be kept"
         return "what an answer takes is not known yet" if in_flight else ""
 
-    def _limited(self) -> list[tuple[str, float, float]]:
-        """Each limit: how it is written, what has been used, what may be."""
+    def _limits(self) -> list[tuple[str, float, float]]:
         limited: list[tuple[str, float, float]] = []
         if self.max_cost is not None:
             limited.append((f"--max-cost {self.max_cost:g}", self.cost, self.max_cost))

@@ -160,7 +160,7 @@ class Engine:
             RunError: the disk takes no more.
             DataError: a prompt cannot be made.
         """
-        first = self._chained(steps) if self._task.needs_predictions else steps
+        first = self._first_of_episodes(steps) if self._task.needs_predictions else steps
         done = self._run.done
         waiting = select_steps(
             first, (n for n, name in enumerate(ids_of(first)) if name not in done)
@@ -182,8 +182,7 @@ class Engine:
             if progress:
                 progress(len(self._run.done), len(steps))
 
-    def _chained(self, steps: Sequence[Step]) -> Sequence[Step]:
-        """The first open step of every episode; the others follow as their histories are known."""
+    def _first_of_episodes(self, steps: Sequence[Step]) -> Sequence[Step]:
         first: list[int] = []
         before: dict[str, str] = {}
         self._steps = steps
@@ -202,22 +201,19 @@ class Engine:
         return select_steps(steps, first)
 
     def _prepare(self, step: Step) -> Prepared | Completion:
-        """The request for a step, its kept answer, or why there is none; runs in a thread."""
         past = self._histories.before(step)
-        made, shown = made_ready(self._task, self._adapter, step, past, failed=self._told_of)
+        made, shown = prepare_step(self._task, self._adapter, step, past, failed=self._note_slip)
         if isinstance(made, Completion):
             return made
         if self._takes:
             self._shown[step.sample_id] = shown
         return (self._cache.get(self._key(made)) if self._cache and made.key else None) or made
 
-    def _told_of(self, error: CallError) -> None:
-        """The adapter may be anybody's: an isolated slip is the failure of its step alone."""
+    def _note_slip(self, error: CallError) -> None:
         if isinstance(error, AdapterError):
             self.slipped = error
 
     async def _send(self) -> None:
-        """Answer batch after batch, until cancelled or stopped."""
         while not self.stopped:
             ready = await self._ahead.take(self._adapter.max_batch)
             if known := [(step, made) for step, made in ready if isinstance(made, Completion)]:
@@ -230,7 +226,6 @@ class Engine:
         return key(self._model, self._params, made.key, made.request.sample_id)
 
     async def _answer(self, batch: Batch) -> None:
-        """Attempt after attempt, until there are answers or no hope, or the run stops."""
         for attempt in count(1):
             async with self._window:
                 reserved = await self._gate.enter()
@@ -239,7 +234,7 @@ class Engine:
                     return
                 self._in_flight += 1
                 if self.stopped:
-                    await self._told(reserved, ())
+                    await self._end_request(reserved, ())
                     return
                 wait = await self._attempt(batch, attempt, reserved)
             if wait is None:
@@ -248,31 +243,27 @@ class Engine:
                 await asyncio.sleep(wait)
 
     async def _attempt(self, batch: Batch, attempt: int, reserved: float) -> float | None:
-        """One call of the model, and what is written of it before anything else can happen.
-
-        Returns:
-            Seconds to wait before the next attempt; None if there is to be none.
-        """
+        """Return the seconds to wait before the next attempt; None if there is none."""
         sent = time.monotonic()
         usages: list[Mapping[str, Any]] = []
         try:
             with self.meter.asking():
                 completions = await self._call([made for _, made in batch])
             usages += [completion.usage for completion in completions]
-            await self._answered(batch, completions, attempt)
+            await self._write_answers(batch, completions, attempt)
         except CallError as error:
             wait = retry_delay(error, attempt)
             if error.throttled:  # a wait that is too long for a pause holds up nobody else either
-                self._window.throttled(sent, 0.0 if wait is None else error.retry_after or 0.0)
-            return await self._failed(batch, error, attempt, wait)
+                self._window.slow_down(sent, 0.0 if wait is None else error.retry_after or 0.0)
+            return await self._write_failures(batch, error, attempt, wait)
         finally:
-            await self._told(reserved, usages)
+            await self._end_request(reserved, usages)
         return None
 
-    async def _answered(
+    async def _write_answers(
         self, batch: Batch, completions: Sequence[Completion], attempt: int
     ) -> None:
-        """Lines for the answers; no await comes before them, so that none can be cancelled."""
+        """Write without awaiting first, so that no answer is lost to a cancellation."""
         lines = []
         for (step, made), completion in zip(batch, completions, strict=True):
             if completion.attempts != attempt:
@@ -280,16 +271,16 @@ class Engine:
             if self._cache and made.key:
                 self._fresh.append((self._key(made), completion))
             lines.append((step, completion))
-        self._window.answered()
-        self._breaker.answered()
+        self._window.note_answer()
+        self._breaker.note_answer()
         self.asked += len(lines)
         await self._record(lines)
 
-    async def _failed(
+    async def _write_failures(
         self, batch: Batch, error: CallError, attempt: int, wait: float | None
     ) -> float | None:
-        """Lines for a failed attempt; final ones, and None, if there is to be no other."""
-        self._told_of(error)
+        """Write a failed attempt; return None if it was the last one."""
+        self._note_slip(error)
         said = str(error)[:_LONGEST_ERROR]
         failed = Completion(delivery="api_error", error=said, attempts=attempt)
         if wait is not None and attempt < self._attempts:
@@ -303,13 +294,12 @@ class Engine:
                 for step, made in batch
             ]
         )
-        if reason := self._breaker.failed(error):
+        if reason := self._breaker.note_failure(error):
             self.stop(reason)
             self._finished.set()  # what is still under way will fail as well
         return None
 
-    async def _told(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None:
-        """A request has ended; what its answers used is known."""
+    async def _end_request(self, reserved: float, usages: Sequence[Mapping[str, Any]]) -> None:
         self._in_flight -= 1
         if self.stopped and not self._in_flight:
             self._finished.set()
@@ -343,7 +333,6 @@ class Engine:
             self._finished.set()
 
     async def _record(self, lines: Sequence[tuple[Step, Completion]]) -> None:
-        """The lines of steps, then the steps that waited for them."""
         with self.meter.writing():
             for step, completion in lines:
                 shown = self._shown.pop(step.sample_id, None)
@@ -374,7 +363,6 @@ class Engine:
                 await asyncio.to_thread(self._sync)
 
     def _sync(self) -> None:
-        """What is known outlives the machine from here on."""
         with self._syncing:
             self._run.sync()
             if self._cache and self._fresh:
@@ -388,7 +376,7 @@ class Engine:
             await asyncio.sleep(_SHOW_S)
 
 
-def made_ready(
+def prepare_step(
     task: Task,
     adapter: Adapter,
     step: Step,
@@ -427,7 +415,7 @@ def made_ready(
 
 
 async def _until(finished: asyncio.Event, *workers: Coroutine[Any, Any, None]) -> None:
-    """Let workers work; the first error of one ends all and is raised as it is."""
+    """Run workers; raise the first error of one as it is and stop the others."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(worker) for worker in workers]

@@ -94,7 +94,7 @@ def run_loop(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 async def _terminable(work: Coroutine[Any, Any, Result]) -> Result:
-    """A machine that shuts down or a batch system asks by SIGTERM; it loses no more than Ctrl-C."""
+    """Treat SIGTERM as Ctrl-C, so that nothing recorded is lost."""
     task = asyncio.current_task()
     in_main = threading.current_thread() is threading.main_thread()
     if task and in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -104,7 +104,6 @@ async def _terminable(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _beside(work: Coroutine[Any, Any, Result]) -> Result:
-    """In a thread of its own, which ends when this one is interrupted."""
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
 
     async def begin() -> Result:
@@ -285,7 +284,7 @@ def check_judgeable(
     """
     if not steps or has_usable_target(profile, steps):
         return
-    answered = _answered(out)
+    answered = _usage_of_answers(out)
     if all(name in answered for name in ids_of(steps)):
         return
     raise DataError(
@@ -408,12 +407,6 @@ def conclude(
 
 
 class _Asker(Protocol):
-    """Who asks about the steps of a run; see `_Here` and `omnidata.run.cluster.OnCluster`.
-
-    Attributes:
-        stopped, failed, slipped, asked, reused: as of `Engine`.
-    """
-
     stopped: str
     failed: str
     slipped: AdapterError | None
@@ -421,25 +414,19 @@ class _Asker(Protocol):
     reused: int
 
     @property
-    def timings(self) -> Mapping[str, float]:
-        """Seconds by stage."""
+    def timings(self) -> Mapping[str, float]: ...
 
     @property
-    def facts(self) -> Mapping[str, Any]:
-        """What the model knows of the run, for `run.json`."""
+    def facts(self) -> Mapping[str, Any]: ...
 
-    def begin(self, stack: ExitStack, steps: Sequence[Step]) -> About:
-        """Make the model, and look it over; what has to end is put on the stack."""
+    def begin(self, stack: ExitStack, steps: Sequence[Step]) -> About: ...
 
     def ask(
         self, steps: Sequence[Step], run: RunFolder, budget: Budget, progress: Progress | None
-    ) -> None:
-        """Ask about every step that has no line."""
+    ) -> None: ...
 
 
 class _Here:
-    """Asks in this process."""
-
     def __init__(
         self,
         task: Task,
@@ -513,11 +500,6 @@ def _on_cluster(
     out: Path,
     cluster: Cluster,
 ) -> _Asker:
-    """Who asks on a cluster.
-
-    Raises:
-        UsageError: what the run needs lies in this process alone.
-    """
     if not isinstance(model, Recipe):
         raise UsageError(
             "an adapter object cannot run on other machines",
@@ -545,7 +527,6 @@ def _on_cluster(
 
 
 def _facts(adapter: Adapter) -> dict[str, Any]:
-    """What the adapter knows of the run; whatever it lacks at its end, it has answered."""
     try:
         facts = dict(adapter.run_metadata())
         check_info({"task": "", "model": "", "facts": facts}, Path(INFO))
@@ -561,7 +542,6 @@ def _facts(adapter: Adapter) -> dict[str, Any]:
 
 
 def _tell_unanswered(steps: int, answered: int, asker: _Asker, out: Path) -> None:
-    """Warn of steps without an answer; a score of no answer at all is none."""
     reason = (asker.stopped or asker.failed).partition("\n")[0]
     if answered:
         warnings.warn(
@@ -582,7 +562,7 @@ def _tell_unanswered(steps: int, answered: int, asker: _Asker, out: Path) -> Non
 
 
 def _stale(steps: Sequence[Step], run: RunFolder) -> frozenset[str]:
-    """Steps that were asked after one that has no answer: their histories lacked it."""
+    """Return the steps asked after an unanswered one: their histories lacked its answer."""
     lacking: set[str] = set()
     stale = set()
     for step in steps:
@@ -649,18 +629,18 @@ def dry_run(
     chosen = select(source.steps, where=where, exclude=exclude, limit=limit, spelling=task.spelling)
     steps = shard(chosen, *part) if part else chosen
     check_taken(task, adapter, steps)
-    answered = _answered(out)
+    answered = _usage_of_answers(out)
     left = [step for step in steps if step.sample_id not in answered]
     tried = _spread(left or steps)
     ready, problems = _ready(task, adapter, tried)
     first = ready[0]
     mean = sum(prepared.size for prepared in ready) / len(ready)
     used = [tokens for tokens in answered.values() if tokens.total]
-    tokens = estimated(used, ready, len(left), params)
+    tokens = estimate_tokens(used, ready, len(left), params)
     preview: dict[str, Any] = {
         "model": adapter.name,
         "sample_id": first.request.sample_id,
-        "conversation": _shown(_arranged(first.request.conversation, adapter), first),
+        "conversation": _show_messages(_arrange(first.request.conversation, adapter), first),
         "steps": len(steps),
         "answered": len(steps) - len(left),
         "requests": -(-len(left) // adapter.max_batch),
@@ -669,10 +649,10 @@ def dry_run(
         "bytes": round(mean * len(left)),
         "tokens": tokens,
     }
-    return preview | priced(tokens, budget)
+    return preview | price_of(tokens, budget)
 
 
-def priced(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> dict[str, Any]:
+def price_of(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> dict[str, Any]:
     """What so many tokens cost, as `cost`; nothing without a price.
 
     Args:
@@ -692,8 +672,7 @@ def priced(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> dic
     }
 
 
-def _answered(out: Path) -> dict[str, Tokens]:
-    """What each answer in the run folder used; failures are asked again and do not count."""
+def _usage_of_answers(out: Path) -> dict[str, Tokens]:
     path = out / "predictions.jsonl"
     if not path.is_file():
         return {}
@@ -705,13 +684,11 @@ def _answered(out: Path) -> dict[str, Tokens]:
 
 
 def _spread(steps: Sequence[Step]) -> list[Step]:
-    """Up to 8 steps, evenly spread, the first among them."""
     count = min(_SAMPLED, len(steps))
     return [steps[number * len(steps) // count] for number in range(count)]
 
 
 def _ready(task: Task, adapter: Adapter, steps: Sequence[Step]) -> tuple[list[Prepared], list[str]]:
-    """Requests made ready, and why others could not be."""
     ready: list[Prepared] = []
     problems: list[str] = []
     for step in steps:
@@ -726,8 +703,7 @@ def _ready(task: Task, adapter: Adapter, steps: Sequence[Step]) -> tuple[list[Pr
     return ready, problems
 
 
-def _arranged(conversation: Conversation, adapter: Adapter) -> Conversation:
-    """The conversation in the order in which the model reads it."""
+def _arrange(conversation: Conversation, adapter: Adapter) -> Conversation:
     from omnidata.adapters.api import ApiModel  # its HTTP client takes long to import
 
     if not isinstance(adapter, ApiModel):
@@ -736,8 +712,7 @@ def _arranged(conversation: Conversation, adapter: Adapter) -> Conversation:
     return arranged
 
 
-def _shown(conversation: Conversation, prepared: Prepared) -> list[dict[str, Any]]:
-    """Messages with their texts, and for what has one its line of the receipt."""
+def _show_messages(conversation: Conversation, prepared: Prepared) -> list[dict[str, Any]]:
     lines = iter(prepared.receipt.get("parts", ()))
 
     def part(item: Part) -> dict[str, Any]:
@@ -754,7 +729,7 @@ def _shown(conversation: Conversation, prepared: Prepared) -> list[dict[str, Any
     return shown
 
 
-def estimated(
+def estimate_tokens(
     used: Sequence[Tokens], ready: Sequence[Prepared], count: int, params: GenerationParams
 ) -> dict[str, Any]:
     """The tokens of so many steps: `input`, `output`, and `how` they are known.
@@ -765,11 +740,10 @@ def estimated(
         count: how many steps.
         params: how they are to be decoded.
     """
-    return _measured(used, count) if used else _guessed(ready, count, params)
+    return _measure_tokens(used, count) if used else _guess_tokens(ready, count, params)
 
 
-def _measured(used: Sequence[Tokens], count: int) -> dict[str, Any]:
-    """The mean of answers that were given, for so many more."""
+def _measure_tokens(used: Sequence[Tokens], count: int) -> dict[str, Any]:
     total = sum(used, Tokens())
     tokens: dict[str, Any] = {
         name: round(getattr(total, name) * count / len(used)) for name in Tokens.__slots__
@@ -780,8 +754,9 @@ def _measured(used: Sequence[Tokens], count: int) -> dict[str, Any]:
     }
 
 
-def _guessed(ready: Sequence[Prepared], count: int, params: GenerationParams) -> dict[str, Any]:
-    """Tokens of texts, and of answers at their longest."""
+def _guess_tokens(
+    ready: Sequence[Prepared], count: int, params: GenerationParams
+) -> dict[str, Any]:
     texts = sum(
         len(part.text.encode("utf-8", "replace"))
         for prepared in ready

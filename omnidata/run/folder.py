@@ -21,7 +21,7 @@ from omnidata.jsontext import encode
 from omnidata.name_index import NameIndex
 from omnidata.object_stores import refuse_url
 from omnidata.predictions import Prediction
-from omnidata.run.run_files import changes, described, read_info, without_secrets, write_info
+from omnidata.run.run_files import changes, describe_changes, read_info, without_secrets, write_info
 from omnidata.storage import (
     atomic_write,
     drop_partial_line,
@@ -101,7 +101,6 @@ class RunFolder:
         self._failed = Journal(self.attempts)
 
     def _make(self) -> None:
-        """Make the folder; one that holds anything but a run, or the start of one, is refused."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             others = [entry.name for entry in self.path.iterdir() if entry.name[0] != "."]
@@ -134,7 +133,7 @@ class RunFolder:
         found = changes({key: recorded.get(key) for key in now}, now)
         if found:
             raise RunError(
-                f"the folder holds a run with different settings: {described(found)}",
+                f"the folder holds a run with different settings: {describe_changes(found)}",
                 where=str(self._info),
                 expected="the same settings, to resume",
                 remedy="repeat the first command, or choose another --out",
@@ -147,11 +146,7 @@ class RunFolder:
             self._read_done()
 
     def _check_code(self, recorded: Mapping[str, Any], *, reuse: bool) -> None:
-        """Refuse answers that other code of the model has given; record today's code.
-
-        Raises:
-            RunError: there are such answers. Runs of versions that recorded no code have none.
-        """
+        """Refuse answers of other model code; versions that recorded no code pass."""
         versions = recorded.get("versions", {})
         before = versions.get(CODE, "")
         self._code = self._code or before
@@ -169,18 +164,15 @@ class RunFolder:
         write_info(self.path, {**recorded, **self._versions(versions)})
 
     def _has_answers(self) -> bool:
-        """Whether there are any, those of workers whose driver was killed among them."""
         if self.predictions.exists():
             self.done.read()
         return bool(self.done) or any((self.path / "parts").glob("*.jsonl"))
 
     def _versions(self, versions: Mapping[str, str]) -> dict[str, Any]:
-        """The versions, with the code of the model if it is known."""
         known = {**versions, CODE: self._code} if self._code else dict(versions)
         return {"versions": known} if known else {}
 
     def _read_done(self) -> None:
-        """What is final; failures that are to be asked again move to `attempts.jsonl`."""
         if not self.done.read(failed=not self._again) or not self._again:
             return
 

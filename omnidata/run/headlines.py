@@ -167,7 +167,6 @@ def lost_steps(
 
 
 def _commonest(findings: Sequence[Finding]) -> Finding | None:
-    """The first finding of the most frequent kind."""
     kinds = Counter(one.code for one in findings)
     if not kinds:
         return None
@@ -186,7 +185,9 @@ def _remedy(why: Finding | None) -> str:
 # What became of the answers.
 
 
-def misplaced(task: Task, profile: Profile, steps: Sequence[Step], judge: Any) -> dict[str, Any]:
+def count_misplaced(
+    task: Task, profile: Profile, steps: Sequence[Step], judge: Any
+) -> dict[str, Any]:
     """How many answers are at a wrong place, and are right in another reading, also by chance.
 
     Chance is measured with answers that do not look at the screen but know where things lie: the
@@ -234,7 +235,6 @@ def _by_chance(task: Task, profile: Profile, steps: Sequence[Step]) -> dict[str,
 
 
 def _cause(task: Task, profile: Profile, heard: Heard) -> Cause | None:
-    """What is wrong with an answer; None where it is right."""
     verdict = profile.judge(heard.step, heard.text, heard.receipt)
     values = dict(zip(profile.values, verdict.values, strict=True))
     if mark_of(verdict.outcome, values) in ("right", "unjudged"):
@@ -263,7 +263,7 @@ def other_unit(
     Args:
         task: the benchmark with its options.
         profile: that judged.
-        places: what `misplaced` gave.
+        places: what `count_misplaced` gave.
         wrong: how many answers are wrong, for whatever cause.
         judged: how many steps were judged.
         kept: answers of the run.
@@ -342,15 +342,6 @@ def other_dialect(
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What some answers are in one form.
-
-    Attributes:
-        way: the option for it.
-        acts: how many act, or end or wait as the released parser of the dialect reads it.
-        exact: how many of these the released parser of the dialect reads.
-        right: how many of these are right.
-    """
-
     way: str
     acts: int
     exact: int
@@ -370,7 +361,6 @@ class _Form:
 
 
 def _acts(task: Task, profile: Profile, heard: Heard) -> bool:
-    """Whether an answer acts: in a dialect by its form, else if the task reads it."""
     if isinstance(task, InDialect):
         return task.acts(heard.step, heard.text, heard.receipt)
     return profile.judge(heard.step, heard.text, heard.receipt).outcome == "ok"
@@ -379,7 +369,6 @@ def _acts(task: Task, profile: Profile, heard: Heard) -> bool:
 def _others(
     task: Task, profile: Profile, *, units: bool = True
 ) -> Iterator[tuple[str, Task, Profile]]:
-    """The task in other units, if they are asked for, without a dialect, and in other dialects."""
     own = task.dialect.name if isinstance(task, InDialect) else None
     dropped = {"dialect", "system", "coordinates"}
     kept = {name: value for name, value in task.options.items() if name not in dropped}
@@ -402,7 +391,6 @@ def _others(
 
 
 def _ways(forms: Sequence[_Form]) -> str:
-    """The fix: options of the task, then the dialects, those first whose own parser reads most."""
     flag = "--dialect "
     ordered = sorted(forms, key=lambda form: (-form.exact, -form.right, -form.acts))
     named = [form.way.removeprefix(flag) for form in ordered if form.way.startswith(flag)]

@@ -117,7 +117,7 @@ class PatchedRollouts:
         self._task, self._steps = task, steps
         self._missed: dict[str, bool | None] = {}
 
-    def watched(self, answers: Iterable[Prediction]) -> Iterator[Prediction]:
+    def watch(self, answers: Iterable[Prediction]) -> Iterator[Prediction]:
         """The answers, each held against its step as it passes."""
         steps = {step.sample_id: step for step in self._steps}
         for answer in answers:

@@ -163,7 +163,7 @@ def samples(path: Path) -> Iterator[Sample]:
         try:
             sample = next(found, None)
         except Exception as error:  # whatever a broken zip file makes of its reader
-            raise _broken(path, error) from None
+            raise _log_error(path, error) from None
         if sample is None:
             if number:
                 return
@@ -177,9 +177,8 @@ def samples(path: Path) -> Iterator[Sample]:
 
 
 def _sample(sample: EvalSample, where: str, *, ours: bool) -> Sample:
-    """What a log says of a sample; of one of ours its id says all."""
     error = sample.error.message if sample.error else ""
-    delivery, why = delivered(sample.output, sample.store, error)
+    delivery, why = delivery_of(sample.output, sample.store, error)
     row: dict[str, Any] = {"sample_id": str(sample.id)}
     prompts: list[str] = []
     if not ours:
@@ -201,7 +200,7 @@ def _sample(sample: EvalSample, where: str, *, ours: bool) -> Sample:
     )
 
 
-def delivered(
+def delivery_of(
     output: ModelOutput, kept: Mapping[str, Any], error: str = ""
 ) -> tuple[Delivery, str]:
     """How an answer came, and why none did.
@@ -233,7 +232,6 @@ def receipt_of(output: ModelOutput, kept: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def _own(output: ModelOutput, kept: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """What our own model, and then our own prompt, have written beside an answer."""
     for place in (output.metadata or {}, kept):
         if isinstance(own := place.get(KEY), dict):
             yield own
@@ -256,10 +254,10 @@ def _head(path: Path) -> Any:
     try:
         return read_eval_log(str(path), header_only=True)
     except Exception as error:
-        raise _broken(path, error) from None
+        raise _log_error(path, error) from None
 
 
-def _broken(path: Path, error: Exception) -> PredictionError:
+def _log_error(path: Path, error: Exception) -> PredictionError:
     said = " ".join(str(error).split())
     return PredictionError(
         f"the log cannot be read ({type(error).__name__}: {said:.200})",

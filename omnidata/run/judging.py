@@ -88,7 +88,6 @@ class Judge:
         )
 
     def _cause(self, step: Step, verdict: Verdict, receipt: Mapping[str, Any] | None) -> bytes:
-        """Why the answer is wrong, as a line has it."""
         assert self.task
         told = self.task.explain(step, verdict, profile=self.profile.name, receipt=receipt)
         found, target = told.diagnosis or Diagnosis("rule"), told.target_label
@@ -106,7 +105,6 @@ class Judge:
         )
 
     def _add(self, kind: Kind) -> tuple[int, bytes, bool]:
-        """What `kinds` has from now on of a verdict that is new."""
         outcome, values = kind
         named = dict(zip(self.profile.values, values, strict=True))
         shares = getattr(self.profile, "shares", ())
@@ -186,7 +184,7 @@ class Judged:
     degraded: int
 
 
-def judged(job: Job, chunk: Chunk) -> Judged | OmnidataError:
+def judge_chunk(job: Job, chunk: Chunk) -> Judged | OmnidataError:
     """Judge a chunk; an error of a plug-in is given back."""
     verdicts, found = array("i"), list[bytes]()
     try:
@@ -250,7 +248,7 @@ class Chunks(Sequence[Chunk]):
 
 
 def _bare(answer: Prediction) -> Prediction:
-    """Of an answer what is judged."""
+    """Keep only what is judged of an answer, to send less to other processes."""
     return Prediction(
         sample_id=answer.sample_id,
         output=answer.output,

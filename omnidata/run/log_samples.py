@@ -29,7 +29,7 @@ from omnidata.files import LINE, STREAMED, WHOLE, open_file, open_text, read_tex
 from omnidata.jsontext import as_name
 from omnidata.loaders.row_files import Line
 from omnidata.predictions import Prediction
-from omnidata.run.answer_files import BadLines, answer_rows, fed_receipt, row_of, sift
+from omnidata.run.answer_files import BadLines, answer_rows, row_of, sift, size_receipt
 from omnidata.tasks.log_rows import Leaves, leaves, plain
 from omnidata.types import Delivery
 
@@ -123,7 +123,6 @@ _INFERRED: Final = "_infer"
 
 
 def _claw_sample(line: Line) -> Sample:
-    """A line of clawgui-eval: the row, its instruction as `question`, its box as `answer`."""
     expected, where = "an object with question, image and <model>_infer", line.where
     found = row_of(line, expected)
     answers = [value for key, value in found.items() if key.endswith(_INFERRED)]
@@ -160,11 +159,6 @@ def _sample(line: Line) -> Sample:
 
 
 def _answer(sample: Mapping[str, Any], where: str) -> str | None:
-    """The model's text; None where the place of the answer is empty.
-
-    Raises:
-        PredictionError: there is no place of an answer, or what stands there is no text.
-    """
     keys = ("filtered_resps", "resps")
     if not any(key in sample for key in keys):
         raise PredictionError(
@@ -189,7 +183,6 @@ def _answer(sample: Mapping[str, Any], where: str) -> str | None:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """The texts of a prompt, however it is nested."""
     waiting = [value]
     while waiting:
         found = waiting.pop()
@@ -246,9 +239,9 @@ def row_receipt(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """The size of the picture that the model got; where only a scale is known, the data say it.
 
     Raises:
-        PredictionError: as `fed_receipt`.
+        PredictionError: as `size_receipt`.
     """
-    return fed_receipt(row, where) if row.get("image_size") is not None else {}
+    return size_receipt(row, where) if row.get("image_size") is not None else {}
 
 
 def text_of(answer: Any) -> str:
@@ -302,7 +295,7 @@ def _kit_sample(row: Mapping[str, Any], where: str, *, cut: bool) -> Sample:
     given = row["prediction"]
     text = given if isinstance(given, str) else "" if _is_empty(given) else json.dumps(given)
     own = {
-        str(key): _listed(value)
+        str(key): _parse_list(value)
         for key, value in row.items()
         if key not in _BESIDE and not _is_empty(value)
     }
@@ -319,12 +312,10 @@ def _kit_sample(row: Mapping[str, Any], where: str, *, cut: bool) -> Sample:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether a cell is empty, which pandas writes as NaN into JSON."""
     return value is None or value == "" or value != value
 
 
-def _listed(value: Any) -> Any:
-    """A list that a cell writes as a text."""
+def _parse_list(value: Any) -> Any:
     if isinstance(value, str) and value.startswith("["):
         try:
             found = json.loads(value)

@@ -122,7 +122,6 @@ def own_answers(steps: Sequence[Step], bad: BadLines, *, fed: bool) -> Iterator[
 
 
 def _answers_of(row: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
-    """The answers of a row, which may be empty texts and objects, as leaves never are."""
     found: dict[str, Any] = {}
     for name, value in row.items():
         if name in ANSWERS:
@@ -176,8 +175,6 @@ def check_log(harness: str, path: Path, source: LoadedDataset, task: Task) -> Se
 
 
 class _Steps:
-    """The steps of the data, found by what is said of their rows."""
-
     def __init__(self, source: LoadedDataset, task: Task) -> None:
         self.task = task
         self.row_ids = source.row_ids
@@ -196,18 +193,14 @@ class _Steps:
         self.longest = max(map(len, self.by_instruction), default=0)
 
     def step(self, name: str) -> Step:
-        """The step of a sample id."""
         return self._steps[self.places[name]]
 
     def match(self, samples: Iterable[Sample], bad: BadLines) -> Iterator[Prediction]:
-        """The answers, without those of rows that the loader skipped with a finding.
+        """Match samples with steps; note those that match none or several.
 
-        A sample that is no step of the data, or of which the log does not say which, is noted.
-
-        Where a row is known to be at another place than its number says, numbers tell nothing. An
-        answer with the number of a skipped row that names a step is a repeated row's where the step
-        has an answer already, and the step's own where the log was made on a copy without the
-        repetition.
+        If a row is known to be at another place than its number says, numbers do not count. An
+        answer with the number of a skipped row that names a step repeats an answered row, or
+        belongs to the step itself if the log was made on a copy without the repetition.
         """
         given: set[str] = set()
         repeated: dict[str, Sample] = {}
@@ -253,8 +246,7 @@ class _Steps:
                 yield sample.prediction(own)
 
     def _fitting(self, sample: Sample, own: str | None) -> set[str]:
-        """The steps that nothing which is said speaks against, and something speaks for."""
-        found = self._meant(sample, own)
+        found = self._steps_meant_by(sample, own)
         if len(found) > _SEVERAL:  # of so many only the one that the number names is looked at
             says = own in found and self._differs(sample, str(own))
             return found - {str(own)} if says else found
@@ -266,19 +258,16 @@ class _Steps:
         return {name for name in fitting if alike[name] == max(alike.values())}
 
     def _differs(self, sample: Sample, name: str) -> bool:
-        """Whether what the log says of the row contradicts a step."""
         return bool(self._difference(sample, self.step(name)))
 
     def _difference(self, sample: Sample, step: Step) -> Difference | None:
-        """The first thing that the log says of the row and that is not so of a step."""
         if sample.picture:
             files = [_base(ref.path) for ref in step.media.values() if ref]
             if files and _base(sample.picture) not in files:
                 return Difference("picture", sample.picture, files[0])
         return self.task.log_difference(step, sample.row, sample.records)
 
-    def _meant(self, sample: Sample, own: str | None) -> set[str]:
-        """The steps that something which is said speaks for."""
+    def _steps_meant_by(self, sample: Sample, own: str | None) -> set[str]:
         for columns in sample.said:
             for name in columns.get("sample_id", ()):
                 if isinstance(name, str) and name in self.places:
@@ -294,7 +283,6 @@ class _Steps:
         return self._by_instruction(sample)
 
     def _by_instruction(self, sample: Sample) -> set[str]:
-        """The steps with an instruction that is said, and with a picture where one is said."""
         texts = [text for columns in sample.said for text in _texts(columns)]
         parts = (part for prompt in sample.prompts for part in _parts(prompt, self.longest))
         found = set[str]().union(*(self.by_instruction.get(text, ()) for text in (*texts, *parts)))
@@ -304,7 +292,7 @@ class _Steps:
     def _undecidable(
         self, sample: Sample, own: str | None, fitting: set[str]
     ) -> PredictionError | None:
-        """Why the number may not decide; it may where all that fit are of different episodes."""
+        """Return why a row number may not decide among steps of one episode."""
         if own is None or own not in fitting:
             return self._unsure(sample, fitting, "its number is none of theirs")
         step = self.step(own)
@@ -320,8 +308,7 @@ class _Steps:
         )
 
     def _unknown(self, sample: Sample, own: str | None) -> PredictionError:
-        """Why a sample is no step: what differs from the step that is meant."""
-        meant = self._meant(sample, own)
+        meant = self._steps_meant_by(sample, own)
         if meant and own not in meant:
             own = min(meant)
         named = sample.named
@@ -365,7 +352,6 @@ def _texts(row: Leaves) -> Iterator[str]:
 
 
 def _parts(prompt: str, longest: int) -> Iterator[str]:
-    """What may be the instruction in a prompt: its lines, and what follows a colon."""
     ends = [prompt.strip(), *prompt.splitlines()]
     for end in ends[:_PARTS]:
         pieces = end.split(":")[:_PARTS]

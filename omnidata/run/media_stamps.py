@@ -145,11 +145,6 @@ def _read(recorded: Any) -> dict[str, Stamp]:
 
 
 def _stamp(ref: MediaRef) -> Stamp:
-    """What the medium is now.
-
-    Raises:
-        MediaError, OSError: it cannot be read.
-    """
     if ref.inline is not None:
         return Stamp(until=ref.until)
     whole = replace(ref, until=1.0)
@@ -160,7 +155,7 @@ def _stamp(ref: MediaRef) -> Stamp:
 
 
 def _has_changed(ref: MediaRef, then: Stamp) -> bool:
-    """Whether the medium is another one; a file that is not there, or not opened, says nothing."""
+    """Whether a medium differs from its stamp; False for a missing one."""
     try:
         size, mtime_ns = _size_and_time(ref)
         if (size, mtime_ns) == (then.size, then.mtime_ns):
@@ -173,17 +168,10 @@ def _has_changed(ref: MediaRef, then: Stamp) -> bool:
 
 
 def _holder(ref: MediaRef) -> MediaRef:
-    """The file that the medium is, or lies in, as a medium."""
     return ref if ref.cell is None else around(ref, ref.cell)
 
 
 def _size_and_time(ref: MediaRef) -> tuple[int, int]:
-    """Bytes of the file that the medium is or lies in, and when it was written.
-
-    Raises:
-        MediaError: its name leads out of the dataset.
-        OSError: it is missing.
-    """
     holder = _holder(ref)
     if media.unsafe(holder.path):
         media.resolve(holder)  # says why it may not be followed
@@ -195,11 +183,10 @@ def _digest(ref: MediaRef, size: int, mtime_ns: int) -> str:
     if ref.cell is not None and not isinstance(ref.cell, VideoSegment):
         return hashlib.sha256(media.read_stored(ref)).hexdigest()
     budget = DEFAULT_BUDGET if ref.cell is None else _WHOLE
-    return _hashed(_holder(ref), size, mtime_ns, budget)
+    return _sha256(_holder(ref), size, mtime_ns, budget)
 
 
 @lru_cache(maxsize=4096)
-def _hashed(file: MediaRef, size: int, mtime_ns: int, budget: Budget) -> str:
-    """The file's hash; a screenshot is the history's of the step after it."""
+def _sha256(file: MediaRef, size: int, mtime_ns: int, budget: Budget) -> str:
     with media.resolve(file, budget=budget).open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()

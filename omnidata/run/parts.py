@@ -19,7 +19,7 @@ from omnidata.run.histories import not_asked
 from omnidata.run.run_files import (
     FACTS,
     changes,
-    described,
+    describe_changes,
     read_info,
     recorded_data,
     recorded_steps,
@@ -114,7 +114,6 @@ def _check_out(out: Path) -> None:
 
 
 def _check_parts(runs: Sequence[Path], infos: Sequence[Info]) -> None:
-    """Refuse what are not all parts of one run, each once."""
     parts: dict[int, Path] = {}
     first = infos[0]
     for run, info in zip(runs, infos, strict=True):
@@ -148,7 +147,6 @@ def _check_parts(runs: Sequence[Path], infos: Sequence[Info]) -> None:
 
 
 def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
-    """Refuse two parts that were not cut from the same run."""
 
     def settings(said: Info) -> Info:
         own = {key: value for key, value in said.items() if key not in (*FACTS, *_APART)}
@@ -158,7 +156,7 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
     if found:
         raise RunError(
             "the parts were run with different settings: "
-            + described(found, "{name}: {a} and {b}"),
+            + describe_changes(found, "{name}: {a} and {b}"),
             where=f"{one}, {other}",
             expected="parts of one run",
             remedy="remove the part of another run, or run it again",
@@ -166,7 +164,6 @@ def _check_alike(one: Path, first: Info, other: Path, info: Info) -> None:
 
 
 def _check_code(one: Path, first: Info, other: Path, info: Info) -> None:
-    """Refuse two parts that other code of the model has answered."""
     codes = [said.get("versions", {}).get(CODE, "") for said in (first, info)]
     if all(codes) and codes[0] != codes[1]:
         raise RunError(
@@ -179,7 +176,6 @@ def _check_code(one: Path, first: Info, other: Path, info: Info) -> None:
 
 
 def _answers(run: Path, steps: Sequence[Step], task: Task) -> Answers:
-    """The final line of every step of one part, but for those that a rollout did not come to."""
     path = run / "predictions.jsonl"
     due, found = Positions(steps), Answers(path)
     found.read(failed=True)
@@ -203,7 +199,7 @@ def _answers(run: Path, steps: Sequence[Step], task: Task) -> Answers:
 
 
 def _join_attempts(runs: Sequence[Path], path: Path) -> None:
-    """All failed attempts; a last line that a killed process tore is left out."""
+    """Join failed attempts; drop a last line that a killed process left torn."""
     found = [run / path.name for run in runs if (run / path.name).exists()]
     if not found:
         return
@@ -223,7 +219,6 @@ def _join_attempts(runs: Sequence[Path], path: Path) -> None:
 
 
 def _facts(infos: Sequence[Info], runs: Sequence[Path], source: LoadedDataset, steps: int) -> Info:
-    """What `run.json` of the whole says beside the settings."""
     facts: Info = {
         "data": display_path(source.root),
         "steps": steps,
@@ -238,7 +233,7 @@ def _facts(infos: Sequence[Info], runs: Sequence[Path], source: LoadedDataset, s
     for name in ("timings", "usage"):
         said = [info[name] for info in infos if info.get(name)]
         if said:
-            facts[name] = _added(said)
+            facts[name] = _add_up(said)
     if "usage" in facts:
         parts = [info.get("usage", {}) for info in infos]
         facts["usage"] = with_whole_cost(facts["usage"], parts)
@@ -247,13 +242,12 @@ def _facts(infos: Sequence[Info], runs: Sequence[Path], source: LoadedDataset, s
     return facts
 
 
-def _added(parts: Sequence[Mapping[str, Any]]) -> Info:
-    """Numbers added up by name; of anything else the different values, once each."""
+def _add_up(parts: Sequence[Mapping[str, Any]]) -> Info:
     total: Info = {}
     for name in {name: None for part in parts for name in part}:
         values = [part[name] for part in parts if name in part]
         if all(isinstance(value, Mapping) for value in values):
-            total[name] = _added(values)
+            total[name] = _add_up(values)
         elif all(isinstance(value, int | float) for value in values):
             total[name] = round(sum(values), 6)
         else:

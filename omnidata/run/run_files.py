@@ -63,21 +63,15 @@ _Intervals = dict[str, _Interval] | None
 
 
 class _Control(TypedDict, total=False):
-    """How the media were altered."""
-
     name: str
 
 
 class _Selection(TypedDict):
-    """How answers were chosen among several to each step (`omnidata.run.sampling`)."""
-
     by: str
     samples: _Count
 
 
 class _Info(TypedDict, total=False):
-    """`run.json`: the settings of the run, and facts that are added when it ends."""
-
     task: Required[str]
     options: dict[str, str]
     model: Required[str]
@@ -106,8 +100,6 @@ class _Info(TypedDict, total=False):
 
 
 class _Counts(TypedDict, total=False):
-    """The counts that are shown; a benchmark may have others, of any kind."""
-
     episodes: _Count
     whole_episodes: _Count
     incomplete_episodes: _Count
@@ -119,16 +111,12 @@ class _Counts(TypedDict, total=False):
 
 
 class _Causes(TypedDict):
-    """How many answers are wrong for each cause; earlier versions did not count them."""
-
     overall: dict[Cause, _Count]
     by: dict[str, dict[str, dict[Cause, _Count]]]
     by_target: dict[str, dict[Cause, _Count]]
 
 
 class _Endings(TypedDict, total=False):
-    """How attempts ended: what `omnidata.metrics.rollouts.endings` gives."""
-
     attempts: Required[_Count]
     endings: Required[dict[str, _Count]]
     failures: Required[dict[str, _Count]]
@@ -138,8 +126,6 @@ class _Endings(TypedDict, total=False):
 
 
 class _Rollouts(_Endings, total=False):
-    """How attempts went: what `omnidata.metrics.rollouts.behaviour` gives."""
-
     unrecorded: _Count
     turns: _Totals | None
     seconds: _Totals | None
@@ -152,8 +138,6 @@ class _Rollouts(_Endings, total=False):
 
 
 class _Attempts(TypedDict):
-    """Several attempts: what `omnidata.metrics.rollouts.repeated` gives."""
-
     n: _Count
     finished: _Count
     tasks: _Count
@@ -161,16 +145,12 @@ class _Attempts(TypedDict):
 
 
 class _Places(TypedDict):
-    """Answers at a wrong place: what `omnidata.run.headlines.misplaced` gives."""
-
     missed: _Count
     readings: dict[str, _Count]
     by_chance: dict[Cause, _Number] | None
 
 
 class _Reason(TypedDict):
-    """What `omnidata.run.headlines.Reason.as_dict` gives."""
-
     kind: str
     count: _Count
     of: _Count
@@ -179,8 +159,6 @@ class _Reason(TypedDict):
 
 
 class _Results(TypedDict, total=False):
-    """`results.json`."""
-
     task: Required[str]
     profile: Required[str]
     overall: Required[dict[str, Any]]
@@ -199,8 +177,6 @@ class _Results(TypedDict, total=False):
 
 
 class _Score(TypedDict, total=False):
-    """A line of `scores.jsonl`; its other keys are values of the profile, or anybody's."""
-
     sample_id: Required[str]
     outcome: Required[Outcome]
     profile: Required[str]
@@ -302,7 +278,6 @@ def read_results(run: Path) -> dict[str, Any]:
 
 
 def _check_totals(run: Run) -> None:
-    """Refuse results in which a total that tables show is no number; others may be anything."""
 
     def check(place: str, found: Mapping[str, Any]) -> None:
         shown = {name: found[name] for name in run.columns if name in found}
@@ -790,7 +765,6 @@ def read_run(folder: Path) -> Run:
 
 
 def _without_results(folder: Path, has_info: bool) -> RunError:
-    """Why a folder has none: unfinished, never scored, or no run at all."""
     if has_info:
         what = "the run is unfinished: it has no results"
         expected = "a run that went to its end"
@@ -854,11 +828,11 @@ def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Change]:
     ]
 
 
-def described(found: Iterable[Change], form: str = "{name}: {a} there, {b} now") -> str:
+def describe_changes(found: Iterable[Change], form: str = "{name}: {a} there, {b} now") -> str:
     """Changes for a message; long values are cut.
 
     Examples:
-        >>> described(changes({"limit": None}, {"limit": 3}))
+        >>> describe_changes(changes({"limit": None}, {"limit": 3}))
         'limit: null there, 3 now'
     """
     return "; ".join(
@@ -868,10 +842,10 @@ def described(found: Iterable[Change], form: str = "{name}: {a} there, {b} now")
 
 def brief(value: Any) -> str:
     """A JSON value as a text of at most 60 characters."""
-    return cut(json.dumps(value, ensure_ascii=False))
+    return shorten(json.dumps(value, ensure_ascii=False))
 
 
-def cut(text: str) -> str:
+def shorten(text: str) -> str:
     """A text of at most 60 characters."""
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 

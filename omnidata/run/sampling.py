@@ -78,7 +78,7 @@ def folders(out: Path, samples: int) -> list[Path]:
     return [out, *(out / SAMPLES / f"{number:02}" for number in range(2, samples + 1))]
 
 
-def found_below(run: Path) -> list[Path]:
+def sample_folders(run: Path) -> list[Path]:
     """The run, and the other samples of it that there are."""
     others = sorted((run / SAMPLES).glob("[0-9][0-9]"))
     return [run, *(path for path in others if (path / INFO).is_file())]
@@ -169,7 +169,7 @@ def evaluate_samples(
     results: dict[str, Any] = {}
     done: list[Path] = []
     for number, folder in enumerate(folders(out, samples)):
-        left = _left(limits, done)
+        left = _remaining_limits(limits, done)
         if isinstance(left, str):
             results = {**results, "stopped": left}
             break
@@ -221,15 +221,13 @@ def _check_draws(base: GenerationParams, model: Recipe, limits: Limits, *, seede
 
 
 def _part(progress: Progress | None, number: int, samples: int) -> Progress | None:
-    """The progress of one sample as a part of that of all."""
     if progress is None:
         return None
     tell = progress
     return lambda done, total: tell(number * total + done, samples * total)
 
 
-def _left(limits: Limits, done: Sequence[Path]) -> Limits | str:
-    """What the next sample may use; why there is to be none, where nothing is left."""
+def _remaining_limits(limits: Limits, done: Sequence[Path]) -> Limits | str:
     cost = tokens = 0.0
     for folder in done:
         used = read_info(folder).get("usage", {})
@@ -268,7 +266,7 @@ def same_action(a: Action, b: Action, screen: Screen) -> bool:
         >>> same_action(tap, near, (720, 1600)), same_action(tap, far, (720, 1600))
         (True, False)
     """
-    if _said(a) != _said(b) or len(a.then) != len(b.then):
+    if _without_places(a) != _without_places(b) or len(a.then) != len(b.then):
         return False
     places = ((a.start, b.start), (a.end, b.end), (a.path, b.path))
     if not all(_near(left, right, screen) for left, right in places):
@@ -276,8 +274,7 @@ def same_action(a: Action, b: Action, screen: Screen) -> bool:
     return all(same_action(left, right, screen) for left, right in zip(a.then, b.then, strict=True))
 
 
-def _said(action: Action) -> Action:
-    """What an action says beside its places."""
+def _without_places(action: Action) -> Action:
     text = None if action.text is None else action.text.strip()
     return replace(action, start=(), end=(), path=(), then=(), words=None, text=text)
 
@@ -313,10 +310,10 @@ def answer_key(task: Task, fingerprint: str, step: Step, answer: Completion) -> 
         PredictionError: its receipt is none that omnidata writes.
     """
     asked = [task.prompt_hash, task.options.get("coordinates"), fingerprint]
-    return hash_of([answer.text, shown_size(task, step, answer), *asked])[:_KEY]
+    return hash_of([answer.text, answer_screen_size(task, step, answer), *asked])[:_KEY]
 
 
-def shown_size(task: Task, step: Step, answer: Completion) -> Screen | None:
+def answer_screen_size(task: Task, step: Step, answer: Completion) -> Screen | None:
     """Width and height of the screenshot in which an answer points, where it is not the step's own.
 
     None also where the answer's places have a unit that no size changes.
@@ -335,15 +332,6 @@ def shown_size(task: Task, step: Step, answer: Completion) -> Screen | None:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A sample's answer to a step.
-
-    Attributes:
-        number: of the sample, from 0.
-        completion: what came.
-        right: by the profile; False where there is no answer; None where it cannot be judged.
-        action: as read; None where there is none that can be compared.
-    """
-
     number: int
     completion: Completion
     right: bool | None
@@ -351,8 +339,6 @@ class _Answer:
 
 
 class _Samples:
-    """The samples of a run, step by step."""
-
     def __init__(
         self,
         task: Task,
@@ -368,14 +354,6 @@ class _Samples:
     def summarise(
         self, samples: int, whole: Any, verifier: Path | None, scored: Verifier | None
     ) -> dict[str, Any]:
-        """Write the table, the lines, and the runs of what is chosen.
-
-        Args:
-            samples: how many were asked for.
-            whole: as of `score`.
-            verifier: see `evaluate_samples`.
-            scored: what it says.
-        """
         n = len(self._runs)
         right: list[int] = []
         owners: dict[str, int] = {}
@@ -412,7 +390,7 @@ class _Samples:
                     judgements["unscored"] += marks.count(None)
                     judgements["scored"] += len(marks) - marks.count(None)
                     best = _best(usable, marks)
-                usage = _summed([each.completion.usage for each in here])
+                usage = _sum_usages([each.completion.usage for each in here])
                 for choice, kept in ((one, by_majority), (best, by_verifier)):
                     if choice is not None:
                         line = Prediction.of(step.sample_id, choice.completion)
@@ -506,7 +484,6 @@ class _Samples:
         whole: Any,
         count: int,
     ) -> dict[str, Any]:
-        """A run folder of chosen answers, scored; a step of which none was chosen is missing."""
         folder = self._out / SAMPLES / name
         info = {
             key: value
@@ -521,10 +498,14 @@ class _Samples:
             with atomic_write(folder / ANSWERS) as file:
                 write_lines(file, chosen)
         results = score(self._task, self._profile, self._steps, chosen, whole=whole, out=folder)
-        return {"run": folder.relative_to(self._out).as_posix(), "steps": count, **_told(results)}
+        return {
+            "run": folder.relative_to(self._out).as_posix(),
+            "steps": count,
+            **_headline(results),
+        }
 
 
-def _told(results: Mapping[str, Any]) -> dict[str, Any]:
+def _headline(results: Mapping[str, Any]) -> dict[str, Any]:
     return {name: results[name] for name in ("overall", "ci95", "ci95_method") if name in results}
 
 
@@ -535,7 +516,7 @@ def _same(a: Action | str | None, b: Action | str | None, screen: Screen) -> boo
 
 
 def _row(right: Sequence[int], n: int, k: int, owner: Sequence[int]) -> dict[str, Any]:
-    """pass@k and pass^k over all steps, where an answer that did not come is wrong."""
+    """Return pass@k and pass^k over all steps; missing answers are wrong."""
     columns = {
         name: np.array([rule(n, c, k) for c in right], np.float64)
         for name, rule in (("pass@k", pass_at), ("pass^k", pass_all))
@@ -544,13 +525,12 @@ def _row(right: Sequence[int], n: int, k: int, owner: Sequence[int]) -> dict[str
 
 
 def _usage(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the samples have used, from the `run.json` of each."""
     parts = [info.get("usage", {}) for info in infos]
-    return with_whole_cost(_summed(parts), parts)
+    return with_whole_cost(_sum_usages(parts), parts)
 
 
-def _summed(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Usages as one: numbers are added, what else there is comes from the first that has it."""
+def _sum_usages(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add up numbers; take other values from the first usage that has them."""
     found: dict[str, Any] = {}
     for usage in usages:
         for name, value in usage.items():
@@ -559,7 +539,7 @@ def _summed(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 found.setdefault(name, value)
             elif isinstance(value, Mapping):
                 inner = [before] if isinstance(before, Mapping) else []
-                found[name] = _summed([*inner, value])
+                found[name] = _sum_usages([*inner, value])
             else:
                 found[name] = value + (before if isinstance(before, int | float) else 0)
     return found
@@ -642,6 +622,6 @@ def read_verifier(path: Path, task: Task, fingerprint: str) -> Verifier:
 
 
 def _best(usable: Sequence[_Answer], scores: Sequence[float | None]) -> _Answer | None:
-    """The answer with the highest score, the first of equals; None where none has any."""
+    """Return the answer with the highest score; the first of equals."""
     known = [(score, -n) for n, score in enumerate(scores) if score is not None]
     return usable[-max(known)[1]] if known else None

@@ -41,7 +41,6 @@ class StageTimer:
         self._since = time.perf_counter()
 
     def _turn(self) -> None:
-        """Book the time since the last change of what is under way."""
         now = time.perf_counter()
         passed, self._since = now - self._since, now
         if self._under_way:
@@ -181,7 +180,7 @@ class Prefetch:
         return taken
 
     async def _sort(self, most: int) -> None:
-        """Put the longest first; there is a choice as soon as the model is slower than we are."""
+        """Put the longest first; a choice exists once the model is slower than the preparation."""
         while len(self._ready) < most and self._coming() and self._room():
             with self._meter.waiting_for_media():
                 await self._changed.wait()
@@ -216,11 +215,11 @@ class Prefetch:
         loop = asyncio.get_running_loop()
         while True:
             step = await self._next()
-            made, took = await loop.run_in_executor(self._pool, self._timed, step)
+            made, took = await loop.run_in_executor(self._pool, self._prepare_timed, step)
             self._meter.media_s += took
             await self._put(step, made)
 
-    def _timed(self, step: Step) -> tuple[Prepared | Completion, float]:
+    def _prepare_timed(self, step: Step) -> tuple[Prepared | Completion, float]:
         began = time.perf_counter()
         return self._make(step), time.perf_counter() - began
 
@@ -389,6 +388,8 @@ def retry_delay(error: CallError, attempt: int) -> float | None:
         True
         >>> 7.0 <= retry_delay(CallError("busy", retry_after=7.0), 1) <= 8.0
         True
+        >>> retry_delay(CallError("busy"), 100) <= 60.0
+        True
     """
     if not error.transient:
         return None
@@ -425,7 +426,6 @@ class AdaptiveConcurrency:
         self._shrunk_at = 0.0
 
     async def __aenter__(self) -> Self:
-        """Wait for a place, and until the model takes requests again."""
         async with self._place:
             await self._place.wait_for(lambda: self.open < int(self.limit))
             self.open += 1
@@ -450,11 +450,11 @@ class AdaptiveConcurrency:
             self.open -= 1
             self._place.notify_all()
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """An answer came: one place more for every full window of answers."""
         self.limit = min(self.size, self.limit + 1 / self.limit)
 
-    def throttled(self, sent: float, wait: float) -> None:
+    def slow_down(self, sent: float, wait: float) -> None:
         """The model asked for fewer requests.
 
         Args:
@@ -490,12 +490,12 @@ class CircuitBreaker:
         self._hopeless = 0
         self._any_answer = answered
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """An answer came; whatever failed before, not everything does."""
         self._failures = self._hopeless = 0
         self._any_answer = True
 
-    def failed(self, error: CallError) -> str:
+    def note_failure(self, error: CallError) -> str:
         """A step got no answer in all its attempts.
 
         Returns:

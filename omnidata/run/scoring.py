@@ -34,9 +34,16 @@ from omnidata.run import engines
 from omnidata.run.answer_files import BadLines, repeated_answer
 from omnidata.run.engines import Cluster, Lost
 from omnidata.run.folder import TRANSIENT, file_name
-from omnidata.run.headlines import Kept, Reason, lost_steps, misplaced, other_dialect, other_unit
+from omnidata.run.headlines import (
+    Kept,
+    Reason,
+    count_misplaced,
+    lost_steps,
+    other_dialect,
+    other_unit,
+)
 from omnidata.run.histories import PatchedRollouts, patches_of
-from omnidata.run.judging import Chunks, Job, Judge, judged
+from omnidata.run.judging import Chunks, Job, Judge, judge_chunk
 from omnidata.run.run_files import ANSWERS, OF_LINE, RESULTS, SCORES
 from omnidata.storage import atomic_write, is_unfinished, wrap_os_error, write_json
 from omnidata.tasks.explaining import is_judged, standing
@@ -166,7 +173,7 @@ def score(
         places = Positions(steps)
     rollouts = None if patches_of(task) is None else PatchedRollouts(task, steps)
     if rollouts:
-        answers = rollouts.watched(answers)
+        answers = rollouts.watch(answers)
     judge = Judge(task if causes else None, profile)
     columns = _Columns(judge, steps, places, origin, bad)
     if workers is None:
@@ -192,7 +199,7 @@ def score(
     }
     if causes:
         results["causes"] = _causes(judge, results["by"])
-        if missed := misplaced(task, profile, steps, judge):
+        if missed := count_misplaced(task, profile, steps, judge):
             results["places"] = missed
         if reasons := [*columns.reasons(task, profile, source, results)]:
             results["headline"] = [reason.as_dict() for reason in reasons]
@@ -211,8 +218,6 @@ def score(
 
 
 class _Columns:
-    """Verdicts as a flat column, filled in the order in which answers come."""
-
     def __init__(
         self,
         judge: Judge,
@@ -235,7 +240,7 @@ class _Columns:
         """Judge every answer, then every step without one; yields the lines of `scores.jsonl`."""
         judge, verdicts = self.judge.judge, self.verdicts
         with blaming(plugin):
-            for number, answer in self._asked(answers, ignored):
+            for number, answer in self._match_steps(answers, ignored):
                 verdicts[number], line = judge(self.steps[number], answer)
                 yield line
 
@@ -247,9 +252,8 @@ class _Columns:
         workers: int,
         cluster: Cluster | None,
     ) -> Iterator[bytes]:
-        """As `lines`, by other processes, several at once."""
-        chunks = Chunks(self.steps, self._asked(answers, ignored))
-        calls = engines.each(partial(judged, job), chunks, workers=workers, cluster=cluster)
+        chunks = Chunks(self.steps, self._match_steps(answers, ignored))
+        calls = engines.each(partial(judge_chunk, job), chunks, workers=workers, cluster=cluster)
         with closing(calls):
             for number, found in enumerate(calls):
                 if isinstance(found, OmnidataError):
@@ -266,13 +270,11 @@ class _Columns:
 
     @property
     def column(self) -> npt.NDArray[np.intc]:
-        """The numbers of the verdicts, (N,)."""
         return np.frombuffer(self.verdicts, np.intc)
 
-    def _asked(
+    def _match_steps(
         self, answers: Iterable[Prediction], ignored: Container[str]
     ) -> Iterator[tuple[int, Prediction | None]]:
-        """The number of each step with its answer, in their order; then of those without one."""
         unknown: list[str] = []
         answered = False
         for answer in answers:
@@ -294,7 +296,7 @@ class _Columns:
             self.bad.add(self._unknown(), len(unknown), [*map(self._place, unknown[:_TOLD])])
         self.bad.check()
         if not answered:
-            raise self._unanswered()
+            raise self._unanswered_error()
         for missing in np.flatnonzero(self.column == _NONE).tolist():
             yield missing, None
 
@@ -305,7 +307,7 @@ class _Columns:
             remedy="score against the data that the predictions were made on",
         )
 
-    def _unanswered(self) -> UnansweredError:
+    def _unanswered_error(self) -> UnansweredError:
         failed = len(self.verdicts) - int((self.column == _NONE).sum())
         why = f"{plural(failed, 'request')} failed" if failed else "there is no answer"
         return UnansweredError(
@@ -316,7 +318,6 @@ class _Columns:
         )
 
     def _place(self, sample_id: str) -> str:
-        """The id, and the lines that hold it; only looked up for a message."""
         if self.origin is None or not self.origin.is_file():
             return sample_id
         # A lone surrogate stands in the file as JSON escapes it.
@@ -332,7 +333,6 @@ class _Columns:
         source: LoadedDataset | None,
         results: Mapping[str, Any],
     ) -> Iterator[Reason]:
-        """Why most of the score is lost or wrong."""
         kinds = [Verdict(*kind) for kind in self.judge.kinds]
         judged = np.array([is_judged(profile, kind) for kind in kinds])[self.column]
         right = np.array([standing(profile, kind) == "right" for kind in kinds])[self.column]
@@ -346,7 +346,6 @@ class _Columns:
             yield from [form] if form else []
 
     def rows(self, whole: npt.NDArray[np.bool_]) -> VerdictColumns:
-        """The columns for `Profile.total`."""
         kinds = self.judge.kinds
         outcomes = np.array([_CODE[outcome] for outcome, _ in kinds], np.uint8)
         values = np.array([values for _, values in kinds], np.float64)  # None is NaN
@@ -355,14 +354,6 @@ class _Columns:
 
 
 class _Values(Mapping[str, npt.NDArray[np.float64]]):
-    """The columns of a profile's values, each made when it is asked for.
-
-    Args:
-        names: of the values.
-        kinds: those of the different verdicts, (K, V).
-        column: the number of each step's verdict, (N,).
-    """
-
     def __init__(
         self,
         names: Sequence[str],
@@ -384,12 +375,6 @@ class _Values(Mapping[str, npt.NDArray[np.float64]]):
 
 
 def _causes(judge: Judge, by: Mapping[str, Iterable[str]]) -> dict[str, Any]:
-    """How many answers are wrong for each cause: of all steps, by axis, by what was right.
-
-    Args:
-        judge: has seen all answers.
-        by: axis, which is a tag -> its groups.
-    """
     groups: dict[tuple[str | None, str], dict[Cause, int]] = {}
     for (axis, group, cause), count in judge.causes.items():
         groups.setdefault((axis, group), {})[cause] = count
@@ -397,17 +382,16 @@ def _causes(judge: Judge, by: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     for (target, cause), count in judge.targets.items():
         targets.setdefault(target, {})[cause] = count
     return {
-        "overall": _ordered(groups.get((None, ""), {})),
+        "overall": _sort_causes(groups.get((None, ""), {})),
         "by": {
-            axis: {name: _ordered(groups.get((axis, name), {})) for name in names}
+            axis: {name: _sort_causes(groups.get((axis, name), {})) for name in names}
             for axis, names in by.items()
         },
-        "by_target": {name: _ordered(targets[name]) for name in sorted(targets)},
+        "by_target": {name: _sort_causes(targets[name]) for name in sorted(targets)},
     }
 
 
-def _ordered(found: Mapping[Cause, int]) -> dict[Cause, int]:
-    """The counts in the order in which causes are always told."""
+def _sort_causes(found: Mapping[Cause, int]) -> dict[Cause, int]:
     return {cause: found[cause] for cause in CAUSES if cause in found}
 
 

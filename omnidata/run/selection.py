@@ -75,7 +75,6 @@ def select(
 
 
 def _is(tag: str, found: str | None, wanted: str, spelling: Callable[[str, str], str]) -> bool:
-    """Whether a tag has the value, in any of its spellings."""
     if found is None or found == wanted:
         return found is not None
     return spelling(tag, found) == spelling(tag, wanted)
@@ -104,7 +103,6 @@ def write_exclude(path: Path, ids: Iterable[str], *, head: str) -> list[str]:
 
 
 def _is_line(sample: str) -> bool:
-    """Whether `read_exclude` would read the line as this id."""
     try:
         sample.encode()
     except UnicodeEncodeError:
@@ -263,14 +261,14 @@ def parse_shares(text: str) -> dict[Split, float]:
         except ValueError:
             share = math.nan
         if split is None or split in shares or not 0 <= share <= 1:
-            raise _refused(text)
+            raise _shares_error(text)
         shares[split] = share
     if not math.isclose(sum(shares.values()), 1, abs_tol=1e-9):
-        raise _refused(text)
+        raise _shares_error(text)
     return shares
 
 
-def _refused(text: str) -> UsageError:
+def _shares_error(text: str) -> UsageError:
     return UsageError(
         "these are not shares",
         where=f"--split {text}",

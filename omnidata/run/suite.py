@@ -17,7 +17,7 @@ from omnidata.loaders.fetch import local_place
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.engines import Cluster
-from omnidata.run.engines.ray import connected
+from omnidata.run.engines.ray import connect
 from omnidata.run.evaluate import evaluate
 from omnidata.run.folder import file_name
 from omnidata.run.scoring import get_profile
@@ -165,7 +165,7 @@ def read_suite(path: Path) -> list[SuiteRun]:
             remedy="`docs/evaluate.md` has an example",
         ) from None
     planned_runs = [
-        _planned(path, suite, task, model, task_options, model_options)
+        _plan_run(path, suite, task, model, task_options, model_options)
         for task in suite.tasks
         for task_options in _combinations(task.options)
         for model in suite.models
@@ -197,18 +197,16 @@ def read_suite(path: Path) -> list[SuiteRun]:
 
 
 def _combinations(options: Options) -> Iterator[dict[str, str]]:
-    """Every choice of one value for each option."""
     values = [value if isinstance(value, list) else [value] for value in options.values()]
     for chosen in product(*values):
         yield dict(zip(options, map(_text, chosen), strict=True))
 
 
 def _text(value: Value) -> str:
-    """The value as the command line takes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _planned(
+def _plan_run(
     path: Path,
     suite: SuiteRow,
     task: TaskRow,
@@ -235,7 +233,6 @@ def _planned(
 
 
 def _limits(folder: Path, *rows: LimitsRow) -> Limits:
-    """The limits of the last row that gives each."""
     given: dict[str, Any] = {}
     for row in rows:
         given |= {
@@ -274,7 +271,7 @@ def run_suite(
         PlatformError: Ray is not installed.
         UsageError: no cluster answers.
     """
-    with connected(cluster) if cluster else nullcontext():
+    with connect(cluster) if cluster else nullcontext():
         yield from _runs(planned_runs, loaded, watch, load, cluster)
 
 

@@ -28,7 +28,7 @@ from omnidata.run.folder import Answers
 from omnidata.run.histories import Histories
 from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.run_files import ANSWERS, model_name, recorded_steps
-from omnidata.run.sampling import answer_key, shown_size
+from omnidata.run.sampling import answer_key, answer_screen_size
 from omnidata.run.scoring import get_profile
 from omnidata.storage import atomic_write, copy_file, wrap_os_error
 from omnidata.synth.derive import REPORT, RowsStaging, derivation_of
@@ -302,7 +302,7 @@ class _Maker:
         shown = self._store_parts(step, _flat_parts(reply.prompt), media, "")
         if shown is None:
             return None
-        size = shown_size(self._task, step, reply.answer)
+        size = answer_screen_size(self._task, step, reply.answer)
         return Judged(
             f"{step.sample_id}#{reply.key}",
             step.group,
@@ -334,7 +334,7 @@ class _Maker:
             shown = self._store_parts(reply.step, parts, media, f"_{number}")
             if shown is None:
                 return None
-            size = shown_size(self._task, reply.step, reply.answer)
+            size = answer_screen_size(self._task, reply.step, reply.answer)
             turns.append(Turn(shown, reply.answer.text, size))
         first = replies[0].step
         wrong = [reply.step.step_index for reply in replies if not reply.right]

@@ -20,7 +20,7 @@ from omnidata.adapters.keys import without_credentials
 from omnidata.errors import DataError, RunError, UsageError
 from omnidata.run.engines import Cluster, each
 from omnidata.run.engines.ray import wait_until_seen
-from omnidata.run.run_files import Change, changes, described
+from omnidata.run.run_files import Change, changes, describe_changes
 from omnidata.storage import (
     PLAN,
     StagedFolder,
@@ -150,7 +150,7 @@ class SynthStaging(StagedFolder):
         differing = self._differing(report)
         if differing:
             raise DataError(
-                f"the folder holds {self.noun} of other settings ({described(differing)})",
+                f"the folder holds {self.noun} of other settings ({describe_changes(differing)})",
                 where=str(self.out),
                 expected="a new or empty folder, or the same settings",
                 remedy="choose another folder, or remove this one",
@@ -180,7 +180,7 @@ class SynthStaging(StagedFolder):
         differing = self._differing(there)
         if differing:
             raise DataError(
-                f"an interrupted call had other settings ({described(differing)})",
+                f"an interrupted call had other settings ({describe_changes(differing)})",
                 where=str(self.path),
                 expected="the same settings",
                 remedy=f"use these settings, remove {self.path}, or choose another folder",

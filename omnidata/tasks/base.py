@@ -27,7 +27,7 @@ from omnidata.tasks.common_options import OPTIONS as COMMON
 from omnidata.tasks.coordinates import answer_space, center_places, in_pixels
 from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.diagnosis import REACH
-from omnidata.tasks.explaining import Rule, explain_action, by_action, read_again
+from omnidata.tasks.explaining import Rule, by_action, explain_action, read_again
 from omnidata.tasks.log_rows import Difference, difference
 from omnidata.tasks.longest import read_beginning
 from omnidata.tasks.observation import (

@@ -294,7 +294,7 @@ class InDialect:
         return self.dialect.conversation(question)
 
     def _fed_size(self, screen: Screen) -> Screen:
-        return self.dialect.frame.fed(screen)
+        return self.dialect.frame.fed_size(screen)
 
     def _resize(self, part: Part, fed: Screen) -> Part:
         frame = self.dialect.frame

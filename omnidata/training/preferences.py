@@ -25,13 +25,13 @@ from omnidata.run.media_stamps import Seen, media_of
 from omnidata.run.run_files import (
     ANSWERS,
     RecordedOptions,
-    cut,
     model_name,
     read_info,
     recorded_options,
     recorded_task,
+    shorten,
 )
-from omnidata.run.sampling import found_below
+from omnidata.run.sampling import sample_folders
 from omnidata.run.scoring import get_profile
 from omnidata.tasks.common_options import FOR_JUDGING
 from omnidata.tasks.coordinates import answer_space, sent_size
@@ -301,7 +301,7 @@ def check_run(
         told = " ".join(other) or ", ".join(lacks)
         raise UsageError(
             ("the run had other options" if same else "the run had other prompts")
-            + (f": {cut(told)}" if told else ""),
+            + (f": {shorten(told)}" if told else ""),
             where=where,
             expected="one prompt for all answers to a step",
             remedy=f"give {' '.join(other)}, and name other runs apart"
@@ -380,7 +380,7 @@ def open_runs(
     """
     places: set[Path] = set()
     for named in runs:
-        for number, run in enumerate(found_below(named), 1):
+        for number, run in enumerate(sample_folders(named), 1):
             if run.resolve() in places:
                 raise UsageError(
                     "the run is named twice",

@@ -139,7 +139,7 @@ def index(book: Book) -> Index:
         },
         axes=axes,
         matrix=_matrix(book) if book.run else None,
-        labels=_ordered(Counter(filter(None, book.targets))),
+        labels=_sort_counts(Counter(filter(None, book.targets))),
         facts=_facts(book),
     )
 
@@ -157,7 +157,6 @@ def _totals(book: Book, values: Mapping[str, Any], spans: Mapping[str, Any]) -> 
 
 
 def _facts(book: Book) -> dict[str, str]:
-    """Return the settings that distinguish this run from others."""
     if book.run is None:
         return {}
     settings = book.run.settings
@@ -207,7 +206,7 @@ def _axis(
     order: Sequence[str] = (),
     names: Mapping[Any, str] = {},
 ) -> Axis:
-    counts = _ordered(Counter(values), order)
+    counts = _sort_counts(Counter(values), order)
     codes = {value: code for code, value in enumerate(counts)}
     return Axis(
         key=key,
@@ -219,8 +218,7 @@ def _axis(
     )
 
 
-def _ordered(counts: Counter[str], order: Sequence[str] = list(NUMBERS)) -> dict[str, int]:
-    """Sort in the given order, then by name; missing and unparsed answers come last."""
+def _sort_counts(counts: Counter[str], order: Sequence[str] = list(NUMBERS)) -> dict[str, int]:
     places = {value: place for place, value in enumerate((*order,))}
     last = (UNREAD, NOTHING)
     return dict(
@@ -237,10 +235,10 @@ def _matrix(book: Book) -> Matrix | None:
         for each in book.explanations
         if each.target_label and each.answer_label
     )
-    targets = list(_ordered(Counter(target for target, _ in pairs)))
+    targets = list(_sort_counts(Counter(target for target, _ in pairs)))
     said = {answer for _, answer in pairs}
     # The columns begin like the rows, so that right answers are on the diagonal.
-    answers = [*targets, *(name for name in _ordered(Counter(said)) if name not in targets)]
+    answers = [*targets, *(name for name in _sort_counts(Counter(said)) if name not in targets)]
     answers = [name for name in answers if name in said or name in targets]
     if len(said | {*targets}) < 2 or max(len(targets), len(answers)) > _MATRIX_LIMIT:
         return None
@@ -278,7 +276,6 @@ def listing(book: Book, axes: Sequence[Axis]) -> dict[str, Any]:
 
 
 def _size(ref: MediaRef | None) -> Screen:
-    """Return the size of a picture; that of a phone's screen if it cannot be read."""
     try:
         return media.image_size(ref) if ref else _PHONE
     except (MediaError, StoreError):
@@ -340,12 +337,10 @@ def _fragment(value: object) -> str:
 
 
 def _breakable(name: str) -> Markup:
-    """Let a line end after an underscore or a slash."""
     return Markup(_JOINT.sub(r"\g<0><wbr>", str(escape(name))))
 
 
 def _percent(value: float | None, unit: str = "share") -> str:
-    """Format a total as tables print it."""
     if value is None:
         return "–"
     return f"{100 * value:.1f}" if unit == "share" else f"{value:.2f}"
@@ -386,14 +381,13 @@ class Pages:
             "fragment.html", self._where, facts=facts(self._book, number), keep=self._keep
         )
 
-    def shared(self) -> Iterator[str]:
+    def shared_texts(self) -> Iterator[str]:
         """Yield the texts that steps in the one file share, each in such an element."""
         made = _environment().get_template("shared.html")
         for text, number in self._shared.items():
             yield made.render(number=number, text=text)
 
     def _keep(self, text: str) -> int | None:
-        """Return the number of a long text; None for a short one, which stays in place."""
         if len(text) < _LONG_TEXT:
             return None
         return self._shared.setdefault(text, len(self._shared))
@@ -410,7 +404,6 @@ class Pages:
 
 
 def _pattern(address: Any) -> str:
-    """An address with `{}` in place of the number."""
     return str(address(0)).replace("0", "{}", 1)
 
 

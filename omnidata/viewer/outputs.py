@@ -56,7 +56,7 @@ def write_file(book: Book, out: Path, progress: Progress | None = None) -> None:
             file.write(encode(pages.fragment(number)))
             if progress:
                 progress(number + 1, total)
-        for text in pages.shared():
+        for text in pages.shared_texts():
             file.write(encode(text))
         for done, (number, data) in enumerate(_thumbs(book, pictures), len(book.steps) + 1):
             if data:
@@ -93,7 +93,6 @@ def _embedded_media(book: Book) -> dict[int, tuple[bytes, str]]:
 
 
 def _thumbs(book: Book, numbers: list[int]) -> Iterator[tuple[int, bytes]]:
-    """Yield small pictures in order; empty for unreadable ones, whose pages say why."""
     made = in_threads(lambda n: _thumb(book, n), numbers, workers=_WORKERS, ahead=_AHEAD)
     return zip(numbers, made, strict=True)
 
@@ -144,7 +143,6 @@ class PagesStaging(StagedFolder):
 
 
 def _is_known(path: Path) -> bool:
-    """Whether a report may hold this file or folder."""
     if path.is_symlink() or not path.is_dir():
         return path.name in _FILES
     return path.name in _FOLDERS and all(_NUMBERED.fullmatch(each.name) for each in path.iterdir())

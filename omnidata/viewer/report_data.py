@@ -227,7 +227,6 @@ def _load_as_run(run: Run, data: Path, files: Mapping[str, str]) -> tuple[Task, 
 
 
 def _note_on_prompts(run: Run, task: Task, asked: RecordedOptions, files: Mapping[str, str]) -> str:
-    """Say how files of options make prompts differ from the sent ones; empty if they do not."""
     if asked.unopened:
         named = " ".join(f"-T {name}={value}" for name, value in asked.unopened.items())
         return (
@@ -502,7 +501,6 @@ def _prompt(book: Book, number: int) -> tuple[list[tuple[str, Sequence[tuple[str
 
 
 def _format_part(part: Part, step: Step, altered: Alteration | None) -> str:
-    """Format a part of a prompt: a text unchanged, a medium by role, name and cut."""
     if part.media is None:
         return part.text
     said = f"{part.role or 'medium'}: {part.media.path or 'stored in the row'}"
@@ -547,14 +545,12 @@ def _answer(book: Book, step: Step, verdict: Verdict) -> Answer:
 
 
 def _format_parsed(parsed: Mapping[str, Any]) -> str:
-    """Format a parsed answer, as code if it is code."""
     if parsed.keys() == {"code"}:
         return str(parsed["code"])
     return json.dumps(parsed, ensure_ascii=False)
 
 
 def _format_receipt_part(part: Mapping[str, Any]) -> Mapping[str, str]:
-    """Format one medium of a receipt."""
     return {
         str(name): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in part.items()
@@ -562,7 +558,6 @@ def _format_receipt_part(part: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _rulings(book: Book, step: Step, own: Verdict, explained: Explanation) -> list[Ruling]:
-    """Return the recorded verdict of the run's profile, and new verdicts of the others."""
     assert book.run
     found = [_ruling(book, step, book.run.profile, own, explained)]
     said = book.prediction(step)
@@ -592,6 +587,5 @@ def _ruling(book: Book, step: Step, name: str, verdict: Verdict, explained: Expl
 
 
 def _json(value: Any) -> str:
-    """Format a value of a row as JSON; other values become the name of their type."""
     text = json.dumps(value, ensure_ascii=False, indent=1, default=lambda other: str(type(other)))
     return text if len(text) <= _LONGEST_ROW else f"{text[:_LONGEST_ROW]}\n… (shortened)"

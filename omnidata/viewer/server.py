@@ -71,8 +71,6 @@ def _is_ours(record: logging.LogRecord) -> bool:
 
 
 class _Site:
-    """Answers requests; threads read files and render pages."""
-
     def __init__(self, book: Book) -> None:
         self._book = book
         self._pages = Pages(book, OnServer())
@@ -134,7 +132,6 @@ class _Site:
 
 
 async def _file(request: web.Request, path: Path, kind: Modality) -> web.StreamResponse:
-    """Send a file or a part of it, typed by its content; refuse files that are no media."""
     with path.open("rb") as file:
         mime = mime_of(kind, file.read(HEAD))
         if mime is None:
@@ -202,7 +199,6 @@ _NAME = re.compile(r"(?:127\.0\.0\.1|localhost)(?::([0-9]{1,5}))?", re.IGNORECAS
 
 @web.middleware
 async def _refuse_foreign_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse requests with another host name than this server's."""
     named = _NAME.fullmatch(request.headers.get("Host", ""))
     own = request.transport.get_extra_info("sockname")[1] if request.transport else 0
     if not named or int(named[1] or 80) != own:
@@ -211,7 +207,6 @@ async def _refuse_foreign_hosts(request: web.Request, handler: Handler) -> web.S
 
 
 async def _set_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Set the headers that restrict what browsers do with a response."""
     response.headers.update(_GUARDS)
     if response.content_type == "text/html":
         response.headers["Content-Security-Policy"] = policy("server")

@@ -100,7 +100,6 @@ def drawing(task: TaskDiagram) -> Drawing:
 
 
 def _edge(first: tuple[float, float], second: tuple[float, float]) -> tuple[str, str]:
-    """A curve from the right of one node to the left of another, and the arrow's point."""
     x, y = first[0] + _WIDE, first[1] + _HIGH / 2
     end, to = second[0], second[1] + _HIGH / 2
     bend = _GAP / 2

@@ -1,25 +1,35 @@
-"""One question to a model behind Chat Completions."""
+"""One question to a model behind a server."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from omnidata.adapters import presets
-from omnidata.adapters.keys import Key
-from omnidata.adapters.openai_chat import OpenAIChat
-from omnidata.types import Completion, GenerationParams, Request
+from omnidata.adapters import get_adapter
+from omnidata.types import Adapter, Completion, GenerationParams, Message, Part, Request
 from tests.adapters.servers import Server
 
+GOAL = Request("a", (Message("user", (Part("text", "Goal"),)),))
 
-def model(server: Server, key: str = "", **options: str) -> OpenAIChat:
+
+def keyed(spec: str, url: str, key: str, options: Mapping[str, str] = {}) -> Adapter:
+    """The model at an address, which has its key from a file."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "key")
+        file.write_text(key)
+        told = file if key else None
+        return get_adapter(spec, None, (), options=options, base_url=url, key_file=told)
+
+
+def model(server: Server, key: str = "", **options: str) -> Adapter:
     """The model "m" of a server; options are as given with -M."""
-    spec = presets.find("openai:m", options, base_url=f"{server.url}/v1")
-    assert spec is not None
-    return OpenAIChat(spec, Key(key))
+    return keyed("openai:m", f"{server.url}/v1", key, options)
 
 
 def ask(
-    adapter: OpenAIChat, request: Request, params: GenerationParams | None = None
+    adapter: Adapter, request: Request = GOAL, params: GenerationParams | None = None
 ) -> Completion:
     """Prepare, send once, close."""
 

@@ -1,8 +1,8 @@
-"""What statuses and headers mean, and a session in which every fault is a CallError."""
+"""What statuses and headers mean, and that every fault of a server is a CallError."""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -10,24 +10,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.adapters import http
-from omnidata.adapters.http import fault, retry_after
-from omnidata.adapters.keys import Key
 from omnidata.errors import CallError
-from tests.adapters.servers import Fault, running
-from tests.adapters.servers_http import MiniCPMServer
+from tests.adapters.asking import ask, keyed
+from tests.adapters.servers import Fault, Server, running
+from tests.adapters.servers_http import KEY, GoogleGenAI, MiniCPMServer
 
-BODY = b'{"messages": [{"role": "user", "content": "x"}]}'
+FORM = "minicpm-o-4.5"
+LONG = 16 * 2**20
+"""Bytes of the longest answer."""
 
 
-def post(url: str, headers: dict[str, str] | None = None) -> bytes:
-    async def run() -> bytes:
-        async with http.open_session(Key()) as opened:
-            headers_sent = {"Content-Type": "application/json", **(headers or {})}
-            async with opened.post(url, data=BODY, headers=headers_sent) as response:
-                return await response.read()
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with running(MiniCPMServer()) as server:
+        yield server
 
-    return asyncio.run(run())
+
+def error_of(server: Server, fault: Fault) -> CallError:
+    """What the server's answer to one question raises."""
+    server.script = lambda _: fault
+    with pytest.raises(CallError) as caught:
+        ask(keyed(FORM, server.url, ""))
+    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -56,9 +60,9 @@ def post(url: str, headers: dict[str, str] | None = None) -> bytes:
     ],
 )
 def test_a_status_says_whether_to_try_again(
-    status: int, transient: bool, throttled: bool, hopeless: bool
+    server: Server, status: int, transient: bool, throttled: bool, hopeless: bool
 ) -> None:
-    error = fault(status, {}, "why", where="http://127.0.0.1")
+    error = error_of(server, Fault(status=status, body=b"why"))
     assert (error.transient, error.throttled, error.hopeless) == (transient, throttled, hopeless)
     assert error.what == f"HTTP {status}: why"
 
@@ -66,19 +70,25 @@ def test_a_status_says_whether_to_try_again(
 @pytest.mark.parametrize(
     ("status", "body"),
     [
-        (429, '{"code": "insufficient_quota"}'),
-        (429, '{"type":"insufficient_quota"}'),
-        (400, '{"message": "Your credit balance is too low to access the Anthropic API."}'),
+        (429, b'{"code": "insufficient_quota"}'),
+        (429, b'{"type":"insufficient_quota"}'),
+        (400, b'{"message": "Your credit balance is too low to access the Anthropic API."}'),
     ],
 )
-def test_an_account_without_credit_is_hopeless_and_not_throttled(status: int, body: str) -> None:
-    error = fault(status, {"retry-after": "1"}, body, where="")
+def test_an_account_without_credit_is_hopeless_and_not_throttled(
+    server: Server, status: int, body: bytes
+) -> None:
+    error = error_of(server, Fault(status=status, headers={"Retry-After": "1"}, body=body))
     assert (error.transient, error.throttled, error.hopeless) == (False, False, True)
 
 
-def test_a_date_to_try_again_is_read_as_seconds_from_now() -> None:
+def wait_of(server: Server, headers: dict[str, str], body: bytes = b"") -> float | None:
+    return error_of(server, Fault(status=429, headers=headers, body=body)).retry_after
+
+
+def test_a_date_to_try_again_is_read_as_seconds_from_now(server: Server) -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
-    seconds = retry_after({"retry-after": soon})
+    seconds = wait_of(server, {"Retry-After": soon})
     assert seconds is not None
     assert 30 < seconds <= 100
 
@@ -99,54 +109,47 @@ def test_a_date_to_try_again_is_read_as_seconds_from_now() -> None:
         ({}, None),
     ],
 )
-def test_seconds_to_try_again_are_read(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after(headers) == seconds
-
-
-def test_a_delay_of_many_digits_is_no_delay() -> None:
-    assert retry_after({}, '{"retryDelay": "37s"}') == 37
-    assert retry_after({}, f'{{"retryDelay": "{"9" * 400}s"}}') is None
-
-
-@given(st.text(), st.text())
-def test_no_header_is_too_strange(header: str, body: str) -> None:
-    seconds = retry_after({"retry-after": header, "retry-after-ms": header}, body)
-    assert seconds is None or seconds >= 0
-
-
-@given(st.integers(1, 9999), st.integers(1, 28), st.integers(-99, 99), st.integers(0, 99999))
-def test_no_date_is_too_strange(year: int, day: int, hour: int, zone: int) -> None:
-    seconds = retry_after({"retry-after": f"Mon, {day} Jan {year} {hour}:00:00 +{zone}"})
-    assert seconds is None or seconds >= 0
-
-
-def test_a_long_body_is_quoted_in_part() -> None:
-    error = fault(500, {}, "no\n " * 10_000, where="")
-    assert len(error.what) < 400
-
-
-def test_an_answer_longer_than_any_is_not_read_to_the_end(
-    monkeypatch: pytest.MonkeyPatch,
+def test_seconds_to_try_again_are_read(
+    server: Server, headers: dict[str, str], seconds: float | None
 ) -> None:
-    monkeypatch.setattr(http, "MAX_ANSWER_BYTES", 1000)
-    long = Fault(text="x" * 5000)
-    with running(MiniCPMServer(), [long]) as server, pytest.raises(CallError) as caught:
-        post(server.url + MiniCPMServer.path)
-    assert "longer than 1,000 bytes" in caught.value.what
-    assert not caught.value.transient
+    assert wait_of(server, headers) == seconds
+
+
+def test_a_delay_of_many_digits_is_no_delay(server: Server) -> None:
+    assert wait_of(server, {}, b'{"retryDelay": "37s"}') == 37
+    assert wait_of(server, {}, b'{"retryDelay": "%ss"}' % (b"9" * 400)) is None
+
+
+WORDS = st.text(st.characters(min_codepoint=32, max_codepoint=126))
+DATES = st.builds(
+    "Mon, {} Jan {} {}:00:00 +{}".format,
+    *(st.integers(1, 28), st.integers(1, 9999), st.integers(-99, 99), st.integers(0, 99999)),
+)
+
+
+@given(WORDS | DATES, st.text())
+def test_no_header_is_too_strange(server: Server, header: str, body: str) -> None:
+    headers = {"retry-after": header, "retry-after-ms": header}
+    seconds = wait_of(server, headers, body.encode())
+    assert seconds is None or seconds >= 0
+
+
+def test_a_long_body_is_quoted_in_part(server: Server) -> None:
+    assert len(error_of(server, Fault(status=500, body=b"no\n " * 10_000)).what) < 400
+
+
+def test_an_answer_longer_than_any_is_not_read_to_the_end(server: Server) -> None:
+    error = error_of(server, Fault(text="x" * (LONG + 1)))
+    assert f"longer than {LONG:,} bytes" in error.what
+    assert not error.transient
 
 
 def test_a_redirect_is_not_followed_so_that_no_header_goes_elsewhere() -> None:
-    with running(MiniCPMServer()) as elsewhere:
-        moved = Fault(status=307, headers={"Location": elsewhere.url + MiniCPMServer.path})
-        with running(MiniCPMServer(), [moved]) as server, pytest.raises(CallError) as caught:
-            post(server.url + MiniCPMServer.path, {"x-goog-api-key": "secret"})
+    with running(GoogleGenAI()) as elsewhere:
+        path = GoogleGenAI.path.format(model="gemini-test")
+        moved = Fault(status=307, headers={"Location": elsewhere.url + path})
+        with running(GoogleGenAI(), [moved]) as server, pytest.raises(CallError) as caught:
+            ask(keyed("gemini:gemini-test", server.url, KEY))
+    assert server.count == 1
     assert caught.value.hopeless
     assert elsewhere.count == 0
-
-
-def test_a_place_of_an_error_holds_no_password() -> None:
-    with pytest.raises(CallError) as caught:
-        post("http://me:secret@127.0.0.1:9/x?key=secret")
-    assert "secret" not in str(caught.value)
-    assert caught.value.where == "http://127.0.0.1:9/x"

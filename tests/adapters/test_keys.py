@@ -178,16 +178,16 @@ def test_any_error_is_cleaned_with_its_causes() -> None:
             return f"odd {self.args[0][0]}"
 
     key = Key(CANARY)
-    with pytest.raises(ValueError, match=r"bad \[key\]") as caught, key.hidden():
+    with pytest.raises(ValueError, match=r"bad \[key\]") as caught, key.hide_in_errors():
         try:
             raise KeyError(CANARY)
         except KeyError as error:
             raise ValueError(f"bad {CANARY}") from error
     assert CANARY not in "".join(traceback.format_exception(caught.value))
-    with pytest.raises(OmnidataError, match=r"a \[key\]") as said, key.hidden():
+    with pytest.raises(OmnidataError, match=r"a \[key\]") as said, key.hide_in_errors():
         raise OmnidataError(f"a {CANARY}", where=CANARY, expected=CANARY, remedy=CANARY)
     assert CANARY not in f"{said.value} {vars(said.value)}"
-    with pytest.raises(CallError, match="OddError") as hopeless, key.hidden():
+    with pytest.raises(CallError, match="OddError") as hopeless, key.hide_in_errors():
         raise OddError([CANARY])
     assert CANARY not in "".join(traceback.format_exception(hopeless.value))
 

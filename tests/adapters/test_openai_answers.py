@@ -21,12 +21,9 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnidata.adapters import presets
-from omnidata.adapters.keys import Key
-from omnidata.adapters.openai_chat import OpenAIChat
 from omnidata.errors import CallError
 from omnidata.types import Completion, GenerationParams, Message, Part, Request
-from tests.adapters.asking import ask, model
+from tests.adapters.asking import ask, keyed, model
 from tests.adapters.servers import ChatCompletions, Fault, running
 from tests.adapters.shown import Shown
 from tests.full import FULL
@@ -356,9 +353,7 @@ def test_a_certificate_that_nobody_signed_is_hopeless(shown: Shown, tmp_path: Pa
     async def refused() -> None:
         server = await asyncio.start_server(lambda *_: None, "127.0.0.1", ssl=self_signed(tmp_path))
         port = server.sockets[0].getsockname()[1]
-        preset = presets.find("openai:m", {}, base_url=f"https://127.0.0.1:{port}/v1")
-        assert preset is not None
-        adapter = OpenAIChat(preset, Key())
+        adapter = keyed("openai:m", f"https://127.0.0.1:{port}/v1", "")
         try:
             await adapter.generate([adapter.prepare(shown.request)], adapter.params)
         finally:

@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
-from omnidata.adapters import presets
-from omnidata.adapters.keys import Key
-from omnidata.adapters.openai_chat import OpenAIChat
 from omnidata.errors import UsageError
 from omnidata.types import GenerationParams, Message, Part, Request
-from tests.adapters.asking import ask, model
+from tests.adapters.asking import ask, keyed, model
 from tests.adapters.servers import ChatCompletions, running, seen_pixels
 from tests.adapters.shown import FRAMES, Shown
 
@@ -125,9 +122,7 @@ def test_where_an_answer_ends_and_how_it_begins_are_told_to_servers_that_can(sho
 
 def test_the_token_limit_has_the_name_that_the_server_knows() -> None:
     def limit(url: str, **options: str) -> str:
-        preset = presets.find("openai:m", options, base_url=url)
-        assert preset is not None
-        return preset.token_limit
+        return str(keyed("openai:m", url, "any-key-0123", options).settings["token_limit"])
 
     assert limit("https://api.openai.com/v1") == "max_completion_tokens"
     assert limit("https://eu.api.openai.com/v1") == "max_completion_tokens"
@@ -140,9 +135,7 @@ def test_equal_requests_have_equal_keys_and_others_do_not(shown: Shown, tmp_path
     url = "http://127.0.0.1:9/v1"
 
     def key(request: Request, spec: str = "openai:m", **options: str) -> str:
-        preset = presets.find(spec, options, base_url=url)
-        assert preset is not None
-        return OpenAIChat(preset, Key()).prepare(request).key
+        return keyed(spec, url, "", options).prepare(request).key
 
     same = key(shown.request)
     copy = Shown(tmp_path / "copy").write()
@@ -161,30 +154,23 @@ def test_equal_requests_have_equal_keys_and_others_do_not(shown: Shown, tmp_path
 
 @pytest.mark.parametrize("name", ["model", "messages", "stream", "temperature", "max_tokens", "n"])
 def test_extra_body_cannot_say_what_has_an_option(name: str) -> None:
-    preset = presets.find("openai:m", {"extra_body": json.dumps({name: 1})}, base_url="http://h")
-    assert preset is not None
     with pytest.raises(UsageError, match=f'"{name}" is not for extra_body'):
-        OpenAIChat(preset, Key())
+        keyed("openai:m", "http://h", "", {"extra_body": json.dumps({name: 1})})
 
 
 def test_what_the_model_does_not_take_is_said_before_anything_is_sent(shown: Shown) -> None:
-    preset = presets.find("openai:m", {"accepts": "image"}, base_url="http://127.0.0.1:9")
-    assert preset is not None
-    said = OpenAIChat(preset, Key()).unsupported_reason(shown.conversation)
+    adapter = keyed("openai:m", "http://127.0.0.1:9", "", {"accepts": "image"})
+    said = adapter.unsupported_reason(shown.conversation)
     assert "audio" in said
     assert "video" in said
-    preset = presets.find(
-        "openai:m", {"accepts": "image", "degrade": "true"}, base_url="http://127.0.0.1:9"
-    )
-    assert preset is not None
-    assert OpenAIChat(preset, Key()).unsupported_reason(shown.conversation) == ""
+    options = {"accepts": "image", "degrade": "true"}
+    adapter = keyed("openai:m", "http://127.0.0.1:9", "", options)
+    assert adapter.unsupported_reason(shown.conversation) == ""
 
 
 def test_the_release_asks_as_the_released_adapter_did(shown: Shown) -> None:
     with running(ChatCompletions()) as server:
-        preset = presets.find("qwen3-omni", {"layout": "release"}, base_url=f"{server.url}/v1")
-        assert preset is not None
-        ask(OpenAIChat(preset, Key()), shown.request)
+        ask(keyed("qwen3-omni", f"{server.url}/v1", "", {"layout": "release"}), shown.request)
         [system, user] = server.asked[0].payload["messages"]
     kinds = [part["type"] for part in user["content"]]
     block = "[System Instructions]\nYou are an agent.\n[End System Instructions]\n"

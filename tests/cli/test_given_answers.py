@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.errors import PredictionError
-from omnidata.run.answer_files import BadLines, fed_receipt, read_answers
+from omnidata.run.answer_files import BadLines, read_answers, size_receipt
 from omnidata.tasks import get_task
 from tests.cli.running import as_json, omnidata
 from tests.trees import read_lines, write_lines
@@ -292,7 +292,7 @@ def test_a_size_and_its_scale_say_the_same(fed: tuple[int, int], shot: tuple[int
     if max(scale) >= 100:
         return
     for row in ({"image_size": [*fed]}, {"scale": scale}, {"image_size": [*fed], "scale": scale}):
-        [part] = fed_receipt({**row, "original_size": [*shot]}, "")["parts"]
+        [part] = size_receipt({**row, "original_size": [*shot]}, "")["parts"]
         assert (part["width"], part["height"]) == fed
         assert part["original"] == [*shot]
 

@@ -28,7 +28,7 @@ def at(x: float, y: float) -> tuple[Point]:
 
 @given(data=st.data())
 def test_what_is_written_is_read(data: st.DataObject) -> None:
-    fed = CPM.frame.fed(data.draw(st.sampled_from(SCREENS)))
+    fed = CPM.frame.fed_size(data.draw(st.sampled_from(SCREENS)))
     said = data.draw(actions(CPM, "mobile", fed))
     text = written(CPM, said, "mobile", fed)
     if text is None:

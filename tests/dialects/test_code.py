@@ -21,7 +21,7 @@ from omnidata.dialects import (
     UnreadError,
     get_dialect,
 )
-from omnidata.dialects.pyautogui_released import projected
+from omnidata.dialects.pyautogui_released import project_code
 
 CODE = ("opencua", "aguvis", "kimi")
 OURS = (*CODE, "os-atlas-pro", "os-atlas-base", "os-atlas-base-4b")
@@ -124,7 +124,7 @@ def meant(action: Action) -> Action:
 def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
     dialect = get_dialect(name)
     platform = data.draw(st.sampled_from(sorted(dialect.says)))
-    fed = dialect.frame.fed(data.draw(st.sampled_from(SCREENS)))
+    fed = dialect.frame.fed_size(data.draw(st.sampled_from(SCREENS)))
     action = data.draw(actions_of(dialect, platform, fed))
     try:
         text = dialect.write([action], fed, platform)
@@ -378,7 +378,7 @@ def test_released_parsers_move_places() -> None:
     typed = read("opencua", "pyautogui.write(message='it\\'s')", rules="strict").actions[0]
     assert typed.text == "it\\"
     smiley = "pyautogui.click(x=0.5, y=0.5); pyautogui.write(':)')"
-    assert projected(smiley, (100, 100)) == smiley
+    assert project_code(smiley, (100, 100)) == smiley
     pixels = read(
         "kimi", f"## Action:\nGo.\n```\n{smiley}\n```", fed=(100, 100), rules="strict"
     ).actions[0]

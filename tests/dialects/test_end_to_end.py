@@ -122,7 +122,7 @@ def test_a_model_taught_in_a_dialect_answers_in_it_and_is_right(
     lines = {line["sample_id"]: line for line in read_lines(tmp_path / "run" / "predictions.jsonl")}
     for step, inputs in zip(steps, spy.inputs, strict=True):
         line = lines[step.sample_id]
-        fed = frame.fed(step.screen)
+        fed = frame.fed_size(step.screen)
         assert fed != step.screen
         told = line["receipt"]["parts"]
         assert {(part["width"], part["height"]) for part in told} == {fed}

@@ -125,7 +125,7 @@ def test_earlier_steps_are_turns_with_their_screenshots_in_native_words(phone: P
         "history_screenshot_1",
         "screenshot",
     ]
-    fed = toy.TOYS[0].frame.fed(step.screen)
+    fed = toy.TOYS[0].frame.fed_size(step.screen)
     assert {part.size for part in shots} == {fed}
     assert f"px of {fed}" in said(told)[0][1]
     first = said(told)[1][1]
@@ -219,7 +219,7 @@ def test_a_pixel_outside_the_edge_is_wrong_in_every_frame(
     name: str, screen: tuple[int, int]
 ) -> None:
     task: Any = get_task("screenspot", {"dialect": name})
-    step, frame, fed = _spot(screen), task.dialect.frame, task.dialect.frame.fed(screen)
+    step, frame, fed = _spot(screen), task.dialect.frame, task.dialect.frame.fed_size(screen)
     wide, tall = frame.extent(fed)
     hits = {}
     for x, y in (
@@ -241,7 +241,11 @@ def test_a_pixel_outside_the_edge_is_wrong_in_every_frame(
 def test_a_place_in_other_words_is_read_where_a_place_is_asked_for(name: str, form: str) -> None:
     """One reader for all families; where an action is asked for, such words are none."""
     task: Any = get_task("screenspot", {"dialect": name})
-    step, frame, fed = _spot((1920, 1080)), task.dialect.frame, task.dialect.frame.fed((1920, 1080))
+    step, frame, fed = (
+        _spot((1920, 1080)),
+        task.dialect.frame,
+        task.dialect.frame.fed_size((1920, 1080)),
+    )
     wide, tall = frame.extent(fed)
     text = form.format(116 * wide / 1920, 209 * tall / 1080)
     assert task.profiles["screenspot"].judge(step, text).values[0] is True
@@ -274,7 +278,7 @@ def test_pixels_are_of_the_screen_whatever_size_the_picture_has(phone: Path) -> 
     )
     right = task.target(step)
     assert right
-    fed = get_dialect("gui-r1").frame.fed(step.screen)
+    fed = get_dialect("gui-r1").frame.fed_size(step.screen)
     half = [side // 2 for side in step.screen]
     for original in (step.screen, half, [side * 2 for side in step.screen]):
         line = {"role": "screenshot", "width": fed[0], "height": fed[1], "original": original}

@@ -381,14 +381,14 @@ def test_the_display_is_scaled_as_the_demonstration_does_it() -> None:
     demo, newest = get_dialect(CLAUDE[1]).frame, get_dialect(CLAUDE[2]).frame
     sizes = {(1920, 1080): (1366, 768), (2560, 1600): (1280, 800), (1600, 1200): (1024, 768)}
     for screen, shown in sizes.items():
-        assert demo.fed(screen) == shown
+        assert demo.fed_size(screen) == shown
     for screen in ((3840, 2160), (1080, 2400), (5000, 100), (1, 9000)):
         for frame in (demo, newest):
-            width, height = frame.fed(screen)
+            width, height = frame.fed_size(screen)
             assert max(width, height) <= 1568
             assert width * height <= 1_150_000
-    assert demo.fed((1280, 720)) == newest.fed((1280, 720)) == (1280, 720)
-    assert demo.fed((0, 0)) == (0, 0)
+    assert demo.fed_size((1280, 720)) == newest.fed_size((1280, 720)) == (1280, 720)
+    assert demo.fed_size((0, 0)) == (0, 0)
 
 
 def shot(fed: Screen) -> Part:

@@ -40,7 +40,7 @@ def read(name: str, text: str, rules: Rules = "lenient") -> tuple[Action, ...] |
 def spoken(draw: st.DrawFn, name: str) -> tuple[Action, Platform, Screen]:
     """An action that the version expresses so that reading gives it back, and where it is done."""
     dialect = get_dialect(name)
-    fed = dialect.frame.fed(draw(st.sampled_from(SCREENS)))
+    fed = dialect.frame.fed_size(draw(st.sampled_from(SCREENS)))
     edges = dialect.frame.extent(fed)
 
     def at() -> tuple[Point, ...]:

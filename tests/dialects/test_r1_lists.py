@@ -36,7 +36,7 @@ def one(action: str, point: str = "[1, 2]", text: str = "'no input text'") -> st
 def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
     dialect = get_dialect(name)
     platform: Platform = data.draw(st.sampled_from(sorted(dialect.says)))
-    fed = dialect.frame.fed(data.draw(st.sampled_from(SCREENS)))
+    fed = dialect.frame.fed_size(data.draw(st.sampled_from(SCREENS)))
     said = data.draw(st.lists(actions(dialect, platform, fed), min_size=1, max_size=3))
     said = [each for each in said if written(dialect, each, platform, fed) is not None]
     if not said:

@@ -37,7 +37,7 @@ def at(x: float, y: float, space: Space = "px") -> tuple[Point]:
 def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
     dialect = get_dialect(name)
     platform: Platform = data.draw(st.sampled_from(sorted(dialect.says)))
-    fed = dialect.frame.fed(data.draw(st.sampled_from(SCREENS)))
+    fed = dialect.frame.fed_size(data.draw(st.sampled_from(SCREENS)))
     said = data.draw(st.lists(actions(dialect, platform, fed), min_size=1, max_size=3))
     said = [one for one in said if written(dialect, one, platform, fed) is not None]
     if name == "ui-tars-2" and len(said) > 1:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Point
-from omnidata.dialects.pyautogui import Call, Code, read_turn, spelled
+from omnidata.dialects.pyautogui import Call, Code, code_of, read_turn
 from omnidata.tasks.osworld import load
 from omnidata.tasks.osworld.actions import Reading, calls_of
 from tests.loaders.osworld import codes, line, rollout
@@ -26,7 +26,7 @@ def read(*actions: Any, space: str = "computer_13") -> Reading:
 def code(*actions: Any, space: str = "computer_13") -> list[str]:
     """The calls written out; `Code` as its reason."""
     return [
-        one.why if isinstance(one, Code) else spelled(one, _place(one))
+        one.why if isinstance(one, Code) else code_of(one, _place(one))
         for one in read(*actions, space=space).calls
     ]
 
@@ -244,7 +244,7 @@ def test_any_value_in_the_place_of_an_action_is_read_without_an_error(
 def test_what_is_spelled_out_is_read_the_same(name: str, x: int, y: int) -> None:
     (call,) = read_turn(f"pyautogui.{name}({x}, {y})")
     assert isinstance(call, Call)
-    (again,) = read_turn(spelled(call, f"{x}, {y}"))
+    (again,) = read_turn(code_of(call, f"{x}, {y}"))
     assert isinstance(again, Call)
     fields = ("kind", "x", "y", "button", "times")
     assert [getattr(call, field) for field in fields] == [getattr(again, field) for field in fields]
@@ -256,6 +256,6 @@ def test_what_is_typed_is_spelled_and_read_the_same(text: str, keys: list[str]) 
                  f"pyautogui.hotkey(*{keys!r})", f"pyautogui.typewrite({keys!r})"):  # fmt: skip
         (call,) = read_turn(made)
         assert isinstance(call, Call)
-        (again,) = read_turn(spelled(call))
+        (again,) = read_turn(code_of(call))
         assert isinstance(again, Call)
         assert (call.text, call.keys, call.times) == (again.text, again.keys, again.times)

@@ -3,41 +3,74 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from omnidata.errors import RunError
-from omnidata.run.cache import ResponseCache, key
-from omnidata.types import Completion, Delivery, GenerationParams
+from omnidata.run.cost import Limits
+from omnidata.run.evaluate import evaluate
+from omnidata.types import Completion, Delivery, GenerationParams, LoadedDataset, Prepared, Request
+from tests.adapters.servers import ChatCompletions, running
+from tests.cli.running import Started, omnidata
 from tests.full import FULL
+from tests.run.scripted import RIGHT, TASK, Scripted
+from tests.trees import read_lines
 
-GREEDY, WARM = GenerationParams(), GenerationParams(temperature=0.7)
-SETTINGS = {"model": "openai:m", "layout": "paper"}
 ANSWER = Completion(
-    text='{"action_type": 0}',
+    text='{"action_type": 0} \ud800 \0é',
     usage={"prompt_tokens": 7},
-    latency_s=1.5,
-    attempts=2,
-    receipt={"parts": [{"role": "screenshot", "width": 720}]},
+    receipt={"parts": [{"role": "screenshot", "width": 720}], "tokens": {"image": 2**60}},
 )
+GREEDY = GenerationParams()
 
 
-def test_an_answer_comes_back_and_costs_nothing(tmp_path: Path) -> None:
-    with ResponseCache(tmp_path / "new" / "cache.db") as cache:
-        assert cache.get("k") is None
-        cache.put_many([("k", ANSWER)])
-        hit = cache.get("k")
-    assert hit == Completion(
-        text=ANSWER.text, attempts=0, receipt={**ANSWER.receipt, "cached": True}
-    )
-    with ResponseCache(tmp_path / "new" / "cache.db") as again:
-        assert again.get("k") == hit
+class Keyed(Scripted):
+    """A model whose requests have keys by a function."""
+
+    def __init__(
+        self,
+        reply: Callable[[str, int], Completion] = lambda *_: RIGHT,
+        key: Callable[[str], str] = lambda sample_id: sample_id,
+        settings: Mapping[str, Any] = {},
+        params: GenerationParams = GREEDY,
+        name: str = "scripted",
+    ) -> None:
+        super().__init__(reply)
+        self.key, self.settings, self.params, self.name = key, settings, params, name
+
+    def prepare(self, request: Request) -> Prepared:
+        return Prepared(request, key=self.key(request.sample_id))
+
+
+@pytest.fixture
+def ask(source: LoadedDataset, tmp_path: Path) -> Callable[..., dict[str, dict[str, Any]]]:
+    """Asks a model in a run folder of its own with one cache; gives the lines."""
+    runs = iter(range(100))
+
+    def ask(model: Scripted, limit: int = 4) -> dict[str, dict[str, Any]]:
+        out = tmp_path / f"run{next(runs)}"
+        limits = Limits(cache=tmp_path / "new" / "answers.db", attempts=1, concurrency=2)
+        evaluate(TASK, source, model, out, limit=limit, limits=limits)
+        return {line["sample_id"]: line for line in read_lines(out / "predictions.jsonl")}
+
+    return ask
+
+
+Ask = Callable[..., dict[str, dict[str, Any]]]
+
+
+def test_an_answer_comes_back_as_it_was_and_costs_nothing(ask: Ask) -> None:
+    first, again = ask(Keyed(lambda *_: ANSWER)), Keyed()
+    for _ in range(2):
+        for name, line in ask(again).items():
+            assert line["output"] == first[name]["output"] == ANSWER.text
+            assert line["receipt"] == {**first[name]["receipt"], "cached": True}
+            assert (line["attempts"], line.get("usage", {})) == (0, {})
+    assert not again.asked
 
 
 @pytest.mark.parametrize(
@@ -45,145 +78,135 @@ def test_an_answer_comes_back_and_costs_nothing(tmp_path: Path) -> None:
     [("ok", True), ("truncated", True), ("refused", True), ("api_error", False),
      ("media_error", False)],
 )  # fmt: skip
-def test_only_what_the_model_said_is_kept(tmp_path: Path, delivery: Delivery, kept: bool) -> None:
-    with ResponseCache(tmp_path / "c") as cache:
-        cache.put_many([("k", Completion(delivery=delivery, text="t"))])
-        assert (cache.get("k") is not None) == kept
+def test_only_what_the_model_said_is_kept(ask: Ask, delivery: Delivery, kept: bool) -> None:
+    last: list[str] = []
+
+    def reply(sample_id: str, attempt: int) -> Completion:
+        last.append(sample_id)
+        return Completion(delivery=delivery, text="t") if len(last) == 1 else RIGHT
+
+    ask(Keyed(reply))
+    again = Keyed()
+    ask(again)
+    assert set(again.asked) == (set() if kept else {last[0]})
 
 
-def test_the_first_answer_stays_and_a_hit_is_not_kept_again(tmp_path: Path) -> None:
-    with ResponseCache(tmp_path / "c") as cache:
-        cache.put_many([("k", ANSWER), ("k", Completion(text="later"))])
-        hit = cache.get("k")
-        assert hit is not None
-        assert hit.text == ANSWER.text
-        cache.put_many([("other", hit), ("", ANSWER)])
-        assert cache.get("other") is None
-        assert cache.get("") is None
+def test_the_first_answer_stays(ask: Ask) -> None:
+    """Two equal requests may be under way at once."""
+    said: list[str] = []
 
+    def reply(sample_id: str, attempt: int) -> Completion:
+        said.append(sample_id)
+        return Completion(text=sample_id)
 
-@given(st.text() | st.just("\ud800"), st.dictionaries(st.text(), st.integers(0, 2**60)))
-def test_every_text_survives(text: str, usage: dict[str, int]) -> None:
-    with ResponseCache(Path(":memory:")) as cache:
-        cache.put_many([("k", Completion(text=text, receipt={"tokens": usage}))])
-        hit = cache.get("k")
-    assert hit is not None
-    assert hit.text == text
-    assert hit.receipt["tokens"] == usage
+    ask(Keyed(reply, key=lambda _: "same"), limit=2)
+    again = ask(Keyed(key=lambda _: "same"), limit=2)
+    assert {line["output"] for line in again.values()} == {said[0]}
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        key({**SETTINGS, "model": "openai:n"}, GREEDY, "f00", "a"),
-        key(SETTINGS, replace(GREEDY, max_new_tokens=1), "f00", "a"),
-        key(SETTINGS, replace(GREEDY, seed=1), "f00", "a"),
-        key(SETTINGS, WARM, "f00", "a"),
-        key(SETTINGS, GREEDY, "f01", "a"),
+        {"name": "openai:n"},
+        {"settings": {"model": "openai:m", "layout": "release"}},
+        {"params": GenerationParams(max_new_tokens=1)},
+        {"params": GenerationParams(seed=1)},
+        {"params": GenerationParams(temperature=0.7)},
+        {"key": lambda sample_id: f"{sample_id} in other words"},
     ],
 )
-def test_another_model_setting_or_prompt_is_another_question(other: str) -> None:
-    assert key(SETTINGS, GREEDY, "f00", "a") != other
+def test_another_model_setting_or_prompt_is_another_question(
+    ask: Ask, other: dict[str, Any]
+) -> None:
+    same = {"settings": {"model": "openai:m", "layout": "paper"}}
+    ask(Keyed(**same))
+    again = Keyed(**{**same, **other})
+    ask(again)
+    assert len(again.asked) == 4
 
 
-def test_the_order_of_settings_does_not_matter() -> None:
-    backwards = dict(reversed(list(SETTINGS.items())))
-    assert key(SETTINGS, GREEDY, "f00", "a") == key(backwards, GREEDY, "f00", "a")
+def test_the_order_of_settings_does_not_matter(ask: Ask) -> None:
+    ask(Keyed(settings={"model": "openai:m", "layout": "paper"}))
+    again = Keyed(settings={"layout": "paper", "model": "openai:m"})
+    ask(again)
+    assert not again.asked
 
 
 @pytest.mark.parametrize("temperature", [0.7, None])
-def test_draws_of_two_samples_or_seeds_stay_independent(temperature: float | None) -> None:
-    warm = replace(GREEDY, temperature=temperature)
-    drawn = {
-        key(SETTINGS, replace(warm, seed=seed), "f00", sample)
-        for seed in (None, 0, 1)
-        for sample in ("a", "b")
-    }
-    assert len(drawn) == 6
+def test_draws_of_two_steps_or_seeds_stay_independent(ask: Ask, temperature: float | None) -> None:
+    for seed in (None, 0, 1):
+        params = replace(GenerationParams(temperature=temperature), seed=seed)
+        model = Keyed(key=lambda _: "same", params=params)
+        ask(model, limit=2)
+        assert len(model.asked) == 2
 
 
-def test_a_request_without_a_key_is_kept_nowhere() -> None:
-    assert key(SETTINGS, GREEDY, "", "a") == ""
+def test_a_request_without_a_key_is_kept_nowhere(ask: Ask) -> None:
+    for _ in range(2):
+        model = Keyed(key=lambda _: "")
+        ask(model)
+        assert len(model.asked) == 4
 
 
-_WRITER = """
-import sys
-from pathlib import Path
-from omnidata.run.cache import ResponseCache
-from omnidata.types import Completion
-name = sys.argv[2]
-with ResponseCache(Path(sys.argv[1])) as cache:
-    for n in range(100):
-        cache.put_many([(f"{name}{n}", Completion(text=name)), (f"all{n}", Completion(text=name))])
-        assert cache.get(f"all{n}").text in "abcd"
-"""
+def test_processes_share_a_file_from_its_first_moment(sample: Path, tmp_path: Path) -> None:
+    with running(ChatCompletions()) as server:
+        told = ["omnigui", str(sample), "--model", "openai:m", "--base-url", f"{server.url}/v1"]
+        told += ["--cache", str(tmp_path / "c"), "-T", "modalities=I", "--limit", "20", "--out"]
+        many = [
+            Started("evaluate", *told, str(tmp_path / f"run{n}")) for n in range(4 if FULL else 2)
+        ]
+        for each in many:
+            each.communicate()
+        assert [each.returncode for each in many] == [0] * len(many)
+        asked = server.count
+        omnidata("evaluate", *told, str(tmp_path / "last"))
+        assert server.count == asked
+    lines = [read_lines(run / "predictions.jsonl") for run in tmp_path.glob("run?")]
+    assert [len(found) for found in lines] == [20] * len(many)
 
 
-def test_processes_share_a_file_from_its_first_moment(tmp_path: Path) -> None:
-    path, names = tmp_path / "c", "abcd" if FULL else "ab"
-    writers = [
-        subprocess.Popen([sys.executable, "-c", _WRITER, str(path), name], stderr=subprocess.PIPE)
-        for name in names
-    ]
-    errors = [writer.communicate(timeout=100)[1] for writer in writers]
-    assert errors == [b""] * len(names)
-    with ResponseCache(path) as cache:
-        for n in range(100):
-            for name in names:
-                hit = cache.get(f"{name}{n}")
-                assert hit is not None
-                assert hit.text == name
-
-
-def damage(path: Path) -> None:
-    """Overwrite all pages but the first, which has the header and the schema."""
-    with ResponseCache(path) as cache:
-        cache.put_many([(f"{n:064}", ANSWER) for n in range(500)])
+def test_a_corrupt_file_is_an_error_that_names_it_and_the_remedy(ask: Ask, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "answers.db"
+    said = r"answers\.db: .*(?s:.*)remove answers\.db, answers\.db-wal"
+    ask(Keyed(lambda *_: Completion(text="long" * 5000)))
     data = path.read_bytes()
-    path.write_bytes(data[:4096] + b"\x55" * (len(data) - 4096))
+    path.write_bytes(data[:4096] + b"\x55" * (len(data) - 4096))  # the first page has the schema
+    with pytest.raises(RunError, match=said):
+        ask(Keyed())
+    path.write_bytes(b"no database at all\n" * 300)
+    with pytest.raises(RunError, match=said):
+        ask(Keyed())
 
 
-@pytest.mark.parametrize("text", [b"no database at all\n" * 300, None])
-def test_a_corrupt_file_is_an_error_that_names_it_and_the_remedy(
-    tmp_path: Path, text: bytes | None
-) -> None:
-    path = tmp_path / "answers.db"
-    if text is None:
-        damage(path)
-    else:
-        path.write_bytes(text)
-    with (
-        pytest.raises(RunError, match=r"answers\.db: .*(?s:.*)remove answers\.db, answers\.db-wal"),
-        ResponseCache(path) as cache,
-    ):
-        cache.get(f"{1:064}")
-
-
-def test_a_kept_answer_that_cannot_be_read_is_no_answer(tmp_path: Path) -> None:
-    with ResponseCache(tmp_path / "c") as cache:
-        cache.put_many([("k", ANSWER)])
-    db = sqlite3.connect(tmp_path / "c")
+def test_a_kept_answer_that_cannot_be_read_is_no_answer(ask: Ask, tmp_path: Path) -> None:
+    ask(Keyed())
+    db = sqlite3.connect(tmp_path / "new" / "answers.db")
     db.execute("UPDATE answers SET completion = ?", [b'{"delivery": "maybe"}'])
     db.commit()
     db.close()
-    with ResponseCache(tmp_path / "c") as cache, pytest.raises(RunError, match="answer k cannot"):
-        cache.get("k")
+    with pytest.raises(RunError, match=r"answer \w+ cannot"):
+        ask(Keyed())
 
 
-def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
-    db = sqlite3.connect(tmp_path / "mail.db")
+def test_another_programs_database_is_left_alone(ask: Ask, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "answers.db"
+    path.parent.mkdir()
+    db = sqlite3.connect(path)
     db.execute("CREATE TABLE mail (text)")
     db.commit()
-    before = (tmp_path / "mail.db").read_bytes()
+    before = path.read_bytes()
     with pytest.raises(RunError, match="is not a cache of omnidata"):
-        ResponseCache(tmp_path / "mail.db")
+        ask(Keyed())
     db.close()
-    assert (tmp_path / "mail.db").read_bytes() == before
+    assert path.read_bytes() == before
 
 
-def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("text")
+def test_a_place_that_cannot_be_written_is_said(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "new" / "answers.db").mkdir(parents=True)
     with pytest.raises(RunError, match="--cache"):
-        ResponseCache(tmp_path / "file" / "cache.db")
+        ask(Keyed())
+    (tmp_path / "new" / "answers.db").rmdir()
+    (tmp_path / "new").rmdir()
+    (tmp_path / "new").write_text("a file")
     with pytest.raises(RunError, match="--cache"):
-        ResponseCache(tmp_path)
+        ask(Keyed())

@@ -109,7 +109,7 @@ def test_an_adapter_that_cannot_close_has_answered_all_the_same(
     assert json.loads((tmp_path / "results.json").read_text()) == results
 
 
-@pytest.mark.parametrize("seconds", [1e6, float("inf"), float("nan")])
+@pytest.mark.parametrize("seconds", [600.5, 1e6, float("inf"), float("nan")])
 def test_a_wait_of_days_is_not_waited(
     source: LoadedDataset, tmp_path: Path, seconds: float
 ) -> None:

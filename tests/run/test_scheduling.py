@@ -3,205 +3,206 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+import json
 import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from omnidata.errors import CallError
-from omnidata.run.scheduling import (
-    FAILURES,
-    HOPELESS,
-    LONGEST_ASKED_S,
-    AdaptiveConcurrency,
-    CircuitBreaker,
-    Prefetch,
-    RateLimiter,
-    StageTimer,
-    retry_delay,
-)
-from omnidata.types import Completion, LoadedDataset, Step
+from omnidata.errors import CallError, UnansweredError
+from omnidata.run.cost import Limits
+from omnidata.run.evaluate import evaluate
+from omnidata.types import Completion, GenerationParams, LoadedDataset, Modality, Prepared, Request
+from tests.run.scripted import RIGHT, TASK, Scripted
 
 
-def test_no_more_are_open_than_there_are_places() -> None:
-    async def work() -> int:
-        window, most = AdaptiveConcurrency(3), 0
+class Watched(Scripted):
+    """Does with the n-th request what a function says, and notes when each began.
 
-        async def one() -> None:
-            nonlocal most
-            async with window:
-                most = max(most, window.open)
-                await asyncio.sleep(0)
+    Attributes:
+        began: seconds, in order of the requests.
+        open: how many were under way then.
+        by_step: the same seconds by sample id.
+    """
 
-        await asyncio.gather(*(one() for _ in range(20)))
-        assert window.open == 0
-        return most
+    def __init__(
+        self, reply: Callable[[int], Completion], slow_s: Callable[[int], float] = lambda _: 0.0
+    ) -> None:
+        super().__init__(lambda *_: RIGHT)
+        self.by_number, self.slow_s = reply, slow_s
+        self.began: list[float] = []
+        self.open: list[int] = []
+        self.by_step: defaultdict[str, list[float]] = defaultdict(list)
+        self.under_way = 0
 
-    assert asyncio.run(work()) == 3
-
-
-def test_a_wave_of_429_halves_the_places_once_and_answers_bring_them_back() -> None:
-    async def work() -> None:
-        window = AdaptiveConcurrency(16)
-        sent = time.monotonic()
-        for _ in range(16):  # all of one wave say the same
-            window.throttled(sent, 0.0)
-        assert window.limit == 8
-        window.throttled(time.monotonic(), 0.0)
-        assert window.limit == 4
-        for _ in range(500):
-            window.throttled(time.monotonic(), 0.0)
-        assert window.limit == 1
-        for _ in range(1000):
-            window.answered()
-        assert window.limit == 16
-
-    asyncio.run(work())
+    async def generate(
+        self, batch: Sequence[Prepared], params: GenerationParams
+    ) -> list[Completion]:
+        number = len(self.began)
+        self.began.append(time.monotonic())
+        self.by_step[batch[0].request.sample_id].append(self.began[-1])
+        self.under_way += 1
+        self.open.append(self.under_way)
+        try:
+            await asyncio.sleep(self.slow_s(number))
+            return [self.by_number(number)]
+        finally:
+            self.under_way -= 1
 
 
-def test_nobody_enters_before_the_time_that_the_model_asked_for() -> None:
-    async def work() -> float:
-        window = AdaptiveConcurrency(4)
-        window.throttled(time.monotonic(), 0.2)
-        began = time.monotonic()
-        async with window:
-            return time.monotonic() - began
-
-    assert asyncio.run(work()) >= 0.19
+def fails(error: CallError) -> Completion:
+    raise error
 
 
-def test_a_rate_of_requests_allows_no_burst() -> None:
-    async def work() -> float:
-        rates = RateLimiter(60 * 50, None)
-        began = time.monotonic()
-        for _ in range(6):
-            await rates.take()
-        return time.monotonic() - began
-
-    assert asyncio.run(work()) >= 5 / 50 * 0.9
+def answer(**usage: int) -> Completion:
+    return Completion(text=RIGHT.text, usage=usage)
 
 
-def test_tokens_that_an_answer_took_beyond_its_share_are_waited_for() -> None:
-    async def work() -> float:
-        rates = RateLimiter(None, 60 * 1000)
-        reserved = await rates.take()
-        rates.settle(reserved, [{"prompt_tokens": 150, "completion_tokens": 50}])
-        began = time.monotonic()
-        again = await rates.take()
-        assert again == 200  # the mean so far
-        rates.settle(again, [])  # a failed attempt took nothing
-        return time.monotonic() - began
-
-    assert asyncio.run(work()) >= 0.15
+def test_no_more_are_open_than_there_are_places(source: LoadedDataset, tmp_path: Path) -> None:
+    model = Watched(lambda _: RIGHT, slow_s=lambda _: 0.01)
+    evaluate(TASK, source, model, tmp_path, limit=20, limits=Limits(concurrency=3))
+    assert max(model.open) == 3
 
 
-@given(attempt=st.integers(1, 100), asked=st.none() | st.floats(0, LONGEST_ASKED_S))
-def test_a_pause_is_at_least_what_was_asked_and_never_longer_than_a_minute_more(
-    attempt: int, asked: float | None
+def test_a_wave_of_429_halves_the_places_once_and_answers_bring_them_back(
+    source: LoadedDataset, tmp_path: Path
 ) -> None:
-    wait = retry_delay(CallError("busy", retry_after=asked), attempt)
-    assert wait is not None
-    assert (asked or 0.0) <= wait <= (asked or 0.0) + min(60, 2 ** (attempt - 1))
+    busy = CallError("HTTP 429", throttled=True, retry_after=0.0)
+    model = Watched(
+        lambda n: fails(busy) if n < 8 else RIGHT, slow_s=lambda n: 0.5 if 8 <= n < 14 else 0.02
+    )
+    evaluate(TASK, source, model, tmp_path, limits=Limits(concurrency=8))
+    assert model.open[:8] == [*range(1, 9)]
+    assert max(model.open[8:14]) == 4  # all of one wave say the same
+    assert max(model.open[14:]) == 8
 
 
-def test_pauses_are_drawn_from_the_whole_span() -> None:
-    drawn = [retry_delay(CallError("busy"), 4) or 0.0 for _ in range(400)]
-    assert min(drawn) < 1 < 7 < max(drawn) <= 8
+def test_nobody_is_asked_before_the_time_that_the_model_asked_for(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    busy = CallError("HTTP 429", throttled=True, retry_after=0.3)
+    model = Watched(lambda n: fails(busy) if n == 0 else RIGHT)
+    evaluate(TASK, source, model, tmp_path, limit=6, limits=Limits(concurrency=1))
+    assert model.began[1] - model.began[0] >= 0.29
+    [again] = [times for times in model.by_step.values() if len(times) == 2]
+    assert again[1] - again[0] >= 0.29
 
 
-def test_what_will_not_heal_or_takes_too_long_is_not_tried_again() -> None:
-    assert retry_delay(CallError("no such field", transient=False), 1) is None
-    assert retry_delay(CallError("quota", retry_after=LONGEST_ASKED_S + 1), 1) is None
+def test_a_rate_of_requests_allows_no_burst(source: LoadedDataset, tmp_path: Path) -> None:
+    model = Watched(lambda _: RIGHT)
+    limits = Limits(requests_per_minute=60 * 50)
+    evaluate(TASK, source, model, tmp_path, limit=6, limits=limits)
+    assert model.began[-1] - model.began[0] >= 5 / 50 * 0.9
 
 
-def test_the_breaker_stops_when_everything_fails_and_says_why() -> None:
-    breaker = CircuitBreaker()
-    busy, wrong = CallError("HTTP 503"), CallError("HTTP 401", hopeless=True)
-    said = [breaker.failed(busy) for _ in range(FAILURES)]
-    assert said[:-1] == [""] * (FAILURES - 1)
-    assert "HTTP 503" in said[-1]
-    breaker.answered()
-    said = [breaker.failed(wrong) for _ in range(HOPELESS)]
-    assert not any(said[:-1])
-    assert "HTTP 401" in said[-1]
+def test_tokens_of_answers_are_waited_for_and_failed_attempts_took_none(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    wrong = CallError("HTTP 400", transient=False)
+    spent = answer(prompt_tokens=150, completion_tokens=50)
+    model = Watched(lambda n: fails(wrong) if n >= 2 else spent)
+    limits = Limits(concurrency=1, tokens_per_minute=60 * 500)
+    evaluate(TASK, source, model, tmp_path, limit=32, limits=limits)
+    assert model.began[1] - model.began[0] >= 0.39
+    assert model.began[2] - model.began[1] >= 0.39
+    assert model.began[-1] - model.began[2] < 29 * 0.4 / 2
 
 
-def test_one_answer_in_between_keeps_the_run_going() -> None:
-    breaker = CircuitBreaker()
-    for _ in range(10 * FAILURES):
-        assert not breaker.failed(CallError("HTTP 503"))
-        breaker.answered()
+def test_an_answer_that_does_not_say_its_tokens_is_taken_for_the_mean(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    model = Watched(lambda n: answer() if n else answer(prompt_tokens=100))
+    limits = Limits(concurrency=1, tokens_per_minute=60 * 1000)
+    evaluate(TASK, source, model, tmp_path, limit=6, limits=limits)
+    assert model.began[-1] - model.began[0] >= 0.49
 
 
-def test_requests_that_the_model_will_not_take_are_no_sign_that_nothing_works() -> None:
+def test_before_the_first_answer_a_rate_of_tokens_lets_one_request_out_at_a_time(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    wrong = CallError("HTTP 400", transient=False)
+    model = Watched(lambda n: RIGHT if n else fails(wrong), slow_s=lambda _: 0.05)
+    evaluate(TASK, source, model, tmp_path, limit=12, limits=Limits(tokens_per_minute=60e6))
+    assert model.open[:2] == [1, 1]  # the first failed, so the second finds out
+    assert max(model.open) == 4
+
+
+def test_pauses_are_drawn_from_a_span_that_doubles(source: LoadedDataset, tmp_path: Path) -> None:
+    times: defaultdict[str, list[float]] = defaultdict(list)
+
+    def reply(sample_id: str, attempt: int) -> Completion:
+        times[sample_id].append(time.monotonic())
+        return RIGHT if attempt > 2 else fails(CallError("busy"))
+
+    evaluate(TASK, source, Scripted(reply), tmp_path, limits=Limits(concurrency=len(source.steps)))
+    first, second = zip(*((b - a, c - b) for a, b, c in times.values()), strict=True)
+    assert min(first) < 0.3 < 0.7 < max(first)
+    assert max(second) > 1.1
+
+
+def test_a_run_in_which_everything_fails_stops_after_ten_steps(
+    source: LoadedDataset, tmp_path: Path
+) -> None:
+    model = Watched(lambda _: fails(CallError("HTTP 503")))
+    with pytest.raises(UnansweredError, match="HTTP 503"):
+        evaluate(TASK, source, model, tmp_path, limits=Limits(attempts=1, concurrency=1))
+    assert len(model.began) == 10
+
+
+def test_one_answer_in_between_keeps_the_run_going(source: LoadedDataset, tmp_path: Path) -> None:
+    model = Watched(lambda n: RIGHT if n % 10 == 9 else fails(CallError("HTTP 503")))
+    results = evaluate(TASK, source, model, tmp_path, limits=Limits(attempts=1, concurrency=1))
+    assert "stopped" not in results
+    assert len(model.began) == len(source.steps) > 20
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_requests_that_the_model_will_not_take_are_no_sign_that_nothing_works(
+    source: LoadedDataset, tmp_path: Path, answered: bool
+) -> None:
     """Before the first answer they may be; once others were answered they are not."""
-    breaker, wrong = CircuitBreaker(), CallError("HTTP 400", transient=False)
-    assert breaker.failed(CallError("HTTP 503")) == ""
-    said = [breaker.failed(wrong) for _ in range(FAILURES - 1)]
-    assert "HTTP 400" in said[-1]
-    breaker.answered()
-    assert not any(breaker.failed(wrong) for _ in range(10 * FAILURES))
-    assert not any(CircuitBreaker(answered=True).failed(wrong) for _ in range(10 * FAILURES))
-    said = [breaker.failed(CallError("HTTP 503")) for _ in range(FAILURES)]
-    assert "HTTP 503" in said[-1]
+    wrong, busy = CallError("HTTP 400", transient=False), CallError("HTTP 503")
+
+    def reply(number: int) -> Completion:
+        if number == 0:
+            return RIGHT if answered else fails(busy)
+        return fails(wrong if number <= 15 else busy)
+
+    model = Watched(reply)
+    limits = Limits(attempts=1, concurrency=1)
+    if answered:
+        results = evaluate(TASK, source, model, tmp_path, limits=limits)
+        assert "HTTP 503" in results["stopped"]
+        assert len(model.began) == 1 + 15 + 10
+    else:
+        with pytest.raises(UnansweredError, match="HTTP 400"):
+            evaluate(TASK, source, model, tmp_path, limits=limits)
+        assert len(model.began) == 10
 
 
-def test_before_the_first_answer_a_rate_of_tokens_lets_one_request_out_at_a_time() -> None:
-    async def work() -> None:
-        rates = RateLimiter(None, 60e6)
-        first = await rates.take()
-        others = [asyncio.create_task(rates.take()) for _ in range(3)]
-        await asyncio.sleep(0.01)
-        assert not any(other.done() for other in others)
-        rates.settle(first, [])  # it failed, so the next one finds out
-        await asyncio.sleep(0.01)
-        assert [other.done() for other in others] == [True, False, False]
-        rates.settle(0.0, [{"prompt_tokens": 100}])
-        assert await asyncio.gather(*others) == [0.0, 100.0, 100.0]
+class Reading(Watched):
+    """Takes its time to make a request ready."""
 
-    asyncio.run(work())
+    accepts: frozenset[Modality] | None = frozenset({"image", "video", "audio"})
+
+    def prepare(self, request: Request) -> Prepared:
+        time.sleep(0.1)
+        return super().prepare(request)
 
 
-def test_an_answer_that_does_not_say_its_tokens_is_taken_for_the_mean() -> None:
-    async def work() -> None:
-        rates = RateLimiter(None, 60e6)
-        rates.settle(await rates.take(), [{"prompt_tokens": 100}])
-        rates.settle(await rates.take(), [{}])
-        assert await rates.take() == 100
-
-    asyncio.run(work())
+def media_wait_s(source: LoadedDataset, run: Path, model: Watched) -> Any:
+    evaluate(TASK, source, model, run, limit=1)
+    return json.loads((run / "run.json").read_text())["timings"]["media_wait_s"]
 
 
-@pytest.mark.parametrize("steps", [0, 1])
 def test_only_what_is_in_the_making_is_waited_for_as_media(
-    source: LoadedDataset, steps: int
+    source: LoadedDataset, tmp_path: Path
 ) -> None:
     """Senders that have nothing left to send wait for the last answers, or for pauses."""
-    meter = StageTimer()
-    release = threading.Event()
-
-    def make(step: Step) -> Completion:
-        release.wait(60)
-        return Completion()
-
-    async def work() -> float:
-        ahead = Prefetch(make, threads=True, max_bytes=1, max_waiting=1, meter=meter)
-        ahead.add(source.steps[:steps])
-        tasks = [asyncio.create_task(ahead.work()), *(_taking(ahead) for _ in range(2))]
-        await asyncio.sleep(0.05)
-        release.set()
-        await asyncio.sleep(0.05)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        return meter.media_wait_s
-
-    def _taking(ahead: Prefetch) -> asyncio.Task[Any]:
-        return asyncio.create_task(ahead.take(1))
-
-    waited = asyncio.run(work())
-    assert (waited > 0.04) == bool(steps)
-    assert steps or waited == 0
+    assert media_wait_s(source, tmp_path / "reading", Reading(lambda _: RIGHT)) >= 0.09
+    busy = CallError("HTTP 503", retry_after=0.5)
+    pausing = Watched(lambda n: RIGHT if n else fails(busy), slow_s=lambda _: 0.2)
+    assert media_wait_s(source, tmp_path / "pausing", pausing) < 0.4

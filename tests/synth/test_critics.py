@@ -14,7 +14,7 @@ import pytest
 from omnidata.analysis.figures import drawings
 from omnidata.errors import RunError
 from omnidata.run.run_files import read_run
-from omnidata.run.sampling import answer_key, shown_size
+from omnidata.run.sampling import answer_key, answer_screen_size
 from omnidata.tasks import get_task
 from omnidata.tasks.answer_critics.task import read_confidence
 from omnidata.types import Completion
@@ -226,7 +226,7 @@ def test_answers_in_pixels_are_others_where_the_picture_had_another_size(data: P
         keys = {answer_key(task, "", step, answer(*size)) for size in ((72, 160), (36, 80))}
         assert (len(keys) == 2) == differs
         assert answer_key(task, "", step, Completion(text=RIGHT)) in keys
-        assert (shown_size(task, step, answer(36, 80)) == (36, 80)) == differs
+        assert (answer_screen_size(task, step, answer(36, 80)) == (36, 80)) == differs
 
 
 def test_no_curve_is_drawn_of_what_is_no_confidence(data: Path, tmp_path: Path) -> None:

@@ -63,10 +63,7 @@ def _import() -> None:
 
 
 def _cpu_only() -> bool:
-    """Whether torch has no GPU code; elsewhere a missing operator means a torchvision for another.
-
-    There the mistake is not to be hidden.
-    """
+    """Whether torch has no GPU code; with it, a missing operator means a mismatched torchvision."""
     import torch
 
     return torch.version.cuda is None and torch.version.hip is None
@@ -196,11 +193,6 @@ def load_processor(path: str, options: LocalOptions) -> Any:
 
 
 def _try_template(processor: Any, path: str) -> None:
-    """Find out now, not with every step, whether the checkpoint can be talked to.
-
-    Raises:
-        UsageError: there is no chat template, or it takes texts but no media.
-    """
     part = {"type": "text", "text": "omnidata"}
     problem = ""
     if processor.chat_template is None:
@@ -300,8 +292,8 @@ def chat_suffix(processor: Any, path: str) -> str:
     template = processor.chat_template
     tokens = processor.tokenizer.special_tokens_map
     try:
-        asked, _ = _rendered(template, tokens, _ASKED, add_generation_prompt=True)
-        whole, spans = _rendered(template, tokens, _ASKED, _ANSWERED)
+        asked, _ = _render_template(template, tokens, _ASKED, add_generation_prompt=True)
+        whole, spans = _render_template(template, tokens, _ASKED, _ANSWERED)
     except Exception as error:  # whatever a template does wrong, Jinja has its own errors
         raise _lacking(path, f"fails on an answer ({type(error).__name__}: {error})") from None
     if spans:
@@ -318,10 +310,9 @@ def chat_suffix(processor: Any, path: str) -> str:
     return closing
 
 
-def _rendered(
+def _render_template(
     template: str, tokens: dict[str, Any], *messages: dict[str, Any], **how: Any
 ) -> tuple[str, list[tuple[int, int]]]:
-    """The text of a conversation, and which characters of it `{% generation %}` marks."""
     from transformers.utils import chat_template_utils
 
     render: Any = chat_template_utils.render_jinja_template  # its annotation is wrong

@@ -77,16 +77,6 @@ def _completion(
     padding: int,
     params: GenerationParams,
 ) -> Completion:
-    """One answer.
-
-    Args:
-        row: its tokens, with what fills the batch behind them.
-        said: its text, the one at which it ended included.
-        prompt: tokens of the prompt.
-        ends: the tokens that end an answer.
-        padding: the token that fills a batch.
-        params: how it was decoded.
-    """
     text = min((said.partition(stop)[0] for stop in params.stop), key=len, default=said)
     last = torch.isin(row, torch.tensor(ends)).nonzero()
     ended = len(last) > 0
@@ -103,7 +93,6 @@ def _completion(
 
 
 def _until_end(row: torch.Tensor, ends: list[int]) -> torch.Tensor:
-    """The tokens of an answer without its end and what fills the batch."""
     last = torch.isin(row, torch.tensor(ends)).nonzero()
     return row[: int(last[0])] if len(last) else row
 
@@ -117,10 +106,7 @@ class _Stop(StoppingCriteria):  # type: ignore[misc]  # theirs is not read
 
 
 def _ends(model: Any, processor: Any) -> list[int]:
-    """The tokens that end an answer.
-
-    The thinkers of full Qwen checkpoints do not say it themselves: the class around them does.
-    """
+    """Return the tokens that end an answer; full Qwen checkpoints list them on the outer class."""
     own = model.generation_config.eos_token_id
     ends = set(own if isinstance(own, list) else [own]) | {processor.tokenizer.eos_token_id}
     return sorted(ends - {None})

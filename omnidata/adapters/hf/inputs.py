@@ -81,13 +81,15 @@ class Decoder:
             MediaError: a medium is missing or broken.
             UsageError: the model cannot take the conversation, and `degrade` is off.
         """
-        turns, receipt = render_messages(conversation, self._capabilities, _text, self._sent)
+        turns, receipt = render_messages(
+            conversation, self._capabilities, _text, self._render_medium
+        )
         cut = [f"{line['role']}: {line['cut']}" for line in receipt["parts"] if "cut" in line]
         if cut:
             receipt["degraded"] = [*receipt.get("degraded", ()), *cut]
         return turns, receipt
 
-    def _sent(
+    def _render_medium(
         self, part: Part, ref: MediaRef, frames: int | None, capabilities: Capabilities
     ) -> tuple[list[Decoded], Line]:
         if ref.kind == "audio":
@@ -143,7 +145,6 @@ def _picture(
 def _stills(
     held: media.InMemoryMedia, count: int, capabilities: Capabilities
 ) -> tuple[list[Decoded], Line]:
-    """Frames of a clip as pictures, for a model that takes no clips."""
     clip = media.frames(held, num_frames=count)
     size = clip.pixels.shape[2], clip.pixels.shape[1]
     fitted = media.within(size, capabilities.image_size)
@@ -165,7 +166,6 @@ def _line(form: str, held: media.InMemoryMedia, width: int, height: int) -> Line
 
 
 def _times(clip: media.Frames) -> list[float]:
-    """Seconds after the first frame."""
     times: list[float] = (clip.pts_seconds - clip.pts_seconds[0]).round(3).tolist()
     return times
 
@@ -219,7 +219,7 @@ class Inputs:
             for kind, name in self.placeholders.items()
         }
 
-    def forged(self, turns: Turns) -> str:
+    def forged_token(self, turns: Turns) -> str:
         """A token in a text that the processor would obey; empty if there is none.
 
         Placeholders of media are taken for media. Other control tokens are encoded as plain text,
@@ -242,7 +242,7 @@ class Inputs:
 
     def kind(self, turns: Turns) -> Hashable:
         """What steps of one batch have in common."""
-        _, begun = _parted(turns)
+        _, begun = _split_prefix(turns)
         return self.interleaves(turns), begun, str(self._picture_size([turns]))
 
     def batch(self, steps: Sequence[Turns], *, special_tokens: bool = False) -> Batch:
@@ -256,10 +256,10 @@ class Inputs:
             special_tokens: whether special tokens in that beginning are such, as in the answer;
                 else they are plain text, as in all other turns.
         """
-        asked = [_parted(turns)[0] for turns in steps]
-        _, begun = _parted(steps[0])
+        asked = [_split_prefix(turns)[0] for turns in steps]
+        _, begun = _split_prefix(steps[0])
         if self.interleaves(steps[0]):
-            return self._begun(self._interleaved(asked), begun, special_tokens)
+            return self._append_prefix(self._interleave_sound(asked), begun, special_tokens)
         tensors = self._processor.apply_chat_template(
             [_messages(turns) for turns in asked],
             tokenize=True,
@@ -268,10 +268,9 @@ class Inputs:
             sanitize_control_tokens=True,
             processor_kwargs=self._kwargs(asked),
         )
-        return self._begun(Batch(tensors), begun, special_tokens)
+        return self._append_prefix(Batch(tensors), begun, special_tokens)
 
-    def _begun(self, batch: Batch, begun: str, special_tokens: bool) -> Batch:
-        """The batch with the beginning of the answers behind the prompts."""
+    def _append_prefix(self, batch: Batch, begun: str, special_tokens: bool) -> Batch:
         import torch
 
         if not begun:
@@ -288,8 +287,7 @@ class Inputs:
                 batch.tensors[name] = torch.cat([values, behind.expand(len(values), -1)], dim=1)
         return batch
 
-    def _interleaved(self, steps: Sequence[Turns]) -> Batch:
-        """The same with the sound of each clip between its frames, second by second."""
+    def _interleave_sound(self, steps: Sequence[Turns]) -> Batch:
         beside: list[list[dict[str, Any]]] = []
         tracks: list[Any] = []
         clip_of: list[int | None] = []
@@ -313,8 +311,8 @@ class Inputs:
         )
         tensors = self._processor(
             text=texts,
-            images=_nested(beside, "image"),
-            videos=_nested(beside, "video"),
+            images=_nest(beside, "image"),
+            videos=_nest(beside, "video"),
             audio=tracks,
             audio_from_video_indices=clip_of,
             load_audio_from_video=True,
@@ -323,7 +321,6 @@ class Inputs:
         return Batch(tensors, {"use_audio_in_video": True})
 
     def _kwargs(self, steps: Sequence[Turns]) -> dict[str, Any]:
-        """What the processor is told beside the messages."""
         clips = _media(steps, "video")
         kwargs: dict[str, Any] = {
             "return_tensors": "pt",
@@ -351,10 +348,7 @@ class Inputs:
         return kwargs
 
     def _picture_size(self, steps: Sequence[Turns]) -> dict[str, int]:
-        """Limits within which pictures of a fixed size stay as they are; empty for the model's own.
-
-        Qwen's processors limit the product of a picture's sides, whose numbers answers may be in.
-        """
+        """Return limits that keep pictures at their size, since answers may be in its pixels."""
         reads = getattr(self._processor, "image_processor", None)
         own = getattr(reads, "size", None)
         areas = [
@@ -382,15 +376,13 @@ class Inputs:
         return counted
 
 
-def _parted(turns: Turns) -> tuple[Turns, str]:
-    """The prompt, and the beginning of the answer that stands behind it; empty if none does."""
+def _split_prefix(turns: Turns) -> tuple[Turns, str]:
     if turns[-1].role != "assistant":
         return turns, ""
     return turns[:-1], "".join(part.text for part in turns[-1].parts)
 
 
 def _clip_sounds(turns: Turns) -> list[tuple[Decoded, Decoded]]:
-    """Clips with the track that was recorded with each; other sounds belong to no clip."""
     pairs: list[tuple[Decoded, Decoded]] = []
     for turn in turns:
         clips = [part for part in turn.parts if part.kind == "video"]
@@ -405,8 +397,7 @@ def _media(steps: Sequence[Turns], kind: str) -> list[Any]:
     ]
 
 
-def _nested(conversations: Sequence[Sequence[Mapping[str, Any]]], kind: str) -> Any:
-    """For each conversation its media of a kind; None where no conversation has any."""
+def _nest(conversations: Sequence[Sequence[Mapping[str, Any]]], kind: str) -> Any:
     media = [
         [part[kind] for message in messages for part in message["content"] if part["type"] == kind]
         for messages in conversations
@@ -430,10 +421,10 @@ def _content(part: Decoded) -> dict[str, Any]:
 
 
 def _video_size(processor: Any, options: LocalOptions) -> dict[str, int]:
-    """Limits of a frame's pixels, where the user gave any; the rest is the processor's own.
+    """Return the limits of a frame's pixels.
 
-    The processor obeys its lower limit first, and rounds up; so it keeps half of the upper one as
-    its distance.
+    The processor obeys the lower limit first and rounds up, so half of the upper one is kept as
+    distance.
     """
     least, most = options.min_video_pixels, options.max_video_pixels
     if not (least or most):

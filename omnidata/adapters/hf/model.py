@@ -76,7 +76,7 @@ class InputPipeline:
             UsageError: the model cannot take the conversation, and `degrade` is off.
         """
         turns, receipt = self._decoder.decode(conversation)
-        if forged := self.inputs.forged(turns):
+        if forged := self.inputs.forged_token(turns):
             raise MediaError(
                 f"a text of the prompt holds {forged}, a placeholder for media",
                 where=sample_id,
@@ -181,7 +181,7 @@ class LocalModel(Model):
         size = self._most
         while len(answers) < len(batch):
             part = batch[len(answers) : len(answers) + size]
-            made, full = await self._tried(part, params)
+            made, full = await self._try_batch(part, params)
             # Only here: while an error is handled it holds the tensors that took the memory.
             if full:
                 self._most = min(self._most, -(-len(part) // 2))
@@ -191,10 +191,9 @@ class LocalModel(Model):
             size = self._most if made else -(-len(part) // 2)
         return answers
 
-    async def _tried(
+    async def _try_batch(
         self, batch: Sequence[Prepared], params: GenerationParams
     ) -> tuple[list[Completion], bool]:
-        """Answers, or none if fewer steps should be tried; and whether the memory was too small."""
         from omnidata.adapters.hf.generation import is_device_lost, is_out_of_memory
 
         try:
@@ -210,7 +209,7 @@ class LocalModel(Model):
                     hopeless=True,
                 ) from error
             if len(batch) == 1:
-                return [_failed(error, batch[0])], False
+                return [_failure(error, batch[0])], False
             return [], is_out_of_memory(error)
         return [
             msgspec.structs.replace(answer, receipt={**item.receipt, **answer.receipt})
@@ -218,7 +217,7 @@ class LocalModel(Model):
         ], False
 
     async def _once(self, batch: Sequence[Prepared], params: GenerationParams) -> list[Completion]:
-        """Make the batch in one thread, generate in the other; if cancelled, end at once."""
+        """Make the batch in one thread and generate in the other; a cancellation ends at once."""
         loop = asyncio.get_running_loop()
         steps: list[Turns] = [item.payload for item in batch]
         stop = threading.Event()
@@ -234,7 +233,6 @@ class LocalModel(Model):
     def _generate(
         self, inputs: Batch, params: GenerationParams, stop: threading.Event
     ) -> list[Completion]:
-        """One call of the model, in its own thread."""
         from omnidata.adapters.hf.generation import generate
 
         if self._model is None:
@@ -284,8 +282,7 @@ class LocalModel(Model):
         }
 
 
-def _failed(error: Exception, item: Prepared) -> Completion:
-    """The step alone has failed; others of its batch have not."""
+def _failure(error: Exception, item: Prepared) -> Completion:
     return Completion(
         delivery="api_error",
         error=f"{item.request.sample_id}: transformers failed "

@@ -71,7 +71,6 @@ class Backlog(Generic[Result]):
         return self._bytes < self.MOST or number < self.wanted + beside
 
     def __iter__(self) -> Iterator[Result | Lost]:
-        """The answers whose turn it is."""
         while self.wanted in self._held:
             answer, size = self._held.pop(self.wanted)
             self._bytes -= size
@@ -164,8 +163,6 @@ class _Answer(Generic[Result]):
 
 
 class _Worker(Generic[Item, Result]):
-    """A process and the call that it is busy with."""
-
     def __init__(self, function: Callable[[Item], Result], limit_s: float) -> None:
         self.number: int | None = None
         self.deadline: float | None = None
@@ -187,12 +184,11 @@ class _Worker(Generic[Item, Result]):
         self._start_clock()
 
     def _start_clock(self) -> None:
-        """From when the process can work: starting one takes as long as it takes."""
+        """Measure from when the process can work: starting takes long."""
         if self._ready and self.number is not None:
             self.deadline = time.monotonic() + self._limit_s
 
     def answer(self) -> _Answer[Result] | None:
-        """What came of the call; None while it goes on."""
         if self.number is None:
             return None
         if self.pipe.poll():
@@ -224,7 +220,6 @@ class _Worker(Generic[Item, Result]):
         return Lost(False, f"the worker process ended ({why})")
 
     def end(self) -> None:
-        """At once: nothing that the process holds is worth keeping."""
         self._process.kill()
         self._process.join()
         self._process.close()
@@ -232,7 +227,6 @@ class _Worker(Generic[Item, Result]):
 
 
 def _wait(crew: Sequence[_Worker[Any, Any]]) -> None:
-    """Sleep until a process has something to say, or the time of one is up."""
     busy = [worker for worker in crew if worker.number is not None]
     deadlines = [worker.deadline for worker in busy if worker.deadline is not None]
     left = max(0.0, min(deadlines) - time.monotonic()) if deadlines else _LONGEST_WAIT_S
@@ -241,7 +235,7 @@ def _wait(crew: Sequence[_Worker[Any, Any]]) -> None:
 
 @contextmanager
 def _no_interrupt() -> Iterator[None]:
-    """Ctrl-C is for the parent: a child that is started here never hears of it."""
+    """Leave Ctrl-C to the parent process."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

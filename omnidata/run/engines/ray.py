@@ -84,7 +84,7 @@ class Cluster:
 
 
 @contextmanager
-def connected(cluster: Cluster) -> Iterator[Any]:
+def connect(cluster: Cluster) -> Iterator[Any]:
     """The library, with a cluster behind it, which ends with the block if it was started for it.
 
     Raises:
@@ -116,7 +116,7 @@ def connected(cluster: Cluster) -> Iterator[Any]:
 
 @contextmanager
 def _terminable() -> Iterator[Callable[[], None]]:
-    """Take SIGTERM, which batch systems send, for Ctrl-C in the block; gives what does so again."""
+    """Treat SIGTERM, which batch systems send, as Ctrl-C."""
     before = signal.getsignal(signal.SIGTERM) or signal.SIG_DFL  # None: one that C put up
     in_main = threading.current_thread() is threading.main_thread()
 
@@ -137,7 +137,6 @@ def _interrupt(*_: object) -> None:
 
 
 def _start(ray: Any, cluster: Cluster) -> None:
-    """Start a cluster on this machine, or connect to one."""
     settings: dict[str, Any] = {"address": cluster.address}
     if cluster.address == "local":
         # Ray's own tasks need no core, but a worker without one would wait for ever.
@@ -166,11 +165,7 @@ def _start(ray: Any, cluster: Cluster) -> None:
 
 
 def _within_memory() -> dict[str, int]:
-    """What Ray has to be told of a limit on memory: it would start, and wait for what has died.
-
-    Raises:
-        UsageError: the limit leaves no room for Ray.
-    """
+    """Return Ray's memory settings below a limit; Ray itself would start and hang."""
     if resource is None:
         return {}
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -187,7 +182,7 @@ def _within_memory() -> dict[str, int]:
 
 
 def _check_address(address: str) -> None:
-    """Refuse what nobody listens at: Ray itself would wait for minutes."""
+    """Refuse an address where nothing listens; Ray itself would wait for minutes."""
     if address == "auto":
         return
     host, _, port = address.rpartition(":")
@@ -304,8 +299,8 @@ class Crew:
         """
         while True:
             self.fill(1, *arguments)
-            for worker, outcome in self._ended(_LOOK_S):
-                if self._opened(worker, outcome):
+            for worker, outcome in self._wait_for_calls(_LOOK_S):
+                if self._has_opened(worker, outcome):
                     return outcome
 
     def fill(self, wanted: int, *arguments: Any) -> None:
@@ -331,7 +326,6 @@ class Crew:
             self.workers.append(worker)
 
     def _lacks_here(self) -> bool:
-        """Whether this machine alone is asked for more than it has: no other will come."""
         has, cluster = self._ray.cluster_resources(), self._cluster
         return cluster.address == "local" and (
             has.get("CPU", 0) < cluster.cpus_per_worker
@@ -358,7 +352,7 @@ class Crew:
         if worker.heard is not None:
             worker.heard = time.monotonic()
 
-    def ended(self) -> list[tuple[Worker, Any]]:
+    def finished_calls(self) -> list[tuple[Worker, Any]]:
         """The calls that have ended, each with what came of it: a value, an error or `Died`.
 
         Waits a moment for the first. Who died is no more in `workers`.
@@ -367,19 +361,14 @@ class Crew:
             OmnidataError: of the workers that were started none can open, and no other goes on.
         """
         found = []
-        for worker, outcome in self._ended(_LOOK_S):
+        for worker, outcome in self._wait_for_calls(_LOOK_S):
             if worker in self._opening:
-                self._opened(worker, outcome)
+                self._has_opened(worker, outcome)
             else:
                 found.append((worker, outcome))
         return found
 
-    def _opened(self, worker: Worker, outcome: Any) -> bool:
-        """Whether a worker has opened.
-
-        Raises:
-            OmnidataError: it has not, and there is no other that goes on.
-        """
+    def _has_opened(self, worker: Worker, outcome: Any) -> bool:
         self._opening.discard(worker)
         if isinstance(outcome, Died):
             self._shy_until = time.monotonic() + _AGAIN_S
@@ -415,8 +404,7 @@ class Crew:
         """Something was done: who dies next is the first in a row."""
         self._futile = 0
 
-    def _ended(self, timeout_s: float) -> list[tuple[Worker, Any]]:
-        """The calls that have ended, those of `open` among them."""
+    def _wait_for_calls(self, timeout_s: float) -> list[tuple[Worker, Any]]:
         busy = {worker.call: worker for worker in self.workers if worker.call is not None}
         found: list[tuple[Worker, Any]] = []
         if busy:
@@ -445,7 +433,6 @@ class Crew:
             return Died(_reason(error))
 
     def _deaf(self) -> list[tuple[Worker, Any]]:
-        """Workers that have not been heard of for too long, given up."""
         now = time.monotonic()
         found: list[tuple[Worker, Any]] = []
         for worker in tuple(self.workers):
@@ -494,8 +481,6 @@ _DEADLY = 3
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """What came of the items of a call, up to the one that took too long, if one did; pickled."""
-
     values: Sequence[bytes]
     late: bool
 
@@ -568,10 +553,10 @@ def each(
         sees: files and folders that every machine must see.
 
     Raises:
-        PlatformError, UsageError: as `connected`.
+        PlatformError, UsageError: as `connect`.
         RunError: the cluster is at fault, or a machine does not see a path.
     """
-    with connected(cluster) as ray:
+    with connect(cluster) as ray:
         places = [*map(Place.of, sees)]
         mirrored = any(place.url for place in places)
         crew = Crew(ray, cluster, Caller, function, limit_s, mirrored=mirrored)
@@ -583,8 +568,6 @@ def each(
 
 
 class _Calls(Generic[Item, Result]):
-    """Which items are to be given out, are under way and have an answer."""
-
     def __init__(self, crew: Crew, cluster: Cluster, items: Sequence[Item], limit_s: float) -> None:
         self._crew, self._items, self._limit_s = crew, items, limit_s
         self._wanted = min(cluster.workers or crew.room + 1, len(items))
@@ -600,7 +583,6 @@ class _Calls(Generic[Item, Result]):
         self._served = False
 
     def answers(self, sees: Sequence[Place]) -> Iterator[Result | Lost]:
-        """All of them, in order."""
         while self._done.wanted < len(self._items):
             if self._waiting:
                 self._crew.fill(min(self._wanted, len(self._waiting) + len(self._busy)), sees)
@@ -609,12 +591,11 @@ class _Calls(Generic[Item, Result]):
                     self._waiting[0][0], self._wanted * self._size
                 ):
                     self._give(worker)
-            for worker, outcome in self._crew.ended():
+            for worker, outcome in self._crew.finished_calls():
                 self._end(worker, outcome)
             yield from self._done
 
     def _give(self, worker: Worker) -> None:
-        """Send the next items, or some of them where they are large."""
         start, end = heappop(self._waiting)
         contents: list[bytes] = []
         total = 0
@@ -629,7 +610,6 @@ class _Calls(Generic[Item, Result]):
         self._crew.give(worker, "call", contents)
 
     def _wait(self, numbers: range) -> None:
-        """Give items out again, before any later ones."""
         if numbers:
             heappush(self._waiting, (numbers.start, numbers.stop))
 
@@ -655,7 +635,7 @@ class _Calls(Generic[Item, Result]):
             raise outcome
 
     def _mourn(self, worker: Worker, died: Died, numbers: range) -> None:
-        """Find the item that a worker died of, if it was an item: the rest is cut in two."""
+        """Find the item that killed a worker by halving what is left."""
         self._crew.blame(worker, died, FUTILE + _MOST_AT_ONCE.bit_length())
         if len(numbers) > 1:
             half = len(numbers) // 2
@@ -763,7 +743,6 @@ def check_seen(places: Iterable[Place]) -> None:
 
 
 def _environment(*, mirrored: bool) -> dict[str, str]:
-    """What workers are to have in their environment: limits that were raised, and the cache."""
     ours = {name: value for name, value in os.environ.items() if name.startswith("OMNIDATA_")}
     if mirrored:  # paths of media are the driver's
         ours[CACHE_VARIABLE] = os.path.realpath(cache_folder())
@@ -771,7 +750,7 @@ def _environment(*, mirrored: bool) -> dict[str, str]:
 
 
 def _reason(error: BaseException) -> str:
-    """The last line of what Ray says, without the traces of other processes."""
+    """Return the last line of Ray's message, without traces of other processes."""
     cause = getattr(error, "cause", None)
     text = str(cause or error).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]

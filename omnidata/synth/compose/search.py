@@ -20,7 +20,7 @@ from omnidata.errors import DataError, RunError
 from omnidata.graphs import Graph
 from omnidata.metrics.graph_complexity import DIMENSIONS, Complexity, complexity, level
 from omnidata.run.engines import Cluster, Lost, each
-from omnidata.run.engines.ray import connected
+from omnidata.run.engines.ray import connect
 from omnidata.storage import atomic_write
 from omnidata.synth.compose.graph_sampler import PartialPlan, grow
 from omnidata.synth.compose.pool import IndexedPool
@@ -327,7 +327,7 @@ def find_tasks(
     idle = 0
     # Closed here and not by the collector of garbage, which ignores Ctrl-C while it ends processes.
     with (
-        connected(cluster) if cluster else nullcontext(),
+        connect(cluster) if cluster else nullcontext(),
         closing(_batches(indexed, search, folder, found, tasks, workers, cluster)) as batches,
     ):
         for batch in batches:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypedDict
 
 from omnidata.actions import Action, Pair, Point, Screen, Space, centre
-from omnidata.dialects.pyautogui import WORDS, Call, Code, Names, spelled
+from omnidata.dialects.pyautogui import WORDS, Call, Code, Names, code_of
 from omnidata.dialects.pyautogui_actions import as_action
 from omnidata.errors import OmnidataError, UsageError, plural
 from omnidata.jsontext import hash_of
@@ -413,7 +413,7 @@ class OsWorld(Benchmark):
         """Return the actions as code, in pixels of the sent screenshot."""
         calls = [call for action in actions for call in calls_for(action)]
         places = (f"{call.x!r}, {call.y!r}" if call.x is not None else "" for call in calls)
-        return _code_blocks([spelled(call, at) for call, at in zip(calls, places, strict=True)])
+        return _code_blocks([code_of(call, at) for call, at in zip(calls, places, strict=True)])
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -453,11 +453,11 @@ class OsWorld(Benchmark):
             pair = _place(call, step.screen, size)
             tag = tag_at(marked, (call.x or 0, call.y or 0)) if pair else None
             if tag:
-                lines.append(spelled(call, tag))
-                template.append(spelled(call, tag).replace(PLACE, "bbox"))
+                lines.append(code_of(call, tag))
+                template.append(code_of(call, tag).replace(PLACE, "bbox"))
                 continue
-            lines.append(spelled(call, f"{pair[0]:g}, {pair[1]:g}" if pair else ""))
-            held = spelled(call, _HOLE if pair else "")
+            lines.append(code_of(call, f"{pair[0]:g}, {pair[1]:g}" if pair else ""))
+            held = code_of(call, _HOLE if pair else "")
             template.append(held.replace(PLACE, "bbox").replace(_HOLE, PLACE))
             points += [pair] if pair else []
         return Target(_code_blocks(lines), _code_blocks(template), tuple(points))
