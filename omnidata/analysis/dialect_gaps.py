@@ -138,7 +138,7 @@ def _says(spoken: InDialect, step: Step, action: Action, platform: Platform) -> 
     """Whether the dialect writes the action, and reads it again."""
     fed = spoken.dialect.frame.fed_size(step.screen)
     try:
-        text = spoken.dialect.write([spoken.placed(action, step.screen)], fed, platform)
+        text = spoken.dialect.write([spoken.in_dialect_unit(action, step.screen)], fed, platform)
         spoken.dialect.read(text, fed)
     except (CannotSayError, UnreadError):
         return False
@@ -147,7 +147,7 @@ def _says(spoken: InDialect, step: Step, action: Action, platform: Platform) -> 
 
 def _expresses(spoken: InDialect, own: Benchmark, step: Step, action: Action) -> bool:
     try:
-        own.express([spoken.in_unit(spoken.placed(action, step.screen), step.screen)], step)
+        own.express([spoken.in_unit(spoken.in_dialect_unit(action, step.screen), step.screen)], step)
     except CannotSayError:
         return False
     return True
