@@ -145,7 +145,7 @@ class Table:
         signs = [f"{sign} {source}: {PUBLISHED}." for source, sign in self.signs.items()]
         return [*signs, *self.notes]
 
-    def signed_labels(self) -> list[tuple[str, ...]]:
+    def row_labels(self) -> list[tuple[str, ...]]:
         """Return the labels of each row; those of published rows have a sign."""
         return [
             (f"{row.labels[0]} {self.signs[row.source]}", *row.labels[1:])
@@ -154,7 +154,7 @@ class Table:
             for row in self.rows
         ]
 
-    def signed_header(self, head: Head) -> str:
+    def head_text(self, head: Head) -> str:
         """Return a common header, with a sign if its columns are published."""
         source = head.columns[0].source
         return f"{head.header} {self.signs[source]}" if source else head.header
@@ -286,7 +286,7 @@ def _value(cell: Cell, unit: CellUnit) -> str:
     return cell.text if unit == "text" else number(cell.value, unit, digits=cell.digits)
 
 
-def marked_best(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
+def mark_best(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
     """Return the rows with the best value of each column marked, where runs differ.
 
     Published values are left out, as their scorer is not confirmed.

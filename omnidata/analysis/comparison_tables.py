@@ -73,7 +73,6 @@ def facts(found: Comparison) -> list[str]:
 
 
 def _groups(compared: Pair) -> Iterator[str]:
-    """Say that groups are resampled, if a group has several episodes."""
     episodes, groups = _sizes(compared)
     if groups < episodes:
         yield (
@@ -83,7 +82,6 @@ def _groups(compared: Pair) -> Iterator[str]:
 
 
 def _sizes(compared: Pair) -> tuple[int, int]:
-    """Return the numbers of episodes and of groups."""
     episodes = len({step.episode for step in compared.steps})
     return episodes, len({step.group for step in compared.steps})
 
@@ -197,7 +195,6 @@ def _equals(p: float | None) -> str:
 
 
 def _by_axis(found: Comparison, axis: str, metric: str, unit: Unit, *, wide: bool) -> Block:
-    """Return a row per group of a tag."""
     flips = wide and metric == found.flipping
     header = [axis, *_COMPARED, *(("p", "q") if wide else ("q",))]
     if flips:
@@ -220,7 +217,6 @@ def _by_axis(found: Comparison, axis: str, metric: str, unit: Unit, *, wide: boo
 
 
 def _causes(found: Comparison, *, wide: bool) -> Block:
-    """Return a row per cause: the share of all steps that are wrong for it."""
     rows = [
         (
             each.share,
@@ -242,7 +238,6 @@ def _without_zeros(
     header: Sequence[str],
     rows: Sequence[tuple[Estimate, Sequence[str]]],
 ) -> Block:
-    """Leave rows out whose value is 0 in both runs, and say so."""
     kept = [cells for value, cells in rows if not value.a == value.b == 0]
     zero = [cells[0] for value, cells in rows if value.a == value.b == 0]
     note = f"{counted(len(zero), 'row')} left out, 0 in both runs" if zero else ""
@@ -269,7 +264,6 @@ def _counts(found: Comparison, value: Estimate, each: Slice) -> tuple[str, ...]:
 
 
 def _cells(value: Estimate, unit: Unit) -> tuple[str, ...]:
-    """Return the cells under `_COMPARED`."""
     return (
         number(value.a, unit),
         number(value.b, unit),
@@ -299,7 +293,6 @@ NO_REPORTS = Reports()
 
 
 def _link(report: Path, page: int) -> str:
-    """The address of a step's page in a report."""
     if report.name == "index.html" and (report.parent / "steps").is_dir():
         report = report.parent  # the first page of a folder of pages
     if report.suffix.lower() in (".html", ".htm"):

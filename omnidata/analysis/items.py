@@ -181,27 +181,24 @@ def discriminations(right: Floats) -> list[float | None]:
 
 
 def _labels(strong: Sequence[Run], steps: Sequence[Step], right: Floats) -> list[tuple[str, str]]:
-    """Each step's target, and what all strong runs say in its place, if they say the same."""
     found = []
     known: list[bool] = (right.max(axis=0, initial=0.0) > 0).tolist()
     for step, any_right in zip(steps, known, strict=True):
-        answers = [_said(run, step) for run in (strong[:1] if any_right else strong)]
+        answers = [_answer(run, step) for run in (strong[:1] if any_right else strong)]
         same = not any_right and all(_same(answers[0], other, step) for other in answers)
         found.append((answers[0].target, answers[0].words if same else ""))
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What an answer says: the target's label, its own words, what must be equal, and where."""
-
+class _Answer:
     target: str
     words: str
     key: tuple[Any, ...]
     point: tuple[float, float] | None
 
 
-def _said(run: Run, step: Step) -> _Said:
+def _answer(run: Run, step: Step) -> _Answer:
     score = run.scores[step.sample_id]
     task, names = run.benchmark, run.benchmark.profiles[run.profile].values
     parsed = score.get("parsed")
@@ -224,11 +221,10 @@ def _said(run: Run, step: Step) -> _Said:
         words = f"{words} at {place[0]:.0f}, {place[1]:.0f}".strip()
     silent = score["outcome"] != "ok" or (told.answer_label in _SILENT and not place)
     key = (told.answer_label, *(text.strip().casefold() for text in texts))
-    return _Said(told.target_label, "" if silent else words, key, place)
+    return _Answer(told.target_label, "" if silent else words, key, place)
 
 
-def _same(one: _Said, other: _Said, step: Step) -> bool:
-    """Whether two answers say one thing."""
+def _same(one: _Answer, other: _Answer, step: Step) -> bool:
     if not one.words or not other.words or one.key != other.key:
         return False
     if one.point is None or other.point is None:

@@ -112,7 +112,7 @@ def rank(
     why = f"too few groups of episodes ({groups})" if groups < MIN_EPISODES else ""
     critical, ahead = None, np.zeros((len(runs), len(runs)), dtype=np.bool_)
     if not why:
-        critical, ahead = told_apart(sums, seed=seed, resamples=resamples)
+        critical, ahead = significant_order(sums, seed=seed, resamples=resamples)
     best = (values[:, None] > values[None] + TIE).sum(axis=0) + 1
     order = sorted(range(len(runs)), key=lambda each: (best[each], each))
     told = labels(runs)
@@ -204,7 +204,7 @@ def group_sums(found: Aligned) -> GroupSums:
     return sums
 
 
-def told_apart(sums: GroupSums, *, seed: int, resamples: int) -> tuple[float | None, Mask]:
+def significant_order(sums: GroupSums, *, seed: int, resamples: int) -> tuple[float | None, Mask]:
     """Which runs are ahead of which for sure, at 95 % for all pairs together.
 
     Args:
@@ -217,13 +217,13 @@ def told_apart(sums: GroupSums, *, seed: int, resamples: int) -> tuple[float | N
         (K, K), whether the first of two runs is ahead of the second.
     """
     values = sums.values
-    drawn = _bootstrapped(sums, seed, resamples) - values
+    drawn = _bootstrap(sums, seed, resamples) - values
     # A draw may lack all that the metric of a run is over: of two runs those count that have it of
     # both, and where these are few nobody knows how far the two differ by chance.
     defined = np.isfinite(drawn)
     drawn[~defined] = np.nan
     often = defined.T.astype(np.float64) @ defined
-    comparable = (_differing(sums.added) >= MIN_DIFFERING) & (often >= len(drawn) / 2)
+    comparable = (_differing_groups(sums.added) >= MIN_DIFFERING) & (often >= len(drawn) / 2)
     errors = np.stack(
         [
             np.std(
@@ -249,14 +249,14 @@ def told_apart(sums: GroupSums, *, seed: int, resamples: int) -> tuple[float | N
     return critical, comparable & (differences > np.maximum(critical * errors, TIE))
 
 
-def _differing(added: Floats) -> Ints:
+def _differing_groups(added: Floats) -> Ints:
     """(K, K): in how many groups two runs differ."""
     return np.array(
         [[(np.abs(a - b) > TIE).any(axis=1).sum() for b in added] for a in added], dtype=np.int64
     )
 
 
-def _bootstrapped(sums: GroupSums, seed: int, resamples: int) -> Floats:
+def _bootstrap(sums: GroupSums, seed: int, resamples: int) -> Floats:
     """(D, K): the metric of each run over draws of groups, the same draws for all runs."""
     runs, groups, columns = sums.added.shape
     rows = sums.added.transpose(1, 0, 2).reshape(groups, runs * columns)

@@ -245,17 +245,17 @@ def _result(run: Run, dataset: str) -> dict[str, Any]:
         "dataset": {
             "type": dataset,
             "name": run.task,
-            **_given(
+            **_nonempty(
                 config=", ".join(filter(None, (config, _where(run), run.control, run.profile)))
             ),
-            "args": _given(**options, **chosen, fingerprint=run.fingerprint),
+            "args": _nonempty(**options, **chosen, fingerprint=run.fingerprint),
         },
         "metrics": [
             {
                 "type": metric.lower(),
                 "name": f"{metric} ({run.profile})",
                 "value": value,
-                "args": _given(profile=run.profile, ci95=intervals.get(metric)),
+                "args": _nonempty(profile=run.profile, ci95=intervals.get(metric)),
             }
             for metric, value in _totals(run)
         ],
@@ -269,12 +269,11 @@ def _totals(run: Run) -> Iterator[tuple[str, float]]:
             yield metric, value
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _nonempty(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
 def _where(run: Run) -> str:
-    """Which of the data was asked about, where that is not everything."""
     where = run.settings.get("where", {})
     return ",".join(f"{tag}={value}" for tag, value in where.items())
 
@@ -295,7 +294,6 @@ def eval_results(run: Run, dataset: str) -> list[dict[str, Any]]:
 
 
 def _notes(run: Run, metric: str) -> str:
-    """What the value is, as a fraction of what, and how it came about."""
     counts = run.results["counts"]
     over = [f"{counts[name]} {name}" for name in ("steps", "tasks", "rows") if name in counts][:1]
     told = [f"{metric} as a fraction", f"profile {run.profile}", *over]

@@ -19,7 +19,7 @@ from omnidata.errors import RunError, counted
 from omnidata.metrics.paired import Unit, known
 from omnidata.metrics.rollouts import ENDINGS, REPEATS, choices
 from omnidata.run.run_files import Run
-from omnidata.table import Cell, Column, Head, Row, Table, marked_best
+from omnidata.table import Cell, Column, Head, Row, Table, mark_best
 
 HEADERS: Final[Mapping[str, str]] = {
     "completed": "Completed",
@@ -126,7 +126,7 @@ def ranking(
         cells += [Cell(found["counts"].get(name)) for name in counts]
         rows[key] = Row((names[key],), tuple(cells), run=key)
     compared = [key for key in order if key in ranks]
-    marked = marked_best(shown, [rows[key] for key in compared])
+    marked = mark_best(shown, [rows[key] for key in compared])
     rows |= dict(zip(compared, marked, strict=True))
     first = results[order[0]]
     return Table(
@@ -137,13 +137,12 @@ def ranking(
         ("Agent",),
         (Head("", tuple(shown)),),
         tuple(rows.values()),
-        tuple(_unranked(common, {names[key]: tried[key] for key in order})),
+        tuple(_rank_notes(common, {names[key]: tried[key] for key in order})),
         intervals=True,
     )
 
 
-def _unranked(common: Set[str] | None, tried: Mapping[str, Set[str]]) -> Iterator[str]:
-    """Why agents have no ranks."""
+def _rank_notes(common: Set[str] | None, tried: Mapping[str, Set[str]]) -> Iterator[str]:
     if common is None:
         yield "No ranks: the agents tried different tasks."
         return
@@ -256,7 +255,7 @@ def _endings(runs: Sequence[Run]) -> Table:
     columns = _of_endings(found, "endings")
     wider = (*columns, Column("False finish", "false_finish"), Column("Attempts", "n", "count"))
     rows = [
-        Row((name,), _ended(each, columns), run=str(run.path))
+        Row((name,), _ending_cells(each, columns), run=str(run.path))
         for name, run, each in zip(_names(runs), runs, found, strict=True)
     ]
     notes = [
@@ -286,7 +285,7 @@ def _of_endings(found: Sequence[Mapping[str, Any]], key: str) -> tuple[Column, .
     )
 
 
-def _ended(found: Mapping[str, Any], columns: Sequence[Column]) -> tuple[Cell, ...]:
+def _ending_cells(found: Mapping[str, Any], columns: Sequence[Column]) -> tuple[Cell, ...]:
     active, false = (
         _with_interval(found, found.get("ci95"), name) for name in ("active_finish", "false_finish")
     )
@@ -301,7 +300,6 @@ def _shares(counts: Mapping[str, int], columns: Sequence[Column]) -> list[Cell]:
 
 
 def _by(runs: Sequence[Run], axis: str) -> Table:
-    """The endings of each group of tasks."""
     found = [
         (name, group, each, run)
         for name, run in zip(_names(runs), runs, strict=True)
@@ -310,7 +308,7 @@ def _by(runs: Sequence[Run], axis: str) -> Table:
     columns = _of_endings([each for _, _, each, _ in found], "endings")
     wider = (*columns, Column("False finish", "false_finish"), Column("Attempts", "n", "count"))
     rows = [
-        Row((name, group), _ended(each, columns), group=group, run=str(run.path))
+        Row((name, group), _ending_cells(each, columns), group=group, run=str(run.path))
         for name, group, each, run in found
     ]
     return _table(
@@ -376,7 +374,7 @@ def _within(runs: Sequence[Run]) -> Iterator[Table]:
         told = ", ".join(str(limit or "unknown") for limit in sorted(limits, key=lambda n: n or 0))
         notes.append(f"The agents had other limits of turns ({told}): their areas do not compare.")
     else:
-        rows = marked_best(columns, rows)
+        rows = mark_best(columns, rows)
     yield _table(
         "rollout-within", "Success within so many turns", own, [Head("", columns)], rows, notes
     )
@@ -408,7 +406,6 @@ def _effort(runs: Sequence[Run]) -> Table:
 
 
 def _attempts(runs: Sequence[Run]) -> Table:
-    """Success of one of k attempts, and of all k."""
     found = [run.results["attempts"] for run in runs]
     shown = {k for each in found for k in choices(each["n"])}
     ks = sorted(shown & {int(k) for each in found for k in each["k"]})

@@ -74,7 +74,6 @@ def items(
 
 
 def _items(runs: Sequence[Path], data: Path | None, form: Format, *, as_json: bool) -> list[str]:
-    """Print the items; gives the ids of labels to recheck."""
     from omnidata.analysis import items as analysis
     from omnidata.table_formats import markdown
 
@@ -99,7 +98,6 @@ def _items(runs: Sequence[Path], data: Path | None, form: Format, *, as_json: bo
 def _subset(
     runs: Sequence[Path], share: float, data: Path | None, seed: int, form: Format, *, as_json: bool
 ) -> list[str]:
-    """Print a subset; gives the ids of all other steps."""
     from omnidata.analysis import subsets
     from omnidata.table_formats import markdown
 

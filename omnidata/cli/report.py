@@ -239,7 +239,6 @@ def _rank(
     *,
     as_json: bool,
 ) -> None:
-    """Rank three runs or more."""
     from omnidata.analysis import ranking
     from omnidata.table_formats import markdown
 

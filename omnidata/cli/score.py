@@ -164,7 +164,7 @@ def score(
 
     published = None
     if parse_address(task):
-        task, data, predictions, published = _pushed(task, data, profile)
+        task, data, predictions, published = _fetch_published(task, data, profile)
         profile = profile or published.profile
     elif predictions is not None and (address := parse_address(predictions)):
         predictions = copy_of(address, (INFO, ANSWERS, SCORES, RESULTS), terminal.note)
@@ -250,7 +250,7 @@ def score(
             bad = BadLines(answers.lines, skip=skip_bad, flag=answers.flag)
             lines = read_counted(answers, source, benchmark, bad)
             if not found:
-                lines = _checked(lines, steps, allowed=changed_media, where=predictions)
+                lines = _check_media(lines, steps, allowed=changed_media, where=predictions)
             compared = published is not None and rule.name == published.profile and not choice
             if compared and place is None:  # the lines of scores are compared too
                 place = Path(stack.enter_context(TemporaryDirectory(prefix="omnidata-")))
@@ -296,7 +296,9 @@ def score(
         raise typer.Exit(1)
 
 
-def _pushed(named: str, data: Path | None, profile: str | None) -> tuple[str, Path, Path, Run]:
+def _fetch_published(
+    named: str, data: Path | None, profile: str | None
+) -> tuple[str, Path, Path, Run]:
     """The task, the data, the folder and the scored run of a run on the Hub.
 
     Raises:
@@ -347,16 +349,6 @@ _SHOWN = 20
 
 
 def _differences(said: Run, found: Mapping[str, Any], scored: Path) -> list[str]:
-    """In what published results and lines of scores differ from those that were found, in words.
-
-    Args:
-        said: as it was published.
-        found: the content of `results.json`.
-        scored: the folder that the lines have been written into.
-
-    Raises:
-        RunError: a file of the scores is missing or broken.
-    """
     from omnidata.run.run_files import read_scores
 
     whole = json.loads(json.dumps(found))
@@ -389,7 +381,6 @@ def _unlike(place: str, said: Any, found: Any) -> list[str]:
 
 
 def _brief(value: object) -> str:
-    """A value for a message; numbers of any length come from outside."""
     if isinstance(value, int) and abs(value) >= _LARGE:
         return "a huge number"
     if isinstance(value, dict | list):
@@ -434,7 +425,7 @@ def _tell_uncompared(said: Run) -> None:
     )
 
 
-def _checked(
+def _check_media(
     answers: Iterator[Prediction], steps: Sequence[Step], *, allowed: bool, where: Path
 ) -> Iterator[Prediction]:
     """The answers as they come; after the last, say which media have changed, or raise.
@@ -456,7 +447,6 @@ def _checked(
 def _check_answers(
     scorer: OfflineScorer, task: str, predictions: Path | None, profile: str | None
 ) -> None:
-    """Whether there are answers where they are needed, and none where they mean nothing."""
     if profile is not None and profile not in scorer.profiles:
         raise UsageError(
             f"the profile {profile} needs predictions",
@@ -506,7 +496,6 @@ def _score_recorded(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Score without any text, and print: each agent by itself, by one profile or by each."""
     from omnidata.run.folder import file_name
 
     every = profile == _ALL and _ALL not in scorer.profiles
@@ -564,32 +553,30 @@ def _write(
     out: Path,
     answers: Path | None,
 ) -> None:
-    """Write the scores into the folder of each profile, which may be the one that was named."""
     from omnidata.run.scoring import agent_folders, check_agent_folders, write_scored
 
     places: dict[Path, Scored] = {}
     for name, scored in found.items():
         if place := outs[name]:
-            named = scored if place == out else [_named(one, out.resolve().name) for one in scored]
+            named = (
+                scored if place == out else [_with_name(one, out.resolve().name) for one in scored]
+            )
             places |= agent_folders(named, place)
     check_agent_folders(out, list(places), answers)
     for place, one in places.items():
         write_scored(place, one)
 
 
-def _named(scored: Scored, name: str) -> Scored:
-    """The same, with a name for an agent that has none: the folder will have the profile's."""
+def _with_name(scored: Scored, name: str) -> Scored:
     return scored if scored.agent else replace(scored, results={**scored.results, "agent": name})
 
 
 def _as_json(scored: Sequence[Scored]) -> Mapping[str, Any]:
-    """The results of one agent, or by agent."""
     one = scored[0].results
     return one if len(scored) == 1 else {each.agent: each.results for each in scored}
 
 
 def _print_ranking(scorer: OfflineScorer, scored: Sequence[Scored], profile: str) -> None:
-    """A row for each agent, the best first."""
     from omnidata.analysis.rollouts import ranking
     from omnidata.table_formats import text
 

@@ -310,7 +310,6 @@ def print_headline(*several: Mapping[str, Any], to: Callable[[str], None] = say)
 
 
 def _in_dialect(said: Mapping[str, Any]) -> str:
-    """How answers in a dialect were read, and what either side has no words for."""
     answers = said["answers"]
     parts = [
         f"dialect {said['name']}: {said['read']} of {counted(answers, 'answer')} read, "
@@ -415,7 +414,6 @@ def print_kinds(
 
 
 def _by_kind(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Findings of one kind together; of a code with many wordings the others are one kind."""
     codes: dict[tuple[str, str], dict[str, list[Finding]]] = {}
     for finding in findings:
         wordings = codes.setdefault((finding.severity, finding.code), {})
