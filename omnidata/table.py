@@ -213,6 +213,7 @@ class TextTable(Table):
         header: names of the columns; a column without one stays beside the one before it.
         rows: as wide as the header.
         legend: header -> its meaning.
+        notes: explain the table, below it.
         beside: the header of further columns that stay beside the one before them.
     """
 
@@ -225,6 +226,7 @@ class TextTable(Table):
         rows: Sequence[Sequence[str]],
         legend: Mapping[str, str] | None = None,
         *,
+        notes: Sequence[str] = (),
         beside: str = "",
     ) -> None:
         groups: list[list[Column]] = []
@@ -242,6 +244,7 @@ class TextTable(Table):
             rows=tuple(
                 Row((row[0],), tuple(Cell(None, text=text) for text in row[1:])) for row in rows
             ),
+            notes=tuple(notes),
             legend=legend or {},
         )
 

@@ -282,17 +282,17 @@ def _print(found: Comparison, reports: Reports, by: Sequence[str]) -> None:
     made = shown.blocks(found, by, wide=width >= _WIDE)
     for line in shown.facts(found):
         terminal.note(line)
-    for block in made:
-        if block.table:
-            terminal.show_table(block.table)
-        if block.note:
-            terminal.note_prose(block.note)
+    for each in made:
+        if isinstance(each, str):
+            terminal.note_prose(each)
+        else:
+            terminal.show_table(each)
     if line := shown.flips_line(found):
         terminal.say(line)
     for direction in shown.DIRECTIONS if found.flipping else ():
         terminal.say(f"{direction}: {shown.count(found, direction)}")
         for name, links in shown.flips(found, direction, reports):
             terminal.say("  ".join(["", name, *links]))
-    few = shown.few(block.table for block in made if block.table)
-    for line in filter(None, (few, shown.method(found, by), shown.next_steps(found, by))):
+    ends = (shown.few(made), shown.method(found, by), shown.next_steps(found, by))
+    for line in filter(None, ends):
         terminal.note_prose(line)

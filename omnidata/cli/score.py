@@ -164,7 +164,7 @@ def score(
 
     published = None
     if parse_address(task):
-        task, data, predictions, published = _fetch_published(task, data, profile)
+        task, data, predictions, published = _fetch_published(task, data)
         profile = profile or published.profile
     elif predictions is not None and (address := parse_address(predictions)):
         predictions = copy_of(address, (INFO, ANSWERS, SCORES, RESULTS), terminal.note)
@@ -296,10 +296,8 @@ def score(
         raise typer.Exit(1)
 
 
-def _fetch_published(
-    named: str, data: Path | None, profile: str | None
-) -> tuple[str, Path, Path, Run]:
-    """The task, the data, the folder and the scored run of a run on the Hub.
+def _fetch_published(named: str, data: Path | None) -> tuple[str, Path, Path, Run]:
+    """Return the task, the data, the folder and the scored run of a run on the Hub.
 
     Raises:
         DataError: it is no run, or its data cannot be got.

@@ -185,6 +185,8 @@ def show_table(table: Table, *, together: int = 1) -> None:
         typer.echo(text)
     if table.legend:
         note_legend(table.legend)
+    for text in table.notes:
+        note_prose(text)
 
 
 def columns_of_stdout() -> int:
