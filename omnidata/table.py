@@ -296,19 +296,14 @@ def mark_best(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
     """
     best: list[float | None] = []
     for place, column in enumerate(columns):
-        cells = [row.cells[place].value for row in rows if not row.source]
-        values = [value for value in cells if value is not None]
-        differ = len(set(values)) > 1 and column.unit in ("share", "number")
+        cells = [row.cells[place] for row in rows if not row.source]
+        values = {cell.value for cell in cells if cell.value is not None}
+        differ = len(values) > 1 and column.unit in ("share", "number")
         best.append((min if column.lower_is_better else max)(values) if differ else None)
-    return [
-        row
-        if row.source
-        else replace(
-            row,
-            cells=tuple(
-                replace(cell, mark="best") if top is not None and cell.value == top else cell
-                for cell, top in zip(row.cells, best, strict=True)
-            ),
-        )
-        for row in rows
-    ]
+
+    def marked(row: Row) -> Iterator[Cell]:
+        for cell, top in zip(row.cells, best, strict=True):
+            is_best = not row.source and top is not None and cell.value == top
+            yield replace(cell, mark="best") if is_best else cell
+
+    return [replace(row, cells=tuple(marked(row))) for row in rows]

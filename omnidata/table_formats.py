@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+from rich.cells import cell_len
 
 from omnidata.table import DASH, Head, Table
 
@@ -54,8 +55,6 @@ class _Strip:
 def _strip(
     header: list[str], cells: list[list[str]], *, left: bool = False, least: int = 0
 ) -> _Strip:
-    from rich.cells import cell_len
-
     widths = (cell_len(line) for lines in (header, *cells) for line in lines)
     return _Strip(header, cells, max(least, *widths), left)
 
@@ -76,8 +75,6 @@ def _join(
 
 
 def _pad(text: str, width: int, *, left: bool = True) -> str:
-    from rich.cells import cell_len
-
     pad = " " * (width - cell_len(text))  # a Chinese character is two columns wide
     return text + pad if left else pad + text
 
@@ -173,8 +170,6 @@ def _blocks(table: Table, room: int, *, narrow: bool = False) -> list[_Block]:
 
 
 def _widen(header: str, strips: list[_Strip]) -> list[_Strip]:
-    from rich.cells import cell_len
-
     lack = cell_len(header) + len(_GAP) - _size(_Block(header, strips))
     first = strips[0]
     return [replace(first, width=first.width + max(0, lack)), *strips[1:]]
@@ -189,8 +184,6 @@ def _line_of(text: str) -> str:
 
 
 def _centre(block: _Block) -> str:
-    from rich.cells import cell_len
-
     free = _size(block) - len(_GAP) - cell_len(block.header)
     before = free // 2
     return _GAP + " " * before + block.header + " " * (free - before)

@@ -148,9 +148,9 @@ class _Dataset:
 
 
 def _places(named: Sequence[str]) -> list[tuple[str | None, Path]]:
-    """Datasets, each with the task that is named before it.
+    """Return the datasets, each with the task before it.
 
-    A word is a task's name if it is one, or if nothing is called so; the last is always a place.
+    A word is a task if one has that name, or if no file has it; the last is always a dataset.
     """
     from omnidata import registry
 
@@ -244,13 +244,10 @@ def _print_several(several: Sequence[_Dataset], form: Format) -> None:
 
 
 def _print_tables(tables: Sequence[Table], form: Format) -> None:
-    from omnidata.table_formats import latex, markdown
-
     for table in tables:
-        if form == "terminal":
-            terminal.show_table(table)
-        else:
-            terminal.say((markdown if form == "md" else latex)(table) + "\n")
+        terminal.show_table(table, form)
+        if form != "terminal":
+            terminal.say("")
 
 
 def _draw(held: _Dataset, path: Path) -> None:
@@ -315,7 +312,7 @@ def _print_task(name: str, as_json: bool) -> None:
 
 
 def _summary(task: Task) -> str:
-    """What its data hold and what is asked, or what the documentation of its class says first."""
+    """Return the task's own summary, or the first line of its class's docstring."""
     from omnidata import registry
 
     own = task.task if isinstance(task, registry.PluginTask) else task
@@ -324,7 +321,7 @@ def _summary(task: Task) -> str:
 
 
 def _page(task: Task) -> str:
-    """The page of the benchmark; the tasks of one benchmark share a folder and a page."""
+    """Return the benchmark's page; its tasks share a package and a page."""
     folder = type(task).__module__.split(".")[2]
     return f"docs/benchmarks/{folder.replace('_', '-')}.md"
 
@@ -349,18 +346,18 @@ def _description(task: Task) -> dict[str, Any]:
 
 
 def _data_form(task: Task) -> str:
-    """What the task takes for data, as its loader tells somebody who names none."""
+    """Return the form of the task's data, from its loader's error for missing data."""
     try:
         task.load(Path("no data"), check_media=False)
     except DataError as error:
         return error.expected
-    except Exception:  # a plug-in's loader may fail in any way, and says nothing then
+    except Exception:  # a plug-in's loader may fail in any way
         return ""
     return ""
 
 
 def _common_options(task: Task | None = None) -> str:
-    """The options of every task, but for those of which the task has one of its own."""
+    """Return the options of every task, apart from those that the task defines itself."""
     from omnidata.tasks.common_options import OPTIONS
 
     own = task.allowed if task else {}
@@ -495,7 +492,7 @@ def view(
     try:
         run_loop(serve(book, port, announce))
     except KeyboardInterrupt:
-        return  # it is how the work ends
+        return
     except OSError as error:
         raise UsageError(
             f"the port cannot be used ({error.strerror})",

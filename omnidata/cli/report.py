@@ -240,7 +240,6 @@ def _rank(
     as_json: bool,
 ) -> None:
     from omnidata.analysis import ranking
-    from omnidata.table_formats import markdown
 
     if len(runs) < 2 or pages:
         raise UsageError(
@@ -263,11 +262,7 @@ def _rank(
         return
     for text in found.warnings:
         terminal.note(f"warning: {text}")
-    table = ranking.table(found)
-    if form == "terminal":
-        terminal.show_table(table)
-    else:
-        terminal.say(markdown(table))
+    terminal.show_table(ranking.table(found), form)
     terminal.note_prose(ranking.method(found))
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from omnidata.types import Step
 
 _ALL = "all"
-"""In place of a profile: each of them."""
+"""Stands for all profiles."""
 
 
 @reading_data
@@ -241,7 +241,7 @@ def score(
         check_agent_folders(out, [place for place in outs if place], predictions)
     elif out is not None:
         check_scores_folder(out, predictions)
-    # Folders of profiles are called after them, and say in their results whose the scores are.
+    # Folders of profiles have their names, so the results name the agent.
     agent = model_name(answers.settings) or out.resolve().name if out and every else ""
     found: dict[str, dict[str, Any]] = {}
     differing: list[str] | None = None
@@ -300,8 +300,8 @@ def _fetch_published(named: str, data: Path | None) -> tuple[str, Path, Path, Ru
     """Return the task, the data, the folder and the scored run of a run on the Hub.
 
     Raises:
-        DataError: it is no run, or its data cannot be got.
-        RunError: a file of it is broken, or this omnidata does not know its task or profile.
+        DataError: it is no run, or its data cannot be downloaded.
+        RunError: a file is broken, or the task or profile is unknown.
     """
     from omnidata.loaders.fetch import AUTO
     from omnidata.loaders.hub import copy_of, parse_address
@@ -316,7 +316,7 @@ def _fetch_published(named: str, data: Path | None) -> tuple[str, Path, Path, Ru
     from omnidata.tasks.common_options import OPTIONS
 
     address = parse_address(named)
-    assert address is not None  # whoever calls has looked
+    assert address is not None
     run = copy_of(address, (INFO, ANSWERS, SCORES, RESULTS), terminal.note)
     published = read_run(run)
     info = published.settings
@@ -331,7 +331,7 @@ def _fetch_published(named: str, data: Path | None) -> tuple[str, Path, Path, Ru
     if unknown := sorted(info.get("options", {}).keys() - known):
         terminal.note(f"unknown options of the run, not checked: {', '.join(unknown)}"[:500])
     said = str(info.get("data") or "")
-    # What somebody has written is no reason to open a file here: only the Hub may be named.
+    # A published run must not open files of this machine: only the Hub is allowed.
     place = said if parse_address(said) else AUTO
     if data is None:
         terminal.note(f"its data: {place}")
@@ -340,10 +340,9 @@ def _fetch_published(named: str, data: Path | None) -> tuple[str, Path, Path, Ru
 
 
 _NOT_SCORED = frozenset({"agent", "stopped", "places", "headline"})
-"""Keys of results that whoever scores sets otherwise: whose they are, why a run ended early, and
-what was found out about the answers beside the score."""
+"""Keys of results that depend on the command, not on the answers."""
 _SHOWN = 20
-"""Differences that are told one by one."""
+"""Differences that are listed."""
 
 
 def _differences(said: Run, found: Mapping[str, Any], scored: Path) -> list[str]:
@@ -399,11 +398,7 @@ def _same(said: object, found: object) -> bool:
 
 
 def _tell_compared(said: Run, found: Mapping[str, Any], differing: Sequence[str]) -> None:
-    """Say whether the results that were published are those of the answers, and what was not read.
-
-    Raises:
-        typer.Exit: with 1 where they are not.
-    """
+    """Print the verdict on published results, and exit with 1 if they differ."""
     for line in differing[:_SHOWN]:
         terminal.note(line)
     if len(differing) > _SHOWN:
@@ -469,11 +464,6 @@ def _lacking(task: str) -> UsageError:
 
 
 def _refuse_options(given: Sequence[str]) -> None:
-    """Refuse options that shape a prompt, choose steps, or read and judge a model's text.
-
-    Args:
-        given: those that were given, as on the command line.
-    """
     if given:
         raise UsageError(
             "this option is for answers of a model, and records of an environment are scored",
