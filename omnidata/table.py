@@ -45,11 +45,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Columns under a common header.
-
-    Columns without one stand apart, but for those whose own header is empty: these stay beside
-    the column before them.
-    """
+    """Columns under a common header, which may be empty."""
 
     header: str
     columns: tuple[Column, ...]
@@ -296,14 +292,14 @@ def mark_best(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
     """
     best: list[float | None] = []
     for place, column in enumerate(columns):
-        cells = [row.cells[place] for row in rows if not row.source]
-        values = {cell.value for cell in cells if cell.value is not None}
+        own = [row.cells[place] for row in rows if not row.source]
+        values = {cell.value for cell in own if cell.value is not None}
         differ = len(values) > 1 and column.unit in ("share", "number")
         best.append((min if column.lower_is_better else max)(values) if differ else None)
 
-    def marked(row: Row) -> Iterator[Cell]:
+    def cells(row: Row) -> Iterator[Cell]:
         for cell, top in zip(row.cells, best, strict=True):
             is_best = not row.source and top is not None and cell.value == top
             yield replace(cell, mark="best") if is_best else cell
 
-    return [replace(row, cells=tuple(marked(row))) for row in rows]
+    return [replace(row, cells=tuple(cells(row))) for row in rows]

@@ -108,14 +108,14 @@ def drawings(runs: Sequence[Run]) -> list[Drawing]:
     return found
 
 
-def _named(runs: Sequence[Run]) -> list[tuple[Run, str]]:
+def _with_names(runs: Sequence[Run]) -> list[tuple[Run, str]]:
     names = (", ".join(filter(None, label)) for label in labels(runs))
     return list(zip(runs, names, strict=True))
 
 
 def _each(runs: Sequence[Run]) -> Iterator[tuple[Run, str, str]]:
     """Yield each run with its name and the end of its file's name."""
-    for place, (run, name) in enumerate(_named(runs), 1):
+    for place, (run, name) in enumerate(_with_names(runs), 1):
         yield run, name, f"-{place}" if len(runs) > 1 else ""
 
 
@@ -129,7 +129,7 @@ def _portions(found: Sequence[T]) -> Iterator[tuple[Sequence[T], str]]:
 def _radars(runs: Sequence[Run]) -> Iterator[Drawing]:
     for spec in specs(runs[0]):
         if len(list(present(spec, runs))) >= 3:
-            for part, end in _portions(_named(runs)):
+            for part, end in _portions(_with_names(runs)):
                 yield Drawing(f"radar-{spec.axis}{end}", partial(radar, spec, part))
 
 
@@ -146,7 +146,7 @@ def _costs(runs: Sequence[Run]) -> Iterator[Drawing]:
     Of runs on different steps there is none: they cost what their steps do.
     """
     points: dict[str, list[tuple[Run, str, float]]] = {}
-    for run, name in _named(runs) if not unlike(runs) else ():
+    for run, name in _with_names(runs) if not unlike(runs) else ():
         if "cost" not in run.settings.get("usage", {}):
             continue
         usage = usage_of(run)
@@ -160,7 +160,7 @@ def _costs(runs: Sequence[Run]) -> Iterator[Drawing]:
 
 def _turns(runs: Sequence[Run]) -> Iterator[Drawing]:
     found = curves(runs)
-    names = [name for _, name in _named([run for run, _ in found])]
+    names = [name for _, name in _with_names([run for run, _ in found])]
     rows = [(run, name, curve) for (run, curve), name in zip(found, names, strict=True)]
     for part, end in _portions(rows):
         yield Drawing(f"turns{end}", partial(turns, part))
