@@ -45,11 +45,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Columns under a common header.
-
-    Columns without one stand apart, but for those whose own header is empty: these stay beside
-    the column before them.
-    """
+    """Columns under a common header, which may be empty."""
 
     header: str
     columns: tuple[Column, ...]
@@ -145,7 +141,7 @@ class Table:
         signs = [f"{sign} {source}: {PUBLISHED}." for source, sign in self.signs.items()]
         return [*signs, *self.notes]
 
-    def signed_labels(self) -> list[tuple[str, ...]]:
+    def row_labels(self) -> list[tuple[str, ...]]:
         """Return the labels of each row; those of published rows have a sign."""
         return [
             (f"{row.labels[0]} {self.signs[row.source]}", *row.labels[1:])
@@ -154,7 +150,7 @@ class Table:
             for row in self.rows
         ]
 
-    def signed_header(self, head: Head) -> str:
+    def head_text(self, head: Head) -> str:
         """Return a common header, with a sign if its columns are published."""
         source = head.columns[0].source
         return f"{head.header} {self.signs[source]}" if source else head.header
@@ -213,6 +209,7 @@ class TextTable(Table):
         header: names of the columns; a column without one stays beside the one before it.
         rows: as wide as the header.
         legend: header -> its meaning.
+        notes: explain the table, below it.
         beside: the header of further columns that stay beside the one before them.
     """
 
@@ -225,6 +222,7 @@ class TextTable(Table):
         rows: Sequence[Sequence[str]],
         legend: Mapping[str, str] | None = None,
         *,
+        notes: Sequence[str] = (),
         beside: str = "",
     ) -> None:
         groups: list[list[Column]] = []
@@ -242,6 +240,7 @@ class TextTable(Table):
             rows=tuple(
                 Row((row[0],), tuple(Cell(None, text=text) for text in row[1:])) for row in rows
             ),
+            notes=tuple(notes),
             legend=legend or {},
         )
 
@@ -286,26 +285,21 @@ def _value(cell: Cell, unit: CellUnit) -> str:
     return cell.text if unit == "text" else number(cell.value, unit, digits=cell.digits)
 
 
-def marked_best(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
+def mark_best(columns: Sequence[Column], rows: Sequence[Row]) -> list[Row]:
     """Return the rows with the best value of each column marked, where runs differ.
 
     Published values are left out, as their scorer is not confirmed.
     """
     best: list[float | None] = []
     for place, column in enumerate(columns):
-        cells = [row.cells[place].value for row in rows if not row.source]
-        values = [value for value in cells if value is not None]
-        differ = len(set(values)) > 1 and column.unit in ("share", "number")
+        own = [row.cells[place] for row in rows if not row.source]
+        values = {cell.value for cell in own if cell.value is not None}
+        differ = len(values) > 1 and column.unit in ("share", "number")
         best.append((min if column.lower_is_better else max)(values) if differ else None)
-    return [
-        row
-        if row.source
-        else replace(
-            row,
-            cells=tuple(
-                replace(cell, mark="best") if top is not None and cell.value == top else cell
-                for cell, top in zip(row.cells, best, strict=True)
-            ),
-        )
-        for row in rows
-    ]
+
+    def cells(row: Row) -> Iterator[Cell]:
+        for cell, top in zip(row.cells, best, strict=True):
+            is_best = not row.source and top is not None and cell.value == top
+            yield replace(cell, mark="best") if is_best else cell
+
+    return [replace(row, cells=tuple(cells(row))) for row in rows]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+from rich.cells import cell_len
 
 from omnidata.table import DASH, Head, Table
 
@@ -45,8 +46,6 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class _Strip:
-    """A column as drawn: the lines of its header and of each row's cell."""
-
     header: list[str]
     cells: list[list[str]]
     width: int
@@ -56,16 +55,13 @@ class _Strip:
 def _strip(
     header: list[str], cells: list[list[str]], *, left: bool = False, least: int = 0
 ) -> _Strip:
-    from rich.cells import cell_len
-
     widths = (cell_len(line) for lines in (header, *cells) for line in lines)
     return _Strip(header, cells, max(least, *widths), left)
 
 
-def _joined(
+def _join(
     strips: Sequence[_Strip], cells: Sequence[Sequence[str]], gap: str, *, bottom: bool = False
 ) -> list[str]:
-    """Return the lines of cells beside each other, aligned at their tops or bottoms."""
     tall = max(map(len, cells))
     lines = []
     for nth in range(tall):
@@ -73,14 +69,12 @@ def _joined(
         for strip, cell in zip(strips, cells, strict=True):
             at = nth - (tall - len(cell)) if bottom else nth
             text = cell[at] if 0 <= at < len(cell) else ""
-            texts.append(_padded(text, strip.width, left=strip.left))
+            texts.append(_pad(text, strip.width, left=strip.left))
         lines.append(gap.join(texts))
     return lines
 
 
-def _padded(text: str, width: int, *, left: bool = True) -> str:
-    from rich.cells import cell_len
-
+def _pad(text: str, width: int, *, left: bool = True) -> str:
     pad = " " * (width - cell_len(text))  # a Chinese character is two columns wide
     return text + pad if left else pad + text
 
@@ -113,7 +107,7 @@ def text(table: Table, *, width: int | None) -> str:
         width: of the terminal; None for a whole table.
     """
     width = width or sys.maxsize
-    shown = [[_wrapped(label) for label in labels] for labels in table.signed_labels()]
+    shown = [[_wrap_label(label) for label in labels] for labels in table.row_labels()]
     labels = [
         _strip([name], [row[place] for row in shown], left=True)
         for place, name in enumerate(table.labels)
@@ -128,13 +122,13 @@ def text(table: Table, *, width: int | None) -> str:
         strips = [*labels, *(each for block in band for each in block.strips)]
         lines.append("")
         if any(block.header for block in band):
-            lines.append(" " * left + "".join(map(_centred, band)))
-        lines += _joined(strips, [each.header for each in strips], _GAP, bottom=True)
+            lines.append(" " * left + "".join(map(_centre, band)))
+        lines += _join(strips, [each.header for each in strips], _GAP, bottom=True)
         lines.append("-" * (left + sum(map(_size, band))))
         for nth, row in enumerate(table.rows):
             cells = [each.cells[nth] for each in strips]
             if not row.source or any(cell[0] != DASH for cell in cells[len(labels) :]):
-                lines += _joined(strips, cells, _GAP)
+                lines += _join(strips, cells, _GAP)
     notes = table.footnotes()
     lines += [""] * bool(notes)
     for note in notes:
@@ -144,14 +138,11 @@ def text(table: Table, *, width: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Columns that stay beside each other, with their common header."""
-
     header: str
     strips: list[_Strip]
 
 
 def _size(block: _Block) -> int:
-    """Return the width of a block, with the gap before it."""
     return sum(each.width + len(_GAP) for each in block.strips)
 
 
@@ -169,25 +160,22 @@ def _blocks(table: Table, room: int, *, narrow: bool = False) -> list[_Block]:
         own, strips = strips[: len(head.columns)], strips[len(head.columns) :]
         parts = [[place] for place in range(len(own))]
         if head.header:
-            whole = _widened(_line_of(table.signed_header(head)), own)
+            whole = _widen(_line_of(table.head_text(head)), own)
             parts = bands([each.width + len(_GAP) for each in whole], room)
         for part in parts:
             columns = tuple(head.columns[place] for place in part)
-            header = _line_of(table.signed_header(Head(head.header, columns)))
-            blocks.append(_Block(header, _widened(header, [own[place] for place in part])))
+            header = _line_of(table.head_text(Head(head.header, columns)))
+            blocks.append(_Block(header, _widen(header, [own[place] for place in part])))
     return blocks
 
 
-def _widened(header: str, strips: list[_Strip]) -> list[_Strip]:
-    """Return the strips, the first wide enough for their common header."""
-    from rich.cells import cell_len
-
+def _widen(header: str, strips: list[_Strip]) -> list[_Strip]:
     lack = cell_len(header) + len(_GAP) - _size(_Block(header, strips))
     first = strips[0]
     return [replace(first, width=first.width + max(0, lack)), *strips[1:]]
 
 
-def _wrapped(label: str) -> list[str]:
+def _wrap_label(label: str) -> list[str]:
     return textwrap.wrap(_line_of(label), _WIDEST_LABEL) or [""]
 
 
@@ -195,9 +183,7 @@ def _line_of(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def _centred(block: _Block) -> str:
-    from rich.cells import cell_len
-
+def _centre(block: _Block) -> str:
     free = _size(block) - len(_GAP) - cell_len(block.header)
     before = free // 2
     return _GAP + " " * before + block.header + " " * (free - before)
@@ -233,9 +219,9 @@ def lines(table: Table, width: int, *, together: int = 1) -> Iterator[Line]:
     sizes = [size(block) for block in blocks]
     excess, over = (left + most - width for most in (max(sizes, default=0), sum(sizes)))
     if excess > 0:
-        label = _folded(label, max(_SHORTEST, label.width - excess))
+        label = _fold_labels(label, max(_SHORTEST, label.width - excess))
     elif 0 < over <= label.width - _READABLE:
-        label = _folded(label, label.width - over)
+        label = _fold_labels(label, label.width - over)
     for nth, places in enumerate(bands(sizes, width - label.width - 2 * len(edge))):
         strips = [label, *(each for place in places for each in blocks[place])]
         wide = size(strips) - len(gap) + 2 * len(edge)
@@ -243,20 +229,19 @@ def lines(table: Table, width: int, *, together: int = 1) -> Iterator[Line]:
             yield Line("")
         if table.title and not nth:
             for line in _fold(plain(table.title), wide):
-                yield Line(_padded(line, wide), "title")
+                yield Line(_pad(line, wide), "title")
         outside = [] if compact else [Line(" " * wide)]
         yield from outside
-        for line in _joined(strips, [each.header for each in strips], gap, bottom=True):
+        for line in _join(strips, [each.header for each in strips], gap, bottom=True):
             yield Line(f"{edge}{line}{edge}", "header")
         yield Line("─" * wide if compact else f" {'─' * (wide - 2)} ")
         for row in range(len(table.rows)):
-            for line in _joined(strips, [each.cells[row] for each in strips], gap):
+            for line in _join(strips, [each.cells[row] for each in strips], gap):
                 yield Line(f"{edge}{line}{edge}")
         yield from outside
 
 
 def _text_strips(table: Table, *, compact: bool) -> tuple[_Strip, list[list[_Strip]]]:
-    """Return the column of labels, and the columns that stay beside each other."""
 
     def cells(texts: Iterable[str]) -> list[list[str]]:
         cut = (_cell(each) for each in texts)
@@ -276,7 +261,7 @@ def _text_strips(table: Table, *, compact: bool) -> tuple[_Strip, list[list[_Str
     return _strip([table.labels[0]], labels, left=True), blocks
 
 
-def _folded(strip: _Strip, width: int) -> _Strip:
+def _fold_labels(strip: _Strip, width: int) -> _Strip:
     header, *cells = (_fold(lines[0], width) for lines in (strip.header, *strip.cells))
     return _Strip(header, cells, min(strip.width, width), strip.left)
 
@@ -326,7 +311,7 @@ def markdown(table: Table, *, level: int = 3) -> str:
         level: of the heading.
     """
     heads = [
-        " ".join(filter(None, (table.signed_header(head), column.header)))
+        " ".join(filter(None, (table.head_text(head), column.header)))
         for head in table.heads
         for column in head.columns
     ]
@@ -338,7 +323,7 @@ def markdown(table: Table, *, level: int = 3) -> str:
         pipes(names),
         pipes(rule) if table.name else f"|{'|'.join(['---', *['---:'] * len(heads)])}|",
     ]
-    for row, own in zip(table.rows, table.signed_labels(), strict=True):
+    for row, own in zip(table.rows, table.row_labels(), strict=True):
         cells = []
         columns = zip(table.columns, row.cells, table.values(row), strict=True)
         for column, cell, (value, beside) in columns:
@@ -375,7 +360,7 @@ def markdown_text(text: str) -> str:
         >>> print(markdown_text("gnp" + chr(0x202E) + ".exe"))
         gnp\\u202e.exe
     """
-    line = spelled_out(" ".join(text.splitlines()))
+    line = escape_invisible(" ".join(text.splitlines()))
     return "".join(f"\\{letter}" if letter in _MARKDOWN else letter for letter in line)
 
 
@@ -391,14 +376,14 @@ def markdown_code(text: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}"
 
 
-def spelled_out(text: str) -> str:
+def escape_invisible(text: str) -> str:
     r"""Return the text with controls and invisible characters escaped.
 
     A mark that turns the direction of reading makes a name look like another. The two joiners stay:
     several scripts and many emoji are written with them.
 
     Examples:
-        >>> print(spelled_out("a" + chr(0x202E) + chr(7) + "é"))
+        >>> print(escape_invisible("a" + chr(0x202E) + chr(7) + "é"))
         a\u202e\u0007é
     """
     return "".join(
@@ -456,7 +441,7 @@ def latex(table: Table) -> str:
     headers = [*table.labels, *(column.header for column in table.columns)]
     lines += [_ampersands([*map(tex, headers)]), r"\midrule"]
     before = None
-    for row, own in zip(table.rows, table.signed_labels(), strict=True):
+    for row, own in zip(table.rows, table.row_labels(), strict=True):
         if before is not None and bool(row.source) != bool(before.source):
             lines.append(r"\midrule")
         before = row
@@ -478,12 +463,11 @@ def latex(table: Table) -> str:
 
 
 def _tex_heads(table: Table) -> list[str]:
-    """Return the line of common headers and the rules below them."""
     start = len(table.labels) + 1
     cells, rules = [""] * len(table.labels), []
     for head in table.heads:
         end = start + len(head.columns) - 1
-        name = tex(table.signed_header(head))
+        name = tex(table.head_text(head))
         cells.append(rf"\multicolumn{{{len(head.columns)}}}{{c}}{{{name}}}")
         rules.append(rf"\cmidrule(lr){{{start}-{end}}}")
         start = end + 1

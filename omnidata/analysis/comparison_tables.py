@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from omnidata.table_formats import csv_text, markdown_text
 from omnidata.table_formats import markdown as table_markdown
 from omnidata.types import CAUSES
 
+Part = TextTable | str
+"""A table, or a sentence in its place."""
 _FLIPS = 50
 """So many of each direction are listed in tables; JSON has all."""
 
@@ -32,9 +34,10 @@ def span(found: Estimate, unit: Unit) -> str:
     return f"{low} to {high}"
 
 
-def few(tables: Iterable[TextTable]) -> str:
+def few(tables: Iterable[Part]) -> str:
     """Explain `too few` below tables that have it; empty for others."""
-    cells = (cell.text for each in tables for row in each.rows for cell in row.cells)
+    own = (each for each in tables if isinstance(each, TextTable))
+    cells = (cell.text for each in own for row in each.rows for cell in row.cells)
     if not any(text.startswith("too few: ") or "(too few: " in text for text in cells):
         return ""
     return (
@@ -43,27 +46,22 @@ def few(tables: Iterable[TextTable]) -> str:
     )
 
 
-def probability(p: float | None) -> str:
-    """A p as tables print it; a dash where there is none.
-
-    Examples:
-        >>> probability(0.0371), probability(0.0001), probability(None)
-        ('0.037', '<0.001', '-')
-    """
-    return number(p, "p")
-
-
 def facts(found: Comparison) -> list[str]:
     """Return lines that say which runs are compared, and on which steps."""
     a, b = found.pair.a, found.pair.b
     unit = "step" if found.pair.steps else "task"
+    episodes, groups = _sizes(found.pair)
     lines = [
         f"A: {a.name} ({a.path})",
         f"B: {b.name} ({b.path})",
         f"{a.task} by {a.profile}: {plural(len(found.pair.ids), unit)} in both runs",
-        *_groups(found.pair),
-        *found.warnings,
     ]
+    if groups < episodes:
+        lines.append(
+            f"{plural(episodes, 'episode')} form {plural(groups, 'group')} of related episodes; "
+            "the bootstrap resamples groups"
+        )
+    lines += found.warnings
     if unjudged := len(found.pair.ids) - found.overall.steps:
         are = "is" if unjudged == 1 else "are"
         lines.append(f"{plural(unjudged, unit)} without a usable target {are} left out")
@@ -72,18 +70,7 @@ def facts(found: Comparison) -> list[str]:
     return lines
 
 
-def _groups(compared: Pair) -> Iterator[str]:
-    """Say that groups are resampled, if a group has several episodes."""
-    episodes, groups = _sizes(compared)
-    if groups < episodes:
-        yield (
-            f"{plural(episodes, 'episode')} form {plural(groups, 'group')} of related episodes; "
-            "the bootstrap resamples groups"
-        )
-
-
 def _sizes(compared: Pair) -> tuple[int, int]:
-    """Return the numbers of episodes and of groups."""
     episodes = len({step.episode for step in compared.steps})
     return episodes, len({step.group for step in compared.steps})
 
@@ -109,26 +96,15 @@ def method(found: Comparison, by: Sequence[str] = ()) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A table, or the reason why it is left out.
-
-    Attributes:
-        table: the table; None if every row would be zero.
-        note: which rows are left out; empty if none is.
-    """
-
-    table: TextTable | None
-    note: str = ""
-
-
 def axes_of(found: Comparison) -> list[str]:
     """Return the tags that `by` can name."""
     return list(dict.fromkeys(each.axis for each in found.slices if each.axis))
 
 
-def blocks(found: Comparison, by: Sequence[str] = (), *, wide: bool = True) -> list[Block]:
+def blocks(found: Comparison, by: Sequence[str] = (), *, wide: bool = True) -> list[Part]:
     """Return the table of all steps, a table per metric and tag, and the causes.
+
+    A table whose rows would all be zero is a sentence that says so.
 
     Args:
         found: the comparison.
@@ -164,19 +140,16 @@ def next_steps(found: Comparison, by: Sequence[str]) -> str:
 _COMPARED = ("A", "B", "B - A", "95 % interval")
 
 
-def _overall(found: Comparison, *, wide: bool) -> Block:
+def _overall(found: Comparison, *, wide: bool) -> Part:
     rows = []
     for metric, unit in found.columns.items():
         value = found.overall.metrics[metric]
         name = f"{metric} (%)" if unit == "share" else metric
         sizes = _counts(found, value, found.overall) if wide else ()
-        rows.append((value, (name, *_cells(value, unit), probability(value.p), *sizes)))
+        rows.append((value, (name, *_cells(value, unit), number(value.p, "p"), *sizes)))
     header = ("overall", *_COMPARED, "p", *(_size_headers(found) if wide else ()))
-    return _without_zeros(f"{found.pair.a.task}, {_all(found)}", header, rows)
-
-
-def _all(found: Comparison) -> str:
-    return f"all {plural(found.overall.steps, 'step' if found.pair.steps else 'task')}"
+    steps = plural(found.overall.steps, "step" if found.pair.steps else "task")
+    return _without_zeros(f"{found.pair.a.task}, all {steps}", header, rows)
 
 
 def flips_line(found: Comparison) -> str:
@@ -185,19 +158,14 @@ def flips_line(found: Comparison) -> str:
     if not found.flipping or flips is None:
         return ""
     unit = "step" if found.pair.steps else "task"
+    p = number(flips.p, "p")
     return (
         f"{found.flipping}: {plural(flips.a_only, unit)} right only in A, {flips.b_only} only "
-        f"in B; McNemar p {_equals(flips.p)}"
+        f"in B; McNemar p {p if p.startswith('<') else f'= {p}'}"
     )
 
 
-def _equals(p: float | None) -> str:
-    text = probability(p)
-    return text if text.startswith("<") else f"= {text}"
-
-
-def _by_axis(found: Comparison, axis: str, metric: str, unit: Unit, *, wide: bool) -> Block:
-    """Return a row per group of a tag."""
+def _by_axis(found: Comparison, axis: str, metric: str, unit: Unit, *, wide: bool) -> Part:
     flips = wide and metric == found.flipping
     header = [axis, *_COMPARED, *(("p", "q") if wide else ("q",))]
     if flips:
@@ -205,13 +173,13 @@ def _by_axis(found: Comparison, axis: str, metric: str, unit: Unit, *, wide: boo
     rows = []
     for name, each in found.by(axis).items():
         value = each.metrics[metric]
-        row = [name, *_cells(value, unit), *([probability(value.p)] if wide else [])]
-        row.append(probability(each.q[metric]))
+        row = [name, *_cells(value, unit), *([number(value.p, "p")] if wide else [])]
+        row.append(number(each.q[metric], "p"))
         if flips:
             own = each.flips
             tested = own and (
                 *(str(own.a_only), str(own.b_only)),
-                *(probability(own.p), probability(each.flips_q)),
+                *(number(own.p, "p"), number(each.flips_q, "p")),
             )
             row += tested or ("-",) * 4
         rows.append((value, (*row, *(_counts(found, value, each) if wide else ()))))
@@ -219,16 +187,15 @@ def _by_axis(found: Comparison, axis: str, metric: str, unit: Unit, *, wide: boo
     return _without_zeros(title, (*header, *(_size_headers(found) if wide else ())), rows)
 
 
-def _causes(found: Comparison, *, wide: bool) -> Block:
-    """Return a row per cause: the share of all steps that are wrong for it."""
+def _causes(found: Comparison, *, wide: bool) -> Part:
     rows = [
         (
             each.share,
             (
                 CAUSES[name].partition(":")[0],
                 *_cells(each.share, "share"),
-                *([probability(each.share.p)] if wide else []),
-                probability(each.q),
+                *([number(each.share.p, "p")] if wide else []),
+                number(each.q, "p"),
             ),
         )
         for name, each in found.causes.items()
@@ -238,23 +205,17 @@ def _causes(found: Comparison, *, wide: bool) -> Block:
 
 
 def _without_zeros(
-    title: str,
-    header: Sequence[str],
-    rows: Sequence[tuple[Estimate, Sequence[str]]],
-) -> Block:
-    """Leave rows out whose value is 0 in both runs, and say so."""
+    title: str, header: Sequence[str], rows: Sequence[tuple[Estimate, Sequence[str]]]
+) -> Part:
+    """Leave rows out whose value is 0 in both runs, and name up to four of them."""
     kept = [cells for value, cells in rows if not value.a == value.b == 0]
     zero = [cells[0] for value, cells in rows if value.a == value.b == 0]
     note = f"{plural(len(zero), 'row')} left out, 0 in both runs" if zero else ""
-    if zero and len(zero) <= _NAMED:
+    if 0 < len(zero) <= 4:
         note += f": {', '.join(zero)}"
     if not kept:
-        return Block(None, f"{title}: {note or 'nothing to compare'}")
-    return Block(TextTable(title, tuple(header), kept), note)
-
-
-_NAMED = 4
-"""So many rows that are left out are named."""
+        return f"{title}: {note or 'nothing to compare'}"
+    return TextTable(title, header, kept, notes=[note] if note else [])
 
 
 def _size_headers(found: Comparison) -> tuple[str, ...]:
@@ -269,7 +230,6 @@ def _counts(found: Comparison, value: Estimate, each: Slice) -> tuple[str, ...]:
 
 
 def _cells(value: Estimate, unit: Unit) -> tuple[str, ...]:
-    """Return the cells under `_COMPARED`."""
     return (
         number(value.a, unit),
         number(value.b, unit),
@@ -290,7 +250,7 @@ class Reports:
     b: Path | None = None
 
     def links(self, flip: Flip) -> list[str]:
-        """The step's pages."""
+        """Return the addresses of the step's pages."""
         places = ((self.a, flip.a_page), (self.b, flip.b_page))
         return [_link(report, page) for report, page in places if report]
 
@@ -299,7 +259,6 @@ NO_REPORTS = Reports()
 
 
 def _link(report: Path, page: int) -> str:
-    """The address of a step's page in a report."""
     if report.name == "index.html" and (report.parent / "steps").is_dir():
         report = report.parent  # the first page of a folder of pages
     if report.suffix.lower() in (".html", ".htm"):
@@ -310,7 +269,7 @@ def _link(report: Path, page: int) -> str:
 def flips(
     found: Comparison, direction: Direction, reports: Reports = NO_REPORTS
 ) -> list[tuple[str, list[str]]]:
-    """The first steps that flipped that way: sample id, and the addresses of its pages."""
+    """Return the first steps that flipped that way: sample id, and the addresses of its pages."""
     chosen = [flip for flip in found.flips if flip.direction == direction]
     lines = [(flip.sample_id, reports.links(flip)) for flip in chosen[:_FLIPS]]
     if len(chosen) > _FLIPS:
@@ -322,70 +281,49 @@ def markdown(found: Comparison, reports: Reports = NO_REPORTS, by: Sequence[str]
     """Return the comparison as Markdown."""
     parts = ["\n".join(f"- {markdown_text(line)}" for line in facts(found))]
     made = blocks(found, by)
-    for block in made:
-        parts += [table_markdown(block.table)] if block.table else []
-        parts += [markdown_text(block.note)] if block.note else []
+    parts += [markdown_text(one) if isinstance(one, str) else table_markdown(one) for one in made]
     parts += [markdown_text(line)] if (line := flips_line(found)) else []
     for direction in DIRECTIONS if found.flipping else ():
         lines = [f"### {direction}: {count(found, direction)}", ""]
         for name, links in flips(found, direction, reports):
             lines.append(" ".join([f"- {markdown_text(name)}", *(f"<{link}>" for link in links)]))
         parts.append("\n".join(lines).rstrip())
-    ends = [few(block.table for block in made if block.table), method(found, by)]
-    return "\n\n".join([*parts, *filter(None, ends)]) + "\n"
+    return "\n\n".join([*parts, *filter(None, [few(made), method(found, by)])]) + "\n"
 
 
 DIRECTIONS: tuple[Direction, ...] = ("right->wrong", "wrong->right")
 
 
 def count(found: Comparison, direction: Direction) -> int:
-    """How many steps flipped that way."""
+    """Return the number of steps that flipped that way."""
     return sum(flip.direction == direction for flip in found.flips)
 
 
-_FIELDS = (
-    *("axis", "group", "metric", "a", "b", "difference", "low", "high", "p", "q"),
-    *("why", "episodes", "differing", "steps", "only_a_right", "only_b_right"),
-    *("mcnemar_p", "mcnemar_q"),
-)
-
-
 def as_csv(found: Comparison) -> str:
-    """A line per slice and metric, and per cause; fractions, nothing rounded."""
-    lines = [line for each in found.slices for line in _records(found, each)]
-    lines += [
-        {
-            "axis": "cause",
-            "group": name,
-            "metric": "wrong",
-            **_record(each.share, each.q),
-            "steps": found.overall.steps,
-        }
-        for name, each in found.causes.items()
-    ]
-    return csv_text(_FIELDS, lines)
+    """Return a line per slice and metric, and per cause; fractions, nothing rounded."""
+    lines = []
+    for each in found.slices:
+        for metric, value in each.metrics.items():
+            flips = each.flips if metric == found.flipping else None
+            lines.append(
+                {
+                    "axis": each.axis,
+                    "group": each.group,
+                    "metric": metric,
+                    **_record(value, each.q[metric], each.steps),
+                    "only_a_right": flips and flips.a_only,
+                    "only_b_right": flips and flips.b_only,
+                    "mcnemar_p": flips and flips.p,
+                    "mcnemar_q": flips and each.flips_q,
+                }
+            )
+    for name, cause in found.causes.items():
+        record = _record(cause.share, cause.q, found.overall.steps)
+        lines.append({"axis": "cause", "group": name, "metric": "wrong", **record})
+    return csv_text(list(lines[0]), lines)
 
 
-def _records(found: Comparison, each: Slice) -> Iterator[dict[str, Any]]:
-    for metric, value in each.metrics.items():
-        record = {
-            "axis": each.axis,
-            "group": each.group,
-            "metric": metric,
-            **_record(value, each.q[metric]),
-            "steps": each.steps,
-        }
-        if metric == found.flipping and each.flips:
-            record |= {
-                "only_a_right": each.flips.a_only,
-                "only_b_right": each.flips.b_only,
-                "mcnemar_p": each.flips.p,
-                "mcnemar_q": each.flips_q,
-            }
-        yield record
-
-
-def _record(value: Estimate, q: float | None) -> dict[str, Any]:
+def _record(value: Estimate, q: float | None, steps: int) -> dict[str, Any]:
     low, high = value.ci95 or (None, None)
     return {
         "a": value.a,
@@ -398,4 +336,5 @@ def _record(value: Estimate, q: float | None) -> dict[str, Any]:
         "why": value.why,
         "episodes": value.episodes,
         "differing": value.differing,
+        "steps": steps,
     }

@@ -1,11 +1,11 @@
 """Figures of runs: fingerprints, bars by app (OmniGUI, Figures 4 and 5), costs, turns, trees.
 
-Of rollouts: success within so many turns, and how many have so many (OSWorld, Figure 9). Of runs
-that were told of accessibility trees: how long these are (OSWorld, Figure 10). Of critics: the
-reliability diagram (Guo et al., 2017, Figure 1).
+Of rollouts: success and attempts by number of turns (OSWorld, Figure 9). Of runs with accessibility
+trees in their prompts: the lengths of these (OSWorld, Figure 10). Of critics: the reliability
+diagram (Guo et al., 2017, Figure 1).
 
-Colours are Okabe and Ito's, which colour-blind people tell apart; lines differ in their dashes and
-markers, bars in their hatches and greys, so that a print without colour can be read too.
+Colours are Okabe and Ito's, for colour-blind readers; lines differ in their dashes and markers,
+bars in their hatches and greys, so that a print without colour can be read too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from omnidata.analysis import elements
 from omnidata.analysis.elements import Clicks
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+T = TypeVar("T")
 _COLOURS = ("#0072B2", "#D55E00", "#000000", "#009E73", "#CC79A7", "#56B4E9", "#8A5A00", "#7F7F7F")
 _DASHES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -64,7 +65,7 @@ def draw(runs: Sequence[Run], folder: Path, clicks: Sequence[Clicks] = ()) -> li
     Args:
         runs: of any tasks.
         folder: made if missing; older figures of the same names are replaced.
-        clicks: of the runs whose hits are to be told by the size of the element.
+        clicks: of the runs whose hits are drawn by the size of the element.
 
     Returns:
         The files.
@@ -83,8 +84,12 @@ def draw(runs: Sequence[Run], folder: Path, clicks: Sequence[Clicks] = ()) -> li
             expected="a folder that can be written",
             remedy="name another folder",
         ) from None
+    chosen = drawings(runs)
+    for each, (run, name, end) in zip(clicks, _each([each.run for each in clicks]), strict=True):
+        make = partial(elements.figure, each, _shorten(name, 64))
+        chosen.append(Drawing(f"{run.task}-{elements.AXIS}{end}", make))
     written = []
-    for drawing in [*drawings(runs), *_sizes_of_elements(clicks)]:
+    for drawing in chosen:
         for suffix in _SUFFIXES:
             path = folder / f"{drawing.name}{suffix}"
             save(drawing.make, path)
@@ -93,152 +98,98 @@ def draw(runs: Sequence[Run], folder: Path, clicks: Sequence[Clicks] = ()) -> li
 
 
 def drawings(runs: Sequence[Run]) -> list[Drawing]:
-    """The figures of the runs, for each task and profile apart."""
-    found = []
+    """Return the figures of the runs, of each task and profile."""
+    found: list[Drawing] = []
     for same in by_profile(runs):
         several = len({run.profile for run in runs if run.task == same[0].task}) > 1
         prefix = f"{same[0].task}-{same[0].profile}" if several else same[0].task
-        found += [*_radars(same, prefix), *_bars(same, prefix), *_turns(same, prefix)]
-        found += [*_costs(same, prefix), *_trees(same, prefix), *_reliabilities(same, prefix)]
+        for make in (_radars, _bars, _turns, _costs, _trees, _reliabilities):
+            found += [Drawing(f"{prefix}-{each.name}", each.make) for each in make(same)]
     return found
 
 
-def _radars(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
-    """One per table of groups, and for so many runs as can be told apart."""
-    told = [", ".join(filter(None, label)) for label in labels(runs)]
+def _with_names(runs: Sequence[Run]) -> list[tuple[Run, str]]:
+    names = (", ".join(filter(None, label)) for label in labels(runs))
+    return list(zip(runs, names, strict=True))
+
+
+def _each(runs: Sequence[Run]) -> Iterator[tuple[Run, str, str]]:
+    """Yield each run with its name and the end of its file's name."""
+    for place, (run, name) in enumerate(_with_names(runs), 1):
+        yield run, name, f"-{place}" if len(runs) > 1 else ""
+
+
+def _portions(found: Sequence[T]) -> Iterator[tuple[Sequence[T], str]]:
+    """Yield as many as a figure can tell apart, with the end of its file's name."""
+    for start in range(0, len(found), _TOGETHER):
+        end = f"-{start // _TOGETHER + 1}" if len(found) > _TOGETHER else ""
+        yield found[start : start + _TOGETHER], end
+
+
+def _radars(runs: Sequence[Run]) -> Iterator[Drawing]:
     for spec in specs(runs[0]):
-        if len(list(present(spec, runs))) < 3:
-            continue
-        for start in range(0, len(runs), _TOGETHER):
-            part, named = runs[start : start + _TOGETHER], told[start : start + _TOGETHER]
-            number = f"-{start // _TOGETHER + 1}" if len(runs) > _TOGETHER else ""
-            make = partial(radar, spec, part, named)
-            yield Drawing(f"{prefix}-radar-{spec.axis}{number}", make)
+        if len(list(present(spec, runs))) >= 3:
+            for part, end in _portions(_with_names(runs)):
+                yield Drawing(f"radar-{spec.axis}{end}", partial(radar, spec, part))
 
 
-def _bars(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
-    """One per run: by app where the data tell it, else as in the main table."""
-    told = [", ".join(filter(None, label)) for label in labels(runs)]
-    for place, (run, name) in enumerate(zip(runs, told, strict=True), 1):
+def _bars(runs: Sequence[Run]) -> Iterator[Drawing]:
+    for run, name, end in _each(runs):
         axes = [axis for axis in ("app", specs(run)[0].axis) if run.results["by"].get(axis)]
-        number = f"-{place}" if len(runs) > 1 else ""
         if axes:
-            yield Drawing(f"{prefix}-bars-{axes[0]}{number}", partial(bars, run, axes[0], name))
+            yield Drawing(f"bars-{axes[0]}{end}", partial(bars, run, axes[0], name))
 
 
-def _costs(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
-    """One per currency and so many runs as can be told apart; of runs whose whole cost is known.
+def _costs(runs: Sequence[Run]) -> Iterator[Drawing]:
+    """Yield a figure per currency, of runs whose whole cost is known.
 
     Of runs on different steps there is none: they cost what their steps do.
     """
-    told = [", ".join(filter(None, label)) for label in labels(runs)]
     points: dict[str, list[tuple[Run, str, float]]] = {}
-    for run, name in zip(runs, told, strict=True) if not unlike(runs) else ():
+    for run, name in _with_names(runs) if not unlike(runs) else ():
         if "cost" not in run.settings.get("usage", {}):
             continue
         usage = usage_of(run)
         if usage.whole_cost and cell(run, "", "", main_metric(run)).value is not None:
             points.setdefault(usage.currency, []).append((run, name, usage.whole_cost))
     for currency, found in points.items():
-        if len(found) < 2:
-            continue
         mark = f"-{file_name(currency)}" if len(points) > 1 else ""
-        for start in range(0, len(found), _TOGETHER):
-            number = f"-{start // _TOGETHER + 1}" if len(found) > _TOGETHER else ""
-            make = partial(costs, found[start : start + _TOGETHER], currency)
-            yield Drawing(f"{prefix}-cost{mark}{number}", make)
+        for part, end in _portions(found) if len(found) > 1 else ():
+            yield Drawing(f"cost{mark}{end}", partial(costs, part, currency))
 
 
-def _sizes_of_elements(clicks: Sequence[Clicks]) -> Iterator[Drawing]:
-    told = [", ".join(filter(None, label)) for label in labels([each.run for each in clicks])]
-    for place, (each, name) in enumerate(zip(clicks, told, strict=True), 1):
-        number = f"-{place}" if len(clicks) > 1 else ""
-        make = partial(elements.figure, each, _cut(name, 64))
-        yield Drawing(f"{each.run.task}-{elements.AXIS}{number}", make)
-
-
-def _turns(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
-    """For so many runs of rollouts as can be told apart."""
+def _turns(runs: Sequence[Run]) -> Iterator[Drawing]:
     found = curves(runs)
-    told = [", ".join(filter(None, label)) for label in labels([run for run, _ in found])]
-    for start in range(0, len(found), _TOGETHER):
-        part = slice(start, start + _TOGETHER)
-        number = f"-{start // _TOGETHER + 1}" if len(found) > _TOGETHER else ""
-        yield Drawing(f"{prefix}-turns{number}", partial(turns, found[part], told[part]))
+    names = [name for _, name in _with_names([run for run, _ in found])]
+    rows = [(run, name, curve) for (run, curve), name in zip(found, names, strict=True)]
+    for part, end in _portions(rows):
+        yield Drawing(f"turns{end}", partial(turns, part))
 
 
-def turns(found: Sequence[tuple[Run, Sequence[float]]], told: Sequence[str]) -> Figure:
-    """Success within so many turns, and below it how many attempts had so many (Figure 9).
-
-    Args:
-        found: at most eight runs with their curves, all as long.
-        told: their names.
-    """
-    from matplotlib.figure import Figure
-
-    made = Figure(figsize=(7.2, 6.0 + 0.22 * len(found)), layout="constrained")
-    above, below = made.subplots(2, 1, sharex=True)
-    families, written = spellings(told)
-    most = len(found[0][1])
-    for place, ((run, curve), name) in enumerate(zip(found, told, strict=True)):
-        lengths = run.results["rollouts"].get("lengths", {})
-        whole = sum(lengths.values()) or 1
-        shares = [100 * lengths.get(str(turn), 0) / whole for turn in range(1, most + 1)]
-        for axes, values in ((above, [100 * value for value in curve]), (below, shares)):
-            axes.plot(
-                range(1, most + 1),
-                values,
-                color=_COLOURS[place],
-                linestyle=_DASHES[place % len(_DASHES)],
-                marker=_MARKERS[place],
-                markersize=4,
-                label=_cut(written[name], 64) if axes is above else None,
-                drawstyle="steps-post" if axes is above else "default",
-            )
-    above.set_ylabel("success within so many turns (%)", fontsize=9)
-    below.set_ylabel("attempts with so many turns (%)", fontsize=9)
-    below.set_xlabel("turns")
-    for axes in (above, below):
-        axes.set_ylim(bottom=0)
-        axes.spines[["top", "right"]].set_visible(False)
-    run = found[0][0]
-    made.suptitle(f"Turns of rollouts: {run.task}, {run.profile}", fontsize=11)
-    _legend(made, families)
-    return made
-
-
-def _trees(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
-    """One per run whose model was told of accessibility trees."""
-    told = [", ".join(filter(None, label)) for label in labels(runs)]
-    for place, (run, name) in enumerate(zip(runs, told, strict=True), 1):
-        lengths = tree_lengths(run)
-        number = f"-{place}" if len(runs) > 1 else ""
-        if lengths:
-            yield Drawing(f"{prefix}-trees{number}", partial(trees, lengths, name))
+def _trees(runs: Sequence[Run]) -> Iterator[Drawing]:
+    for run, name, end in _each(runs):
+        if lengths := tree_lengths(run):
+            yield Drawing(f"trees{end}", partial(trees, lengths, name))
 
 
 def tree_lengths(run: Run) -> list[tuple[int, bool]]:
-    """Tokens of each tree that the model was told, and whether some of it was cut off."""
-    found = []
-    for prediction in run.predictions.values():
-        for line in parts(prediction.receipt):
-            if isinstance(length := line.get("tokens"), int):
-                found.append((length, "left_out" in line))
-    return found
+    """Return the tokens of each tree in a prompt, and whether some of it was cut off."""
+    return [
+        (length, "left_out" in line)
+        for prediction in run.predictions.values()
+        for line in parts(prediction.receipt)
+        if isinstance(length := line.get("tokens"), int)
+    ]
 
 
-def _reliabilities(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
-    """One per run whose answers say how sure they are."""
-    told = [", ".join(filter(None, label)) for label in labels(runs)]
-    for place, (run, name) in enumerate(zip(runs, told, strict=True), 1):
-        sure = confidences(run) if "calibration" in run.results else []
-        number = f"-{place}" if len(runs) > 1 else ""
-        if sure:
-            yield Drawing(f"{prefix}-reliability{number}", partial(reliabilities, sure, name))
+def _reliabilities(runs: Sequence[Run]) -> Iterator[Drawing]:
+    for run, name, end in _each(runs):
+        if "calibration" in run.results and (sure := confidences(run)):
+            yield Drawing(f"reliability{end}", partial(reliabilities, sure, name))
 
 
 def confidences(run: Run) -> list[tuple[float, bool]]:
-    """How sure each answer is that says it, and whether it is right.
+    """Return the stated confidence of each answer that has one, and whether it is right.
 
     Raises:
         RunError: one is not in [0, 1].
@@ -258,16 +209,55 @@ def confidences(run: Run) -> list[tuple[float, bool]]:
     return found
 
 
-def radar(spec: TableSpec, runs: Sequence[Run], told: Sequence[str]) -> Figure:
-    """The capability fingerprint (Figure 4): the main metric by group, a line per run.
+def turns(rows: Sequence[tuple[Run, str, Sequence[float]]]) -> Figure:
+    """Draw the success within each number of turns, and the attempts that had as many (Figure 9).
 
     Args:
-        spec: whose groups, three or more.
-        runs: at most eight.
-        told: their names.
+        rows: at most eight runs with their names and curves; these have one length.
     """
     from matplotlib.figure import Figure
 
+    made = Figure(figsize=(7.2, 6.0 + 0.22 * len(rows)), layout="constrained")
+    above, below = made.subplots(2, 1, sharex=True)
+    families, written = spellings([name for _, name, _ in rows])
+    most = len(rows[0][2])
+    for place, (run, name, curve) in enumerate(rows):
+        lengths = run.results["rollouts"].get("lengths", {})
+        whole = sum(lengths.values()) or 1
+        shares = [100 * lengths.get(str(turn), 0) / whole for turn in range(1, most + 1)]
+        for axes, values in ((above, [100 * value for value in curve]), (below, shares)):
+            axes.plot(
+                range(1, most + 1),
+                values,
+                color=_COLOURS[place],
+                linestyle=_DASHES[place % len(_DASHES)],
+                marker=_MARKERS[place],
+                markersize=4,
+                label=_shorten(written[name], 64) if axes is above else None,
+                drawstyle="steps-post" if axes is above else "default",
+            )
+    above.set_ylabel("success within so many turns (%)", fontsize=9)
+    below.set_ylabel("attempts with so many turns (%)", fontsize=9)
+    below.set_xlabel("turns")
+    for axes in (above, below):
+        axes.set_ylim(bottom=0)
+        axes.spines[["top", "right"]].set_visible(False)
+    run = rows[0][0]
+    made.suptitle(f"Turns of rollouts: {run.task}, {run.profile}", fontsize=11)
+    _legend(made, families)
+    return made
+
+
+def radar(spec: TableSpec, named: Sequence[tuple[Run, str]]) -> Figure:
+    """Draw the capability fingerprint (Figure 4): the main metric by group, a line per run.
+
+    Args:
+        spec: with three groups or more.
+        named: at most eight runs with their names.
+    """
+    from matplotlib.figure import Figure
+
+    runs = [run for run, _ in named]
     metric = main_metric(runs[0])
     groups = list(present(spec, runs))
     angles = [2 * math.pi * place / len(groups) for place in range(len(groups))]
@@ -276,7 +266,7 @@ def radar(spec: TableSpec, runs: Sequence[Run], told: Sequence[str]) -> Figure:
     ]
     made = Figure(figsize=(6.4, 6.2 + 0.22 * len(runs)), layout="constrained")
     axes = made.add_subplot(projection="polar")
-    families, written = spellings([*told, *(header for _, header in groups)])
+    families, written = spellings([name for _, name in named] + [name for _, name in groups])
     _web(
         axes,
         angles,
@@ -284,7 +274,7 @@ def radar(spec: TableSpec, runs: Sequence[Run], told: Sequence[str]) -> Figure:
         families,
         _top(lines),
     )
-    for place, (values, name) in enumerate(zip(lines, told, strict=True)):
+    for place, (values, (_, name)) in enumerate(zip(lines, named, strict=True)):
         axes.plot(
             [*angles, angles[0]],
             [*values, values[0]],
@@ -293,7 +283,7 @@ def radar(spec: TableSpec, runs: Sequence[Run], told: Sequence[str]) -> Figure:
             marker=_MARKERS[place],
             markersize=9 - 0.7 * place,  # of lines that coincide all are seen
             linewidth=3.2 - 0.3 * place,
-            label=_cut(written[name], 64),
+            label=_shorten(written[name], 64),
             clip_on=False,
         )
     made.suptitle(f"{metric} by {spec.axis} (%): {runs[0].task}, {runs[0].profile}", fontsize=11)
@@ -304,7 +294,6 @@ def radar(spec: TableSpec, runs: Sequence[Run], told: Sequence[str]) -> Figure:
 def _web(
     axes: Axes, angles: Sequence[float], headers: Sequence[str], families: Sequence[str], top: int
 ) -> None:
-    """The spokes, named, and the rings, numbered."""
     axes.set_theta_offset(math.pi / 2)  # type: ignore[attr-defined]  # polar axes have it, which their type does not say
     axes.set_theta_direction(-1)  # type: ignore[attr-defined]  # polar axes have it, which their type does not say
     axes.set_ylim(0, top)
@@ -322,6 +311,10 @@ def _web(
     axes.spines["polar"].set_color("#c8c8c8")
 
 
+def _title(axes: Axes, text: str, families: Sequence[str]) -> None:
+    axes.set_title(text, fontsize=10, fontfamily=families, loc="left", parse_math=False)
+
+
 def _legend(made: Figure, families: Sequence[str]) -> None:
     legend = made.legend(
         loc="outside lower center",
@@ -336,7 +329,6 @@ def _legend(made: Figure, families: Sequence[str]) -> None:
 
 
 def _top(lines: Sequence[Sequence[float]]) -> int:
-    """The outermost ring: a round number that holds all values."""
     highest = max((value for line in lines for value in line if value == value), default=0.0)
     return min(100, max(10, math.ceil(highest / 10) * 10))
 
@@ -345,23 +337,23 @@ def _percent(value: float | None) -> float:
     return math.nan if value is None else 100 * value
 
 
-def bars(run: Run, axis: str, told: str) -> Figure:
-    """Bars by app (Figure 5): the best at the top, dotted lines for the whole.
+def bars(run: Run, axis: str, name: str) -> Figure:
+    """Draw bars by group (Figure 5), the best at the top, with dotted lines for all steps.
 
-    At the right stands over how much each group goes.
+    The sizes of the groups stand at the right.
 
     Args:
         run: the run.
         axis: of its groups.
-        told: its name.
+        name: of the run.
     """
     from matplotlib.figure import Figure
 
     groups = ranked(axis, [run])[:_MOST_BARS]
-    metrics = _shown(run)
+    metrics = _bar_metrics(run)
     made = Figure(figsize=(8, 1.6 + 0.11 * (len(metrics) + 1) * len(groups)), layout="constrained")
     axes = made.add_subplot()
-    families, written = spellings([told, *groups])
+    families, written = spellings([name, *groups])
     height = 0.8 / len(metrics)
     drawn = [
         [_percent(cell(run, axis, group, metric).value) for group in groups] for metric in metrics
@@ -382,7 +374,7 @@ def bars(run: Run, axis: str, told: str) -> Figure:
     _averages(axes, run, metrics[:2])
     axes.set_yticks(
         range(len(groups)),
-        [_cut(written[group], 32) for group in groups],
+        [_shorten(written[group], 32) for group in groups],
         fontfamily=families,
         fontsize=8,
         parse_math=False,
@@ -396,23 +388,17 @@ def bars(run: Run, axis: str, told: str) -> Figure:
     sides.set_yticks(range(len(groups)), [_sizes(run, axis, group) for group in groups], fontsize=8)
     sides.tick_params(length=0)
     sides.set_ylabel("/".join(counted(list(run.results["by"][axis].values()))), fontsize=8)
-    axes.set_title(
-        f"{_cut(written[told], 64)}: by {axis} ({run.task}, {run.profile})",
-        fontsize=10,
-        fontfamily=families,
-        loc="left",
-        parse_math=False,
-    )
+    _title(axes, f"{_shorten(written[name], 64)}: by {axis} ({run.task}, {run.profile})", families)
     made.legend(loc="outside lower center", ncols=6, frameon=False, fontsize=8)
     return made
 
 
-def trees(lengths: Sequence[tuple[int, bool]], told: str) -> Figure:
-    """How long the trees are (OSWorld, Figure 10), with the length that nine of ten do not exceed.
+def trees(lengths: Sequence[tuple[int, bool]], name: str) -> Figure:
+    """Draw the lengths of accessibility trees (OSWorld, Figure 10), with their 90th percentile.
 
     Args:
-        lengths: as `tree_lengths` gives them; a tree that was cut counts as long as it was told.
-        told: the run's name.
+        lengths: see `tree_lengths`; a tree that was cut counts as long as it is in the prompt.
+        name: of the run.
     """
     import numpy as np
     from matplotlib.figure import Figure
@@ -422,28 +408,26 @@ def trees(lengths: Sequence[tuple[int, bool]], told: str) -> Figure:
     cut = sum(was_cut for _, was_cut in lengths)
     made = Figure(figsize=(6.4, 4), layout="constrained")
     axes = made.add_subplot()
-    families, written = spellings([told])
+    families, written = spellings([name])
     axes.hist(values, bins=min(40, len(values)), color=_COLOURS[0], edgecolor="white")
     axes.axvline(most, color="black", linestyle="--", label=f"90 % have at most {most}")
     axes.set_xlabel("tokens of the accessibility tree, estimated")
     axes.set_ylabel("steps")
-    axes.set_title(
-        f"{_cut(written[told], 64)}: {len(values)} trees, {cut} cut at the budget",
-        fontsize=10,
-        fontfamily=families,
-        loc="left",
-        parse_math=False,
+    _title(
+        axes,
+        f"{_shorten(written[name], 64)}: {len(values)} trees, {cut} cut at the budget",
+        families,
     )
     axes.legend(frameon=False, fontsize=9)
     return made
 
 
-def reliabilities(sure: Sequence[tuple[float, bool]], told: str) -> Figure:
-    """The reliability diagram: how often answers are right, by how sure they are; 15 bins.
+def reliabilities(sure: Sequence[tuple[float, bool]], name: str) -> Figure:
+    """Draw the reliability diagram: the share of right answers by confidence, in 15 bins.
 
     Args:
-        sure: as `confidences` gives them, one or more.
-        told: the run's name.
+        sure: see `confidences`; not empty.
+        name: of the run.
     """
     from matplotlib.figure import Figure
 
@@ -451,7 +435,7 @@ def reliabilities(sure: Sequence[tuple[float, bool]], told: str) -> Figure:
     rows = reliability(stated, right)
     made = Figure(figsize=(4.8, 4.6), layout="constrained")
     axes = made.add_subplot()
-    families, written = spellings([told])
+    families, written = spellings([name])
     axes.bar(
         [row["low"] for row in rows],
         [row["accuracy"] for row in rows],
@@ -476,26 +460,18 @@ def reliabilities(sure: Sequence[tuple[float, bool]], told: str) -> Figure:
     axes.set_xlabel("confidence")
     axes.set_ylabel("share of right answers")
     error = expected_calibration_error(stated, right)
-    axes.set_title(
-        f"{_cut(written[told], 40)}: {len(sure)} answers, ECE {error:.3f}",
-        fontsize=10,
-        fontfamily=families,
-        loc="left",
-        parse_math=False,
-    )
+    _title(axes, f"{_shorten(written[name], 40)}: {len(sure)} answers, ECE {error:.3f}", families)
     axes.legend(frameon=False, fontsize=9)
     return made
 
 
-def _shown(run: Run) -> list[str]:
-    """The paper's three in its order where the run has them, else the first shares."""
+def _bar_metrics(run: Run) -> list[str]:
     shares = [name for name, unit in run.columns.items() if unit == "share"]
     papers: list[str] = [name for name in ("EM", "GP", "SR") if name in shares]
     return papers or shares[: len(_BARS)]
 
 
 def _averages(axes: Axes, run: Run, metrics: Sequence[str]) -> None:
-    """Dotted lines where all steps together are."""
     for metric, style in zip(metrics, (":", (0, (1, 3))), strict=False):
         value = cell(run, "", "", metric).value
         if value is not None:
@@ -506,14 +482,13 @@ def _averages(axes: Axes, run: Run, metrics: Sequence[str]) -> None:
 
 
 def _sizes(run: Run, axis: str, group: str) -> str:
-    """Over how much a group goes, e.g. episodes/steps."""
     found = run.results["by"][axis][group]
     of = counted([*run.results["by"][axis].values()])
     return "/".join(str(found.get(key, 0)) for key in of)
 
 
 def costs(points: Sequence[tuple[Run, str, float]], currency: str) -> Figure:
-    """The main metric against the cost of the run, with its 95 % interval.
+    """Draw the main metric against the cost of the run, with its 95 % interval.
 
     Args:
         points: run, name and cost; at most eight.
@@ -540,7 +515,7 @@ def costs(points: Sequence[tuple[Run, str, float]], currency: str) -> Figure:
             markersize=8,
             linestyle="",
             capsize=3,
-            label=_cut(written[name], 64),
+            label=_shorten(written[name], 64),
         )
     costly = [cost for *_, cost in points]
     if max(costly) > 20 * min(costly):
@@ -556,7 +531,6 @@ def costs(points: Sequence[tuple[Run, str, float]], currency: str) -> Figure:
     return made
 
 
-def _cut(name: str, longest: int) -> str:
-    """A long name without its middle: what sets runs apart is often the end."""
+def _shorten(name: str, longest: int) -> str:
     half = longest // 2
     return name if len(name) <= longest else f"{name[: half - 1]}…{name[-half:]}"

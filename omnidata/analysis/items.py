@@ -1,10 +1,9 @@
-"""Steps as test items: how hard each is, which tell models apart, and which labels look wrong.
+"""Steps as test items: difficulty, discrimination, and doubtful labels.
 
 Classical test theory (F. M. Lord and M. R. Novick, 1968): difficulty is the share of runs that have
 a step right; discrimination is the corrected item-total correlation, that of a step's verdicts with
 the runs' scores on all other steps. A step that strong runs get wrong and weak ones right has a
-negative one. Where all strong runs give one and the same other answer, the label is to be looked at
-again.
+negative one. A label is doubtful if all strong runs give the same other answer.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from omnidata.types import NOTHING, READ, UNREAD, LoadedDataset, Step, Verdict
 MIN_RUNS = 3
 """A correlation over two runs is 1 or -1."""
 NEAR = 0.05
-"""As share of the screen: answers so near to each other point at one place, as near misses do."""
+"""Share of the screen: answers within it point at one place."""
 _SILENT = frozenset({"", NOTHING, READ, UNREAD})
 _SHOWN = 50
 
@@ -43,9 +42,9 @@ class Item:
     Attributes:
         sample_id: of the step.
         difficulty: the share of runs that have it right: 1 is easy.
-        discrimination: -1 to 1; None where all runs, or all but for this step, are alike.
-        target: the label of what is right; empty where there is none.
-        said: what all strong runs say in its place; empty where they do not agree, or one is right.
+        discrimination: -1 to 1; None if all runs are alike on this step, or on all others.
+        target: the label of the right answer; empty if there is none.
+        said: the other answer of all strong runs; empty if they disagree, or one is right.
     """
 
     sample_id: str
@@ -60,11 +59,11 @@ class Items:
     """The items of a dataset, by several runs.
 
     Attributes:
-        task, profile, metric: by which a step is right.
+        task, profile, metric: of the verdicts.
         runs: the folders.
-        strong: those whose answers can contradict a label: the better half, two at least.
+        strong: the better half of the runs, two at least; their answers can contradict a label.
         items: the steps that all runs have and that were judged, in the order of the data.
-        warnings: what a reader must know before the numbers.
+        warnings: limits of the comparison.
     """
 
     task: str
@@ -77,16 +76,16 @@ class Items:
 
     @property
     def contradicted(self) -> list[Item]:
-        """Those whose label all strong runs contradict."""
+        """The items whose label all strong runs contradict."""
         return [item for item in self.items if item.said]
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as JSON values."""
+        """Return everything as JSON values."""
         return asdict(self)
 
 
 def several(folders: Sequence[Path]) -> list[Run]:
-    """The runs of the folders, if they are enough.
+    """Return the runs of the folders, if there are enough.
 
     Raises:
         UsageError: they are too few, or one is named twice.
@@ -109,8 +108,8 @@ def analyse(
 
     Args:
         folders: of scored runs of one task, profile and dataset, `MIN_RUNS` or more.
-        data: where the data lie, if not where the runs say.
-        source: the data, where they are loaded already.
+        data: the dataset, if it has moved.
+        source: the dataset, if it is loaded.
 
     Raises:
         RunError: see `omnidata.analysis.comparison.pair`; or no step is right or wrong.
@@ -152,20 +151,20 @@ def analyse(
 
 
 def _strong(right: Floats) -> list[int]:
-    """The better half of the runs, and whoever is as good as the last of them."""
+    """Return the better half of the runs, and those that equal the last of it."""
     scores = right.mean(axis=1)
     least = np.sort(scores)[::-1][max(2, math.ceil(len(scores) / 2)) - 1]
     return np.flatnonzero(scores >= least - TIE).tolist()
 
 
 def discriminations(right: Floats) -> list[float | None]:
-    """The corrected item-total correlation of each item.
+    """Return the corrected item-total correlation of each item.
 
     Args:
-        right: float64 (K, N), what each of K runs has for each of N items.
+        right: float64 (K, N), the value of each of K runs for each of N items.
 
     Returns:
-        Per item; None where the item or the rest is the same in all runs.
+        Per item; None if the item or the rest is the same in all runs.
 
     Examples:
         >>> found = discriminations(np.array([[1.0, 1, 1, 0], [1, 1, 0, 0], [0, 1, 0, 1]]))
@@ -181,27 +180,24 @@ def discriminations(right: Floats) -> list[float | None]:
 
 
 def _labels(strong: Sequence[Run], steps: Sequence[Step], right: Floats) -> list[tuple[str, str]]:
-    """Each step's target, and what all strong runs say in its place, if they say the same."""
     found = []
     known: list[bool] = (right.max(axis=0, initial=0.0) > 0).tolist()
     for step, any_right in zip(steps, known, strict=True):
-        answers = [_said(run, step) for run in (strong[:1] if any_right else strong)]
+        answers = [_answer(run, step) for run in (strong[:1] if any_right else strong)]
         same = not any_right and all(_same(answers[0], other, step) for other in answers)
         found.append((answers[0].target, answers[0].words if same else ""))
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What an answer says: the target's label, its own words, what must be equal, and where."""
-
+class _Answer:
     target: str
     words: str
     key: tuple[Any, ...]
     point: tuple[float, float] | None
 
 
-def _said(run: Run, step: Step) -> _Said:
+def _answer(run: Run, step: Step) -> _Answer:
     score = run.scores[step.sample_id]
     task, names = run.benchmark, run.benchmark.profiles[run.profile].values
     parsed = score.get("parsed")
@@ -224,11 +220,10 @@ def _said(run: Run, step: Step) -> _Said:
         words = f"{words} at {place[0]:.0f}, {place[1]:.0f}".strip()
     silent = score["outcome"] != "ok" or (told.answer_label in _SILENT and not place)
     key = (told.answer_label, *(text.strip().casefold() for text in texts))
-    return _Said(told.target_label, "" if silent else words, key, place)
+    return _Answer(told.target_label, "" if silent else words, key, place)
 
 
-def _same(one: _Said, other: _Said, step: Step) -> bool:
-    """Whether two answers say one thing."""
+def _same(one: _Answer, other: _Answer, step: Step) -> bool:
     if not one.words or not other.words or one.key != other.key:
         return False
     if one.point is None or other.point is None:
@@ -240,11 +235,8 @@ def _same(one: _Said, other: _Said, step: Step) -> bool:
     return away <= NEAR
 
 
-# Items as people read them.
-
-
 def tables(found: Items) -> list[TextTable]:
-    """How hard the steps are, and those whose label the strong runs contradict."""
+    """Return the difficulty of the steps, and those whose label the strong runs contradict."""
     values = [item.difficulty for item in found.items]
     told = [item.discrimination for item in found.items if item.discrimination is not None]
     total = len(values)
@@ -273,6 +265,6 @@ def tables(found: Items) -> list[TextTable]:
 
 
 def as_csv(found: Items) -> str:
-    """A line per step; nothing rounded."""
+    """Return a line per step; nothing rounded."""
     fields = ("sample_id", "difficulty", "discrimination", "target", "said")
     return csv_text(fields, map(asdict, found.items))

@@ -1,11 +1,11 @@
-"""Many runs on the same steps: who is ahead of whom, with intervals that hold for all together.
+"""Ranks of many runs on the same steps, with simultaneous intervals.
 
-Ranks of point estimates say nothing of chance. An interval of each rank comes of simultaneous
-intervals of all differences: a run is behind each whose difference to it is above 0 for sure, and
-ahead of each whose is below (M. Mogstad, J. P. Romano, A. M. Shaikh and D. Wilhelm, "Inference for
-Ranks", Review of Economic Studies, 2024). The critical value is that of the largest studentised
-difference over a bootstrap of groups of episodes, the same draws for all runs, so that with 95 %
-confidence **all** intervals hold the true rank.
+The interval of a rank follows from simultaneous intervals of all differences: a run is behind each
+run whose difference to it is surely above 0, and ahead of each whose is surely below (M. Mogstad,
+J. P. Romano, A. M. Shaikh and D. Wilhelm, "Inference for Ranks", Review of Economic Studies, 2024).
+The critical value is that of the largest studentised difference over a bootstrap of groups of
+episodes, with the same draws for all runs, so that with 95 % confidence **all** intervals contain
+the true rank.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Place:
         model, setting: its labels.
         value: the metric, over the steps that all runs have.
         rank: from 1; runs with equal values share the best.
-        ranks: the least and the greatest rank that it may truly have.
+        ranks: the interval of the true rank.
     """
 
     run: str
@@ -51,18 +51,18 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What is known of the order of runs.
+    """The order of runs.
 
     Attributes:
-        task, profile, metric, unit: what they are ranked by.
+        task, profile, metric, unit: of the ranks.
         places: of the runs, the best first.
-        steps: that all runs have and that were judged.
-        groups: of episodes that belong together, which are drawn as one.
-        critical: the value that a studentised difference must exceed; None where no two runs
-            differ in enough groups.
-        why: why no order is sure; empty where there are groups enough.
-        warnings: what a reader must know before the numbers.
-        seed, resamples: of the draws.
+        steps: the number that all runs have and that were judged.
+        groups: the number of groups of related episodes; the bootstrap resamples these.
+        critical: the value that a studentised difference must exceed; None if no two runs differ
+            in enough groups.
+        why: the reason why no order is sure; empty with enough groups.
+        warnings: limits of the comparison.
+        seed, resamples: of the bootstrap.
     """
 
     task: str
@@ -79,7 +79,7 @@ class Ranking:
     resamples: int
 
     def as_dict(self) -> dict[str, Any]:
-        """The ranking as a JSON object; fractions, not percent."""
+        """Return the ranking as a JSON object; fractions, not percent."""
         return asdict(self)
 
 
@@ -95,10 +95,10 @@ def rank(
 
     Args:
         folders: of scored runs of one task, profile and dataset, two or more.
-        data: where the data lie, if not where the runs say.
-        source: the data, where they are loaded already.
+        data: the dataset, if it has moved.
+        source: the dataset, if it is loaded.
         seed: of the bootstrap.
-        resamples: of it.
+        resamples: of the bootstrap.
 
     Raises:
         RunError: see `omnidata.analysis.comparison.pair`; or a run has no value of the metric.
@@ -112,7 +112,7 @@ def rank(
     why = f"too few groups of episodes ({groups})" if groups < MIN_EPISODES else ""
     critical, ahead = None, np.zeros((len(runs), len(runs)), dtype=np.bool_)
     if not why:
-        critical, ahead = told_apart(sums, seed=seed, resamples=resamples)
+        critical, ahead = significant_order(sums, seed=seed, resamples=resamples)
     best = (values[:, None] > values[None] + TIE).sum(axis=0) + 1
     order = sorted(range(len(runs)), key=lambda each: (best[each], each))
     told = labels(runs)
@@ -143,13 +143,13 @@ def rank(
 
 @dataclass(frozen=True)
 class GroupSums:
-    """What groups of episodes add to the metric that runs are ranked by.
+    """The sums of K runs over G groups of episodes, for the metric of their ranks.
 
     Attributes:
         metric, unit: the main metric of the runs.
-        sign: -1 where less is better, else 1.
-        judged: bool (N,), the steps that count: those judged in all runs.
-        added: float64 (K, G, C), what each group adds to each run's sums.
+        sign: -1 if lower is better, else 1.
+        judged: bool (N,), the steps that are judged in all runs.
+        added: float64 (K, G, C), the part of each group in each run's sums.
         rates: from sums (..., C) to all metrics.
         place: of the metric among them.
     """
@@ -163,7 +163,7 @@ class GroupSums:
     place: int
 
     def of(self, sums: Floats) -> Floats:
-        """The metric of sums (..., C), turned so that more is better; NaN where it is undefined."""
+        """Return the metric of sums (..., C) times `sign`; NaN if it is undefined."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self.sign * self.rates(sums)[..., self.place], dtype=np.float64)
 
@@ -174,7 +174,7 @@ class GroupSums:
 
 
 def group_sums(found: Aligned) -> GroupSums:
-    """The sums of runs that are side by side.
+    """Return the sums of aligned runs.
 
     Raises:
         RunError: a run has no value of the metric over the steps that all runs have.
@@ -204,26 +204,26 @@ def group_sums(found: Aligned) -> GroupSums:
     return sums
 
 
-def told_apart(sums: GroupSums, *, seed: int, resamples: int) -> tuple[float | None, Mask]:
-    """Which runs are ahead of which for sure, at 95 % for all pairs together.
+def significant_order(sums: GroupSums, *, seed: int, resamples: int) -> tuple[float | None, Mask]:
+    """Return which runs are surely ahead of which, with 95 % confidence for all pairs together.
 
     Args:
         sums: of the runs.
         seed: of the bootstrap.
-        resamples: of it.
+        resamples: of the bootstrap.
 
     Returns:
-        The critical value, None where no two runs differ in enough groups or by chance; and bool
+        The critical value, None if no two runs differ in enough groups or by chance; and bool
         (K, K), whether the first of two runs is ahead of the second.
     """
     values = sums.values
-    drawn = _bootstrapped(sums, seed, resamples) - values
-    # A draw may lack all that the metric of a run is over: of two runs those count that have it of
-    # both, and where these are few nobody knows how far the two differ by chance.
+    drawn = _bootstrap(sums, seed, resamples) - values
+    # The metric of a run may be undefined in a draw. Two runs are compared over the draws with
+    # both, and not at all if these are few.
     defined = np.isfinite(drawn)
     drawn[~defined] = np.nan
     often = defined.T.astype(np.float64) @ defined
-    comparable = (_differing(sums.added) >= MIN_DIFFERING) & (often >= len(drawn) / 2)
+    comparable = (_differing_groups(sums.added) >= MIN_DIFFERING) & (often >= len(drawn) / 2)
     errors = np.stack(
         [
             np.std(
@@ -249,15 +249,15 @@ def told_apart(sums: GroupSums, *, seed: int, resamples: int) -> tuple[float | N
     return critical, comparable & (differences > np.maximum(critical * errors, TIE))
 
 
-def _differing(added: Floats) -> Ints:
-    """(K, K): in how many groups two runs differ."""
+def _differing_groups(added: Floats) -> Ints:
+    """Return the number of groups in which two runs differ, (K, K)."""
     return np.array(
         [[(np.abs(a - b) > TIE).any(axis=1).sum() for b in added] for a in added], dtype=np.int64
     )
 
 
-def _bootstrapped(sums: GroupSums, seed: int, resamples: int) -> Floats:
-    """(D, K): the metric of each run over draws of groups, the same draws for all runs."""
+def _bootstrap(sums: GroupSums, seed: int, resamples: int) -> Floats:
+    """Return the metric of each run over draws of groups, (D, K)."""
     runs, groups, columns = sums.added.shape
     rows = sums.added.transpose(1, 0, 2).reshape(groups, runs * columns)
     kinds, frequency = np.unique(rows, axis=0, return_counts=True)
@@ -269,13 +269,8 @@ def _bootstrapped(sums: GroupSums, seed: int, resamples: int) -> Floats:
     return np.concatenate(found)
 
 
-# A ranking as people read it.
-
-_HEADER = ("Model", "Setting", "Rank", "95 % interval of the rank")
-
-
 def table(found: Ranking) -> TextTable:
-    """A row per run, the best first; settings only where they differ."""
+    """Return a row per run, the best first, with settings only if they differ."""
     wide = 2 if any(place.setting for place in found.places) else 1
     rows = [
         (
@@ -288,11 +283,12 @@ def table(found: Ranking) -> TextTable:
     ]
     unit = " (%)" if found.unit == "share" else ""
     title = f"Ranks by {found.metric}{unit}: {found.task} by {found.profile}"
-    return TextTable(title, (*_HEADER[:wide], found.metric, *_HEADER[2:]), rows)
+    header = (*("Model", "Setting")[:wide], found.metric, "Rank", "95 % interval of the rank")
+    return TextTable(title, header, rows)
 
 
 def method(found: Ranking) -> str:
-    """How the intervals were found, in a few sentences."""
+    """Explain the intervals in a few sentences."""
     return (
         f"{plural(found.steps, 'step')} in all runs, in {plural(found.groups, 'group')} of "
         "related episodes; the bootstrap resamples groups. With 95 % confidence all intervals "
@@ -303,7 +299,7 @@ def method(found: Ranking) -> str:
 
 
 def as_csv(found: Ranking) -> str:
-    """A line per run; fractions, nothing rounded."""
+    """Return a line per run; fractions, nothing rounded."""
     fields = ("run", "model", "setting", "metric", "value", "rank", "low", "high", "why")
     return csv_text(
         fields,

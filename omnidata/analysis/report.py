@@ -1,4 +1,4 @@
-"""What `omnidata report` gives: the tables of runs, and a model card with their results."""
+"""The tables of runs, and a model card with their results."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ Form = Literal["terminal", "md", "latex", "csv"]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Tables, and what forbids or makes doubtful to compare their rows."""
+    """Tables, and warnings about comparing their rows."""
 
     tables: Sequence[Table]
     warnings: Sequence[str]
 
     def text(self, form: Form, *, width: int | None = 100) -> str:
-        """All tables in a format.
+        """Return all tables in a format.
 
-        Warnings are remarks in Markdown and LaTeX, whose readers see nothing else.
+        Warnings are remarks in Markdown and LaTeX.
 
         Args:
-            form: of the text; CSV is one line per number, the others one table after the other.
-            width: of the terminal; None: of no terminal, whose tables are whole.
+            form: of the text; CSV has one line per number, the others one table after the other.
+            width: of the terminal; None for whole tables.
         """
         if form == "csv":
             return formats.as_csv(self.tables)
@@ -53,7 +53,7 @@ class Report:
         return "\n\n".join(parts) + "\n"
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as JSON values: fractions, unrounded."""
+        """Return everything as JSON values: fractions, unrounded."""
         return {"warnings": list(self.warnings), "tables": [*map(formats.as_json, self.tables)]}
 
 
@@ -65,19 +65,19 @@ def report(
     errors: bool = False,
     clicks: Sequence[Clicks] = (),
 ) -> Report:
-    """The tables of runs, for each task and profile apart.
+    """Return the tables of runs, of each task and profile.
 
     Args:
         runs: of any tasks.
-        with_published: whether published rows stand beside the runs'.
-        by: further axes to have a table by, e.g. "app"; a single run has that anyway.
-        errors: why answers are wrong, in place of how many are right.
-        clicks: of the runs whose hits are to be told by the size of the element.
+        with_published: whether to add published rows.
+        by: axes of further tables, e.g. "app"; a single run has that anyway.
+        errors: whether the tables have causes of wrong answers, in place of scores.
+        clicks: of the runs with a table by size of elements.
 
     Raises:
         UsageError: no run has the axis.
-        RunError: scores cannot be read, are of another kind than their profile's, or do not say why
-            answers are wrong.
+        RunError: scores cannot be read, are of another kind than their profile's, or have no causes
+            of wrong answers.
     """
     tables: list[Table] = []
     told: list[str] = []
@@ -105,7 +105,7 @@ def report(
 def _tables(
     runs: Sequence[Run], with_published: bool, by: Sequence[str], told: list[str]
 ) -> list[Table]:
-    """The tables of one task and profile; `told` gets a sentence for what cannot be made."""
+    """Return the tables of one task; `told` gets a sentence for each that is left out."""
     found = [
         run_tables.by_spec(spec, runs, with_published=with_published)
         for spec in run_tables.specs(runs[0])
@@ -152,15 +152,15 @@ def write_card(runs: Sequence[Run], card: Path, datasets: Mapping[str, str] = {}
 
     Args:
         runs: of one model.
-        card: the file; the folder `.eval_results` stands beside it.
-        datasets: task -> id of its data on the Hub; no run says that.
+        card: the file; the folder `.eval_results` is written beside it.
+        datasets: task -> id of its data on the Hub.
 
     Returns:
         The files.
 
     Raises:
-        UsageError: runs of several models, a card that is there already, an id that is none, or
-            one for a task without a run or with several.
+        UsageError: the runs are of several models, the card exists, or an id is invalid or for a
+            task without one run.
         RunError: a file cannot be written.
     """
     _check(runs, card, datasets)
@@ -207,7 +207,7 @@ def _check(runs: Sequence[Run], card: Path, datasets: Mapping[str, str]) -> None
 
 
 def card_text(runs: Sequence[Run], datasets: Mapping[str, str] = {}) -> str:
-    """The card: its metadata, and below it tables for people: totals, what the runs took.
+    """Return the card: its metadata, and tables of totals and of usage.
 
     Args:
         runs: of one model.
@@ -223,13 +223,13 @@ def card_text(runs: Sequence[Run], datasets: Mapping[str, str] = {}) -> str:
 
 
 def model_index(runs: Sequence[Run], datasets: Mapping[str, str] = {}) -> list[dict[str, Any]]:
-    """The value of `model-index`: one result per run, each with its task's totals.
+    """Return the value of `model-index`: one result per run, each with its task's totals.
 
-    Readers join results with equal `config`, so that this has all of a run's options.
+    Readers join results with equal `config`, so it has all options of a run.
 
     Args:
         runs: of one model.
-        datasets: task -> id of its data on the Hub; the task's name stands for others.
+        datasets: task -> id of its data on the Hub. Default: the task's name.
     """
     results = [_result(run, datasets.get(run.task, run.task)) for run in runs]
     return [{"name": runs[0].name, "results": results}]
@@ -245,17 +245,17 @@ def _result(run: Run, dataset: str) -> dict[str, Any]:
         "dataset": {
             "type": dataset,
             "name": run.task,
-            **_given(
+            **_nonempty(
                 config=", ".join(filter(None, (config, _where(run), run.control, run.profile)))
             ),
-            "args": _given(**options, **chosen, fingerprint=run.fingerprint),
+            "args": _nonempty(**options, **chosen, fingerprint=run.fingerprint),
         },
         "metrics": [
             {
                 "type": metric.lower(),
                 "name": f"{metric} ({run.profile})",
                 "value": value,
-                "args": _given(profile=run.profile, ci95=intervals.get(metric)),
+                "args": _nonempty(profile=run.profile, ci95=intervals.get(metric)),
             }
             for metric, value in _totals(run)
         ],
@@ -269,18 +269,17 @@ def _totals(run: Run) -> Iterator[tuple[str, float]]:
             yield metric, value
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _nonempty(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
 def _where(run: Run) -> str:
-    """Which of the data was asked about, where that is not everything."""
     where = run.settings.get("where", {})
     return ",".join(f"{tag}={value}" for tag, value in where.items())
 
 
 def eval_results(run: Run, dataset: str) -> list[dict[str, Any]]:
-    """The content of a file in `.eval_results`: the run's main metric, if it has a value.
+    """Return the content of a file in `.eval_results`: the run's main metric, if it has a value.
 
     Args:
         run: the run.
@@ -295,7 +294,6 @@ def eval_results(run: Run, dataset: str) -> list[dict[str, Any]]:
 
 
 def _notes(run: Run, metric: str) -> str:
-    """What the value is, as a fraction of what, and how it came about."""
     counts = run.results["counts"]
     over = [f"{counts[name]} {name}" for name in ("steps", "tasks", "rows") if name in counts][:1]
     told = [f"{metric} as a fraction", f"profile {run.profile}", *over]

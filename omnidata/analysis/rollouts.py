@@ -1,12 +1,12 @@
-"""Agents that were scored task by task: ranked, compared in pairs, and how their attempts went.
+"""Tables of agents that were scored task by task: ranks, pairs, endings and effort of attempts.
 
-What is known of the attempts stands in `results.json` under `rollouts` and `attempts`, as
-`omnidata.metrics.rollouts` gives it.
+Their numbers stand in `results.json` under `rollouts` and `attempts` (`omnidata.metrics.rollouts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from itertools import combinations
 from statistics import StatisticsError, correlation
 from typing import Any, Final
@@ -19,7 +19,7 @@ from omnidata.errors import RunError, plural
 from omnidata.metrics.paired import Unit, both_known
 from omnidata.metrics.rollouts import ENDINGS, REPEATS, choices
 from omnidata.run.run_files import Run
-from omnidata.table import Cell, Column, Head, Row, Table, marked_best
+from omnidata.table import Cell, Column, Head, Row, Table, mark_best
 
 HEADERS: Final[Mapping[str, str]] = {
     "completed": "Completed",
@@ -39,16 +39,16 @@ assert HEADERS.keys() == ENDINGS.keys()
 TURNS: Final = (1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 """The points of a curve that a table shows, and its last one."""
 _EFFORT: Final[Mapping[str, str]] = {"turns": "Turns", "seconds": "Seconds", "tokens": "Tokens"}
-_MEANT: Final = {"mean": "mean", "median": "median", "p95": "p95"}
+_SUMMARY: Final = ("mean", "median", "p95")
 
 
 def tables(runs: Sequence[Run], by: Sequence[str], told: list[str]) -> list[Table]:
-    """The tables of agents; none for runs that answer steps.
+    """Return the tables of agents; none for runs that answer steps.
 
     Args:
         runs: of one task and profile.
-        by: axes to have the endings by.
-        told: gets a sentence for what cannot be made.
+        by: axes of tables of endings.
+        told: gets a sentence for each table that is left out.
     """
     found = []
     scorer = runs[0].offline_scorer
@@ -94,9 +94,9 @@ def ranking(
     head: str,
     tried: Mapping[str, Set[str]],
 ) -> Table:
-    """A row for each agent, the best first; equal totals have equal ranks.
+    """Return a table with a row per agent, the best first; equal totals have equal ranks.
 
-    Ranks are among those that tried the same tasks, most of them or the most; others have none.
+    Ranks are among the agents that tried the most common set of tasks; others have none.
 
     Args:
         results: by folder or name the content of `results.json`, of one task and profile.
@@ -126,7 +126,7 @@ def ranking(
         cells += [Cell(found["counts"].get(name)) for name in counts]
         rows[key] = Row((names[key],), tuple(cells), run=key)
     compared = [key for key in order if key in ranks]
-    marked = marked_best(shown, [rows[key] for key in compared])
+    marked = mark_best(shown, [rows[key] for key in compared])
     rows |= dict(zip(compared, marked, strict=True))
     first = results[order[0]]
     return Table(
@@ -137,13 +137,12 @@ def ranking(
         ("Agent",),
         (Head("", tuple(shown)),),
         tuple(rows.values()),
-        tuple(_unranked(common, {names[key]: tried[key] for key in order})),
+        tuple(_rank_notes(common, {names[key]: tried[key] for key in order})),
         intervals=True,
     )
 
 
-def _unranked(common: Set[str] | None, tried: Mapping[str, Set[str]]) -> Iterator[str]:
-    """Why agents have no ranks."""
+def _rank_notes(common: Set[str] | None, tried: Mapping[str, Set[str]]) -> Iterator[str]:
     if common is None:
         yield "No ranks: the agents tried different tasks."
         return
@@ -165,7 +164,7 @@ def _with_interval(
 
 
 def pairs(runs: Sequence[Run]) -> Table:
-    """Every two agents on the tasks that both finished, and the tasks that flipped.
+    """Return a table of every two agents on the tasks that both finished.
 
     Args:
         runs: scored task by task, the best first.
@@ -218,7 +217,7 @@ def pairs(runs: Sequence[Run]) -> Table:
 
 
 def _correlation(compared: Pair, metric: str) -> float | None:
-    """Pearson's correlation of two agents' scores (Table 16 of OSWorld); None if all are alike."""
+    """Return Pearson's correlation of two agents' scores (Table 16 of OSWorld), if they differ."""
     a, b = (rows.values[metric] for rows in (compared.rows_a, compared.rows_b))
     both = both_known(a, b)
     try:
@@ -230,42 +229,39 @@ def _correlation(compared: Pair, metric: str) -> float | None:
 # How the attempts went.
 
 
-def _groups(run: Run) -> Mapping[str, Any]:
-    return run.results["rollouts"].get("by") or {}
-
-
 def _table(
     name: str,
     what: str,
     runs: Sequence[Run],
     heads: Sequence[Head],
-    rows: Sequence[Row],
+    cells: Iterable[Sequence[Cell]],
     notes: Sequence[str] = (),
     *,
-    labelled: tuple[str, ...] = ("Agent",),
+    intervals: bool = False,
 ) -> Table:
+    """Return a table with a row per agent."""
+    rows = tuple(
+        Row((agent,), tuple(own), run=str(run.path))
+        for agent, run, own in zip(_names(runs), runs, cells, strict=True)
+    )
     return Table(
-        name, title(what, runs), runs[0].task, runs[0].profile, labelled, tuple(heads),
-        tuple(rows), tuple(notes), intervals=name in ("attempts", "rollout-endings"),
+        name, title(what, runs), runs[0].task, runs[0].profile, ("Agent",), tuple(heads), rows,
+        tuple(notes), intervals,
     )  # fmt: skip
 
 
 def _endings(runs: Sequence[Run]) -> Table:
-    """The shares of all attempts, as in AgentStudio's Table 3."""
+    """Return the shares of all attempts, as in AgentStudio's Table 3."""
     found = [run.results["rollouts"] for run in runs]
-    columns = _of_endings(found, "endings")
-    wider = (*columns, Column("False finish", "false_finish"), Column("Attempts", "n", "count"))
-    rows = [
-        Row((name,), _ended(each, columns), run=str(run.path))
-        for name, run, each in zip(_names(runs), runs, found, strict=True)
-    ]
+    columns = _ending_columns(found)
+    metrics = {column.metric for column in columns}
     notes = [
-        f"{HEADERS[column.metric]}: {ENDINGS[column.metric]}."  # type: ignore[index]  # from ENDINGS
-        for column in columns
-        if column.metric in ("finished", "parse_error", "unknown")
+        f"{HEADERS[name]}: {ENDINGS[name]}."
+        for name in ENDINGS
+        if name in metrics & {"finished", "parse_error", "unknown"}
     ]
     notes.append("False finish: of those that finished and have a score, the share below 1.")
-    if any(column.metric == "repetition" for column in columns):
+    if "repetition" in metrics:
         notes.append(
             f"Repetition: the last turns are one turn, or a cycle, {REPEATS} times or more."
         )
@@ -275,22 +271,31 @@ def _endings(runs: Sequence[Run]) -> Table:
                 f"{name}: there is no record of how {plural(unrecorded, 'attempt')} went, whose "
                 "scores count in success rates, and in no table of endings or turns."
             )
-    return _table("rollout-endings", "How attempts ended", runs, [Head("", wider)], rows, notes)
-
-
-def _of_endings(found: Sequence[Mapping[str, Any]], key: str) -> tuple[Column, ...]:
-    return tuple(
-        Column(header, name)
-        for name, header in HEADERS.items()
-        if any(name in each[key] for each in found)
+    cells = (_ending_cells(each, columns) for each in found)
+    heads = [Head("", columns)]
+    return _table(
+        "rollout-endings", "How attempts ended", runs, heads, cells, notes, intervals=True
     )
 
 
-def _ended(found: Mapping[str, Any], columns: Sequence[Column]) -> tuple[Cell, ...]:
+def _ending_columns(found: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
+    return (
+        *_present([each["endings"] for each in found]),
+        Column("False finish", "false_finish"),
+        Column("Attempts", "n", "count"),
+    )
+
+
+def _present(counts: Sequence[Mapping[str, int]]) -> list[Column]:
+    names = (name for name in HEADERS if any(name in each for each in counts))
+    return [Column(HEADERS[name], name) for name in names]
+
+
+def _ending_cells(found: Mapping[str, Any], columns: Sequence[Column]) -> tuple[Cell, ...]:
     active, false = (
         _with_interval(found, found.get("ci95"), name) for name in ("active_finish", "false_finish")
     )
-    shares = zip(columns, _shares(found["endings"], columns), strict=True)
+    shares = zip(columns, _shares(found["endings"], columns[:-2]), strict=False)
     cells = [active if column.metric == "finished" else share for column, share in shares]
     return (*cells, false, Cell(found["attempts"]))
 
@@ -301,45 +306,44 @@ def _shares(counts: Mapping[str, int], columns: Sequence[Column]) -> list[Cell]:
 
 
 def _by(runs: Sequence[Run], axis: str) -> Table:
-    """The endings of each group of tasks."""
     found = [
         (name, group, each, run)
         for name, run in zip(_names(runs), runs, strict=True)
         for group, each in _groups(run).get(axis, {}).items()
     ]
-    columns = _of_endings([each for _, _, each, _ in found], "endings")
-    wider = (*columns, Column("False finish", "false_finish"), Column("Attempts", "n", "count"))
-    rows = [
-        Row((name, group), _ended(each, columns), group=group, run=str(run.path))
+    columns = _ending_columns([each for _, _, each, _ in found])
+    rows = tuple(
+        Row((name, group), _ending_cells(each, columns), group=group, run=str(run.path))
         for name, group, each, run in found
-    ]
-    return _table(
-        f"rollout-endings-by-{axis}", f"How attempts ended, by {axis}", runs, [Head("", wider)],
-        rows, labelled=("Agent", axis.capitalize()),
+    )
+    return Table(
+        f"rollout-endings-by-{axis}", title(f"How attempts ended, by {axis}", runs), runs[0].task,
+        runs[0].profile, ("Agent", axis.capitalize()), (Head("", columns),), rows,
     )  # fmt: skip
 
 
+def _groups(run: Run) -> Mapping[str, Any]:
+    return run.results["rollouts"].get("by") or {}
+
+
 def _failures(runs: Sequence[Run]) -> Table:
-    """The shares of the attempts that did not succeed, as in AgentStudio's Table 2."""
+    """Return the shares of the attempts that did not succeed, as in AgentStudio's Table 2."""
     found = [run.results["rollouts"]["failures"] for run in runs]
-    columns = tuple(
-        Column("False finish" if name == "finished" else header, name)
-        for name, header in HEADERS.items()
-        if any(name in each for each in found)
-    )
-    wider = (*columns, Column("Failures", "n", "count"))
-    rows = [
-        Row((name,), (*_shares(each, columns), Cell(sum(each.values()))), run=str(run.path))
-        for name, run, each in zip(_names(runs), runs, found, strict=True)
+    columns = [
+        replace(column, header="False finish") if column.metric == "finished" else column
+        for column in _present(found)
     ]
+    head = Head("", (*columns, Column("Failures", "n", "count")))
+    cells = ([*_shares(each, columns), Cell(sum(each.values()))] for each in found)
     note = "Failures: attempts without a score of 1, and those without any."
-    return _table("rollout-failures", "Failure modes", runs, [Head("", wider)], rows, [note])
+    return _table("rollout-failures", "Failure modes", runs, [head], cells, [note])
 
 
 def curves(runs: Sequence[Run]) -> list[tuple[Run, list[float]]]:
-    """Of each run that has one, the success rate within 1, 2, ... turns, all as long.
+    """Return the success rates within 1, 2, ... turns of each run that has them.
 
-    A curve goes on flat: an agent that was stopped had no more turns.
+    All curves have the length of the longest: an agent that was stopped had no more turns, and its
+    curve goes on flat.
     """
     found = [
         (run, curve) for run in runs if (curve := run.results.get("rollouts", {}).get("within"))
@@ -359,14 +363,10 @@ def _within(runs: Sequence[Run]) -> Iterator[Table]:
         Column("Area", "area"),
     )
     own = [run for run, _ in found]
-    rows = [
-        Row(
-            (name,),
-            (*(Cell(curve[turns - 1]) for turns in points), Cell(sum(curve) / most)),
-            run=str(run.path),
-        )
-        for name, (run, curve) in zip(_names(own), found, strict=True)
-    ]
+    cells = (
+        [*(Cell(curve[turns - 1]) for turns in points), Cell(sum(curve) / most)]
+        for _, curve in found
+    )
     limits = {run.results["rollouts"].get("step_limit") for run in own}
     notes = [
         "What the attempts with a score and a trajectory had reached by then. A part of a score "
@@ -375,43 +375,33 @@ def _within(runs: Sequence[Run]) -> Iterator[Table]:
     if len(limits) > 1:
         told = ", ".join(str(limit or "unknown") for limit in sorted(limits, key=lambda n: n or 0))
         notes.append(f"The agents had other limits of turns ({told}): their areas do not compare.")
-    else:
-        rows = marked_best(columns, rows)
-    yield _table(
-        "rollout-within", "Success within so many turns", own, [Head("", columns)], rows, notes
-    )
+    what = "Success within so many turns"
+    table = _table("rollout-within", what, own, [Head("", columns)], cells, notes)
+    if len(limits) == 1:
+        table = replace(table, rows=tuple(mark_best(columns, table.rows)))
+    yield table
 
 
 def _effort(runs: Sequence[Run]) -> Table:
-    """What an attempt takes; OSWorld's Figure 9 is the lengths."""
+    """Return the turns, seconds and tokens of an attempt; the turns are OSWorld's Figure 9."""
     found = [run.results["rollouts"] for run in runs]
+    kinds = [kind for kind in _EFFORT if any(each.get(kind) for each in found)]
     heads = [
-        Head(header, tuple(Column(told, f"{name}_{key}", "number") for key, told in _MEANT.items()))
-        for name, header in _EFFORT.items()
-        if any(each.get(name) for each in found)
+        Head(_EFFORT[kind], tuple(Column(key, f"{kind}_{key}", "number") for key in _SUMMARY))
+        for kind in kinds
     ]
-    rows = [
-        Row(
-            (name,),
-            tuple(
-                Cell((each.get(kind) or {}).get(key))
-                for kind in _EFFORT
-                if any(other.get(kind) for other in found)
-                for key in _MEANT
-            ),
-            run=str(run.path),
-        )
-        for name, run, each in zip(_names(runs), runs, found, strict=True)
-    ]
+    cells = (
+        [Cell((each.get(kind) or {}).get(key)) for kind in kinds for key in _SUMMARY]
+        for each in found
+    )
     note = "Seconds: as the source has them, per attempt. A dash: it does not say."
-    return _table("rollout-effort", "What an attempt takes", runs, heads, rows, [note])
+    return _table("rollout-effort", "What an attempt takes", runs, heads, cells, [note])
 
 
 def _attempts(runs: Sequence[Run]) -> Table:
-    """Success of one of k attempts, and of all k."""
     found = [run.results["attempts"] for run in runs]
-    shown = {k for each in found for k in choices(each["n"])}
-    ks = sorted(shown & {int(k) for each in found for k in each["k"]})
+    possible = {k for each in found for k in choices(each["n"])}
+    ks = sorted(possible & {int(k) for each in found for k in each["k"]})
     metrics = ("pass@k", "pass^k", "pass@k_all", "pass^k_all")
     heads = [
         Head(
@@ -421,24 +411,21 @@ def _attempts(runs: Sequence[Run]) -> Table:
         for metric in metrics
     ]
     sizes = {"n": "Attempts", "finished": "Finished", "tasks": "Tasks"}
-    heads.append(Head("", tuple(Column(told, name, "count") for name, told in sizes.items())))
-    rows = [
-        Row(
-            (name,),
-            (
-                *(
-                    _with_interval(row, row.get("ci95"), metric)
-                    for metric in metrics
-                    for row in (each["k"].get(str(k), {}) for k in ks)
-                ),
-                *(Cell(each[size]) for size in sizes),
+    heads.append(Head("", tuple(Column(header, name, "count") for name, header in sizes.items())))
+    cells = (
+        [
+            *(
+                _with_interval(row, row.get("ci95"), metric)
+                for metric in metrics
+                for row in (each["k"].get(str(k), {}) for k in ks)
             ),
-            run=str(run.path),
-        )
-        for name, run, each in zip(_names(runs), runs, found, strict=True)
-    ]
-    notes = [
+            *(Cell(each[size]) for size in sizes),
+        ]
+        for each in found
+    )
+    note = (
         "pass@k: one of k attempts succeeds (Chen et al., 2021); pass^k: all k do. Both over the "
         "tasks that all attempts finished, and over all tasks, where what is unfinished failed."
-    ]
-    return _table("attempts", "Several attempts at each task", runs, heads, rows, notes)
+    )
+    what = "Several attempts at each task"
+    return _table("attempts", what, runs, heads, cells, [note], intervals=True)

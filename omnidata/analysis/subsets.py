@@ -19,7 +19,7 @@ import numpy as np
 from omnidata.analysis.comparison import Aligned, align
 from omnidata.analysis.inference import MIN_EPISODES, TIE
 from omnidata.analysis.items import several
-from omnidata.analysis.ranking import GroupSums, group_sums, told_apart
+from omnidata.analysis.ranking import GroupSums, group_sums, significant_order
 from omnidata.analysis.runs import labels, warnings
 from omnidata.errors import RunError, UsageError, plural
 from omnidata.metrics.intervals import Floats, Mask
@@ -130,7 +130,7 @@ def choose(
     whole = sums.values
     ahead = np.zeros((len(runs), len(runs)), dtype=np.bool_)
     if sums.added.shape[1] >= MIN_EPISODES:
-        _, ahead = told_apart(sums, seed=seed, resamples=_RESAMPLES)
+        _, ahead = significant_order(sums, seed=seed, resamples=_RESAMPLES)
     parts = np.concatenate(
         [_on(sums, part) for part in np.array_split(candidates, _pieces(candidates))]
     )

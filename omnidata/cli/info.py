@@ -101,7 +101,7 @@ def info(
         if expect or strict or plot or chart:
             raise UsageError("no data is named", expected=_USAGE)
         if place is None:
-            _supported(form == "json")
+            _print_supported(form == "json")
         else:
             _print_task(str(place), form == "json")
         return
@@ -113,7 +113,7 @@ def info(
         raise UsageError(
             "this option takes one dataset", where=option, expected=f"one DATA, not {len(places)}"
         )
-    held = [_held_by(*each, expect, strict) for each in places]
+    held = [_open(*each, expect, strict) for each in places]
     differences = held[0].view.differences(expect) if expect else []
     if len(held) == 1:
         _print(held[0], form, expect, differences)
@@ -136,9 +136,7 @@ def info(
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """A dataset, what its benchmark shows of it, and what is measured of any."""
-
+class _Dataset:
     task: Task
     source: LoadedDataset
     view: View
@@ -150,9 +148,9 @@ class _Held:
 
 
 def _places(named: Sequence[str]) -> list[tuple[str | None, Path]]:
-    """Datasets, each with the task that is named before it.
+    """Return the datasets, each with the task before it.
 
-    A word is a task's name if it is one, or if nothing is called so; the last is always a place.
+    A word is a task if one has that name, or if no file has it; the last is always a dataset.
     """
     from omnidata import registry
 
@@ -167,7 +165,7 @@ def _places(named: Sequence[str]) -> list[tuple[str | None, Path]]:
     return found
 
 
-def _held_by(name: str | None, place: Path, expect: str | None, strict: bool) -> _Held:
+def _open(name: str | None, place: Path, expect: str | None, strict: bool) -> _Dataset:
     from omnidata.tasks import get_task
     from omnidata.tasks.statistics import statistics
 
@@ -183,10 +181,10 @@ def _held_by(name: str | None, place: Path, expect: str | None, strict: bool) ->
             remedy=f"use --expect {names}" if names else "drop the option",
         )
     source = kind.read(task, place, strict=strict)
-    return _Held(task, source, kind(source), statistics(task, source))
+    return _Dataset(task, source, kind(source), statistics(task, source))
 
 
-def _as_dict(held: _Held) -> dict[str, Any]:
+def _as_dict(held: _Dataset) -> dict[str, Any]:
     source = held.source
     return {
         "task": source.task,
@@ -200,7 +198,7 @@ def _as_dict(held: _Held) -> dict[str, Any]:
     }
 
 
-def _print(held: _Held, form: Format, expect: str | None, differences: list[str]) -> None:
+def _print(held: _Dataset, form: Format, expect: str | None, differences: list[str]) -> None:
     from collections import Counter
 
     source, view = held.source, held.view
@@ -228,7 +226,7 @@ def _print(held: _Held, form: Format, expect: str | None, differences: list[str]
         say(f"all counts agree with {view.published[expect]}")
 
 
-def _print_several(several: Sequence[_Held], form: Format) -> None:
+def _print_several(several: Sequence[_Dataset], form: Format) -> None:
     from omnidata.tasks.statistics import comparison
 
     if form == "json":
@@ -246,17 +244,13 @@ def _print_several(several: Sequence[_Held], form: Format) -> None:
 
 
 def _print_tables(tables: Sequence[Table], form: Format) -> None:
-    from omnidata.table_formats import latex, markdown
-
     for table in tables:
-        if form == "terminal":
-            terminal.show_table(table)
-        else:
-            terminal.say((markdown if form == "md" else latex)(table) + "\n")
+        terminal.show_table(table, form)
+        if form != "terminal":
+            terminal.say("")
 
 
-def _draw(held: _Held, path: Path) -> None:
-    """Draw the benchmark's own figure, or else the one that every dataset has."""
+def _draw(held: _Dataset, path: Path) -> None:
     from omnidata.figures import save
     from omnidata.tasks.statistics import figure
 
@@ -276,11 +270,10 @@ def _draw(held: _Held, path: Path) -> None:
 
 
 def _print_task(name: str, as_json: bool) -> None:
-    """What a task is, without any data."""
     from omnidata.tasks import get_task
 
     task = get_task(name)
-    told = _described(task)
+    told = _description(task)
     if as_json:
         terminal.print_json({"task": name, **told})
         return
@@ -318,26 +311,25 @@ def _print_task(name: str, as_json: bool) -> None:
         terminal.say(f"more: {told['docs']}")
 
 
-def _held(task: Task) -> str:
-    """What its data hold and what is asked, or what the documentation of its class says first."""
+def _summary(task: Task) -> str:
+    """Return the task's own summary, or the first line of its class's docstring."""
     doc = (type(task).__doc__ or "").strip().partition("\n")[0]
     return task.holds or doc or "a task of another distribution"
 
 
 def _page(task: Task) -> str:
-    """The page of the benchmark; the tasks of one benchmark share a folder and a page."""
+    """Return the benchmark's page; its tasks share a package and a page."""
     folder = type(task).__module__.split(".")[2]
     return f"docs/benchmarks/{folder.replace('_', '-')}.md"
 
 
-def _described(task: Task) -> dict[str, Any]:
-    """What can be said of a task without any data; None where only data tell."""
+def _description(task: Task) -> dict[str, Any]:
     from omnidata import registry
     from omnidata.run.scoring import profiles_of
 
     return {
-        "holds": _held(task),
-        "data": _expected(task),
+        "holds": _summary(task),
+        "data": _data_form(task),
         "profiles": profiles_of(task),
         "default_profile": task.default_profile,
         "columns": {profile: list(rules.columns) for profile, rules in task.profiles.items()},
@@ -350,26 +342,26 @@ def _described(task: Task) -> dict[str, Any]:
     }
 
 
-def _expected(task: Task) -> str:
-    """What the task takes for data, as its loader tells somebody who names none."""
+def _data_form(task: Task) -> str:
+    """Return the form of the task's data, from its loader's error for missing data."""
     try:
         task.load(Path("no data"), check_media=False)
     except DataError as error:
         return error.expected
-    except Exception:  # a plug-in's loader may fail in any way, and says nothing then
+    except Exception:  # a plug-in's loader may fail in any way
         return ""
     return ""
 
 
 def _common_options(task: Task | None = None) -> str:
-    """The options of every task, but for those of which the task has one of its own."""
+    """Return the options of every task, apart from those that the task defines itself."""
     from omnidata.tasks.common_options import OPTIONS
 
     own = task.allowed if task else {}
     return ", ".join(f"-T {name}={value}" for name, value in OPTIONS.items() if name not in own)
 
 
-def _supported(as_json: bool) -> None:
+def _print_supported(as_json: bool) -> None:
     from omnidata import registry
     from omnidata.adapters import FORMS, PLUGINS, presets
     from omnidata.run.logs import HARNESSES
@@ -379,7 +371,7 @@ def _supported(as_json: bool) -> None:
     if as_json:
         described = {
             task.name: {
-                "holds": _held(task),
+                "holds": _summary(task),
                 "profiles": profiles_of(task),
                 "default_profile": task.default_profile,
                 "options": {name: list(values) for name, values in task.allowed.items()},
@@ -403,7 +395,7 @@ def _supported(as_json: bool) -> None:
         )
         return
     for task in sorted(tasks, key=lambda task: bool(task.asks_about)):
-        terminal.say(f"task {task.name}: {_held(task)}")
+        terminal.say(f"task {task.name}: {_summary(task)}")
         if task.asks_about:
             terminal.say(f"  asks about the data of {task.asks_about}")
         terminal.say(f"  profiles: {', '.join(profiles_of(task))}")
@@ -419,7 +411,6 @@ def _supported(as_json: bool) -> None:
 
 
 def _print_dialects(task: str | None, as_json: bool) -> None:
-    """The dialects; with a task, what either side has no words for."""
     from omnidata.analysis.dialect_gaps import described, gaps
     from omnidata.dialects import dialects
 
@@ -487,7 +478,7 @@ def view(
         raise UsageError("the task is named twice", where=f"--task {named}", expected=_VIEW_USAGE)
     book = _book(place, task or named, of, task_options)
 
-    def started(address: str) -> None:
+    def announce(address: str) -> None:
         if as_json:
             sizes = {"steps": len(book.steps), "episodes": len(book.episodes)}
             terminal.print_json({"address": address, "task": book.task.name, **sizes})
@@ -496,9 +487,9 @@ def view(
             terminal.note("stop with Ctrl-C")
 
     try:
-        run_loop(serve(book, port, started))
+        run_loop(serve(book, port, announce))
     except KeyboardInterrupt:
-        return  # it is how the work ends
+        return
     except OSError as error:
         raise UsageError(
             f"the port cannot be used ({error.strerror})",
@@ -509,7 +500,6 @@ def view(
 
 
 def _book(data: Path, task: str | None, of: Path | None, task_options: list[str]) -> Book:
-    """What is to be shown: a run folder's answers, or a dataset."""
     from omnidata.run.run_files import read_run
     from omnidata.tasks import get_task
     from omnidata.tasks.base import parse

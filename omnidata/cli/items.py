@@ -74,9 +74,7 @@ def items(
 
 
 def _items(runs: Sequence[Path], data: Path | None, form: Format, *, as_json: bool) -> list[str]:
-    """Print the items; gives the ids of labels to recheck."""
     from omnidata.analysis import items as analysis
-    from omnidata.table_formats import markdown
 
     with terminal.counter("steps"):
         found = analysis.analyse(runs, data=data)
@@ -88,10 +86,7 @@ def _items(runs: Sequence[Path], data: Path | None, form: Format, *, as_json: bo
         for text in found.warnings:
             terminal.note(f"warning: {text}")
         for table in analysis.tables(found):
-            if form == "md":
-                terminal.say(markdown(table))
-            else:
-                terminal.show_table(table)
+            terminal.show_table(table, form)
         terminal.note(f"strong runs: {', '.join(found.strong)}")
     return [item.sample_id for item in found.contradicted]
 
@@ -99,9 +94,7 @@ def _items(runs: Sequence[Path], data: Path | None, form: Format, *, as_json: bo
 def _subset(
     runs: Sequence[Path], share: float, data: Path | None, seed: int, form: Format, *, as_json: bool
 ) -> list[str]:
-    """Print a subset; gives the ids of all other steps."""
     from omnidata.analysis import subsets
-    from omnidata.table_formats import markdown
 
     with terminal.counter("parts"):
         found = subsets.choose(runs, share, data=data, seed=seed)
@@ -110,11 +103,7 @@ def _subset(
         return list(found.left_out)
     for text in found.warnings:
         terminal.note(f"warning: {text}")
-    table = subsets.table(found)
-    if form == "md":
-        terminal.say(markdown(table))
-    else:
-        terminal.show_table(table)
+    terminal.show_table(subsets.table(found), form)
     for text in subsets.facts(found):
         terminal.say(f"\n{text}" if form == "md" else text)
     return list(found.left_out)

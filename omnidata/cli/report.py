@@ -239,9 +239,7 @@ def _rank(
     *,
     as_json: bool,
 ) -> None:
-    """Rank three runs or more."""
     from omnidata.analysis import ranking
-    from omnidata.table_formats import markdown
 
     if len(runs) < 2 or pages:
         raise UsageError(
@@ -264,11 +262,7 @@ def _rank(
         return
     for text in found.warnings:
         terminal.note(f"warning: {text}")
-    table = ranking.table(found)
-    if form == "terminal":
-        terminal.show_table(table)
-    else:
-        terminal.say(markdown(table))
+    terminal.show_table(ranking.table(found), form)
     terminal.note_prose(ranking.method(found))
 
 
@@ -283,17 +277,17 @@ def _print(found: Comparison, reports: Reports, by: Sequence[str]) -> None:
     made = shown.blocks(found, by, wide=width >= _WIDE)
     for line in shown.facts(found):
         terminal.note(line)
-    for block in made:
-        if block.table:
-            terminal.show_table(block.table)
-        if block.note:
-            terminal.note_prose(block.note)
+    for each in made:
+        if isinstance(each, str):
+            terminal.note_prose(each)
+        else:
+            terminal.show_table(each)
     if line := shown.flips_line(found):
         terminal.say(line)
     for direction in shown.DIRECTIONS if found.flipping else ():
         terminal.say(f"{direction}: {shown.count(found, direction)}")
         for name, links in shown.flips(found, direction, reports):
             terminal.say("  ".join(["", name, *links]))
-    few = shown.few(block.table for block in made if block.table)
-    for line in filter(None, (few, shown.method(found, by), shown.next_steps(found, by))):
+    ends = (shown.few(made), shown.method(found, by), shown.next_steps(found, by))
+    for line in filter(None, ends):
         terminal.note_prose(line)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from omnidata.types import Step
 
 _ALL = "all"
-"""In place of a profile: each of them."""
+"""Stands for all profiles."""
 
 
 @reading_data
@@ -164,7 +164,7 @@ def score(
 
     published = None
     if parse_address(task):
-        task, data, predictions, published = _pushed(task, data, profile)
+        task, data, predictions, published = _fetch_published(task, data)
         profile = profile or published.profile
     elif predictions is not None and (address := parse_address(predictions)):
         predictions = copy_of(address, (INFO, ANSWERS, SCORES, RESULTS), terminal.note)
@@ -241,7 +241,7 @@ def score(
         check_agent_folders(out, [place for place in outs if place], predictions)
     elif out is not None:
         check_scores_folder(out, predictions)
-    # Folders of profiles are called after them, and say in their results whose the scores are.
+    # Folders of profiles have their names, so the results name the agent.
     agent = model_name(answers.settings) or out.resolve().name if out and every else ""
     found: dict[str, dict[str, Any]] = {}
     differing: list[str] | None = None
@@ -250,7 +250,7 @@ def score(
             bad = BadLines(answers.lines, skip=skip_bad, flag=answers.flag)
             lines = read_counted(answers, source, benchmark, bad)
             if not found:
-                lines = _checked(lines, steps, allowed=changed_media, where=predictions)
+                lines = _check_media(lines, steps, allowed=changed_media, where=predictions)
             compared = published is not None and rule.name == published.profile and not choice
             if compared and place is None:  # the lines of scores are compared too
                 place = Path(stack.enter_context(TemporaryDirectory(prefix="omnidata-")))
@@ -296,12 +296,12 @@ def score(
         raise typer.Exit(1)
 
 
-def _pushed(named: str, data: Path | None, profile: str | None) -> tuple[str, Path, Path, Run]:
-    """The task, the data, the folder and the scored run of a run on the Hub.
+def _fetch_published(named: str, data: Path | None) -> tuple[str, Path, Path, Run]:
+    """Return the task, the data, the folder and the scored run of a run on the Hub.
 
     Raises:
-        DataError: it is no run, or its data cannot be got.
-        RunError: a file of it is broken, or this omnidata does not know its task or profile.
+        DataError: it is no run, or its data cannot be downloaded.
+        RunError: a file is broken, or the task or profile is unknown.
     """
     from omnidata.loaders.fetch import AUTO
     from omnidata.loaders.hub import copy_of, parse_address
@@ -316,7 +316,7 @@ def _pushed(named: str, data: Path | None, profile: str | None) -> tuple[str, Pa
     from omnidata.tasks.common_options import OPTIONS
 
     address = parse_address(named)
-    assert address is not None  # whoever calls has looked
+    assert address is not None
     run = copy_of(address, (INFO, ANSWERS, SCORES, RESULTS), terminal.note)
     published = read_run(run)
     info = published.settings
@@ -331,7 +331,7 @@ def _pushed(named: str, data: Path | None, profile: str | None) -> tuple[str, Pa
     if unknown := sorted(info.get("options", {}).keys() - known):
         terminal.note(f"unknown options of the run, not checked: {', '.join(unknown)}"[:500])
     said = str(info.get("data") or "")
-    # What somebody has written is no reason to open a file here: only the Hub may be named.
+    # A published run must not open files of this machine: only the Hub is allowed.
     place = said if parse_address(said) else AUTO
     if data is None:
         terminal.note(f"its data: {place}")
@@ -340,23 +340,12 @@ def _pushed(named: str, data: Path | None, profile: str | None) -> tuple[str, Pa
 
 
 _NOT_SCORED = frozenset({"agent", "stopped", "places", "headline"})
-"""Keys of results that whoever scores sets otherwise: whose they are, why a run ended early, and
-what was found out about the answers beside the score."""
+"""Keys of results that depend on the command, not on the answers."""
 _SHOWN = 20
-"""Differences that are told one by one."""
+"""Differences that are listed."""
 
 
 def _differences(said: Run, found: Mapping[str, Any], scored: Path) -> list[str]:
-    """In what published results and lines of scores differ from those that were found, in words.
-
-    Args:
-        said: as it was published.
-        found: the content of `results.json`.
-        scored: the folder that the lines have been written into.
-
-    Raises:
-        RunError: a file of the scores is missing or broken.
-    """
     from omnidata.run.run_files import read_scores
 
     whole = json.loads(json.dumps(found))
@@ -389,7 +378,6 @@ def _unlike(place: str, said: Any, found: Any) -> list[str]:
 
 
 def _brief(value: object) -> str:
-    """A value for a message; numbers of any length come from outside."""
     if isinstance(value, int) and abs(value) >= _LARGE:
         return "a huge number"
     if isinstance(value, dict | list):
@@ -410,11 +398,7 @@ def _same(said: object, found: object) -> bool:
 
 
 def _tell_compared(said: Run, found: Mapping[str, Any], differing: Sequence[str]) -> None:
-    """Say whether the results that were published are those of the answers, and what was not read.
-
-    Raises:
-        typer.Exit: with 1 where they are not.
-    """
+    """Print the verdict on published results, and exit with 1 if they differ."""
     for line in differing[:_SHOWN]:
         terminal.note(line)
     if len(differing) > _SHOWN:
@@ -434,7 +418,7 @@ def _tell_uncompared(said: Run) -> None:
     )
 
 
-def _checked(
+def _check_media(
     answers: Iterator[Prediction], steps: Sequence[Step], *, allowed: bool, where: Path
 ) -> Iterator[Prediction]:
     """The answers as they come; after the last, say which media have changed, or raise.
@@ -456,7 +440,6 @@ def _checked(
 def _check_answers(
     scorer: OfflineScorer, task: str, predictions: Path | None, profile: str | None
 ) -> None:
-    """Whether there are answers where they are needed, and none where they mean nothing."""
     if profile is not None and profile not in scorer.profiles:
         raise UsageError(
             f"the profile {profile} needs predictions",
@@ -481,11 +464,6 @@ def _lacking(task: str) -> UsageError:
 
 
 def _refuse_options(given: Sequence[str]) -> None:
-    """Refuse options that shape a prompt, choose steps, or read and judge a model's text.
-
-    Args:
-        given: those that were given, as on the command line.
-    """
     if given:
         raise UsageError(
             "this option is for answers of a model, and records of an environment are scored",
@@ -506,7 +484,6 @@ def _score_recorded(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Score without any text, and print: each agent by itself, by one profile or by each."""
     from omnidata.run.folder import file_name
 
     every = profile == _ALL and _ALL not in scorer.profiles
@@ -564,32 +541,30 @@ def _write(
     out: Path,
     answers: Path | None,
 ) -> None:
-    """Write the scores into the folder of each profile, which may be the one that was named."""
     from omnidata.run.scoring import agent_folders, check_agent_folders, write_scored
 
     places: dict[Path, Scored] = {}
     for name, scored in found.items():
         if place := outs[name]:
-            named = scored if place == out else [_named(one, out.resolve().name) for one in scored]
+            named = (
+                scored if place == out else [_with_name(one, out.resolve().name) for one in scored]
+            )
             places |= agent_folders(named, place)
     check_agent_folders(out, list(places), answers)
     for place, one in places.items():
         write_scored(place, one)
 
 
-def _named(scored: Scored, name: str) -> Scored:
-    """The same, with a name for an agent that has none: the folder will have the profile's."""
+def _with_name(scored: Scored, name: str) -> Scored:
     return scored if scored.agent else replace(scored, results={**scored.results, "agent": name})
 
 
 def _as_json(scored: Sequence[Scored]) -> Mapping[str, Any]:
-    """The results of one agent, or by agent."""
     one = scored[0].results
     return one if len(scored) == 1 else {each.agent: each.results for each in scored}
 
 
 def _print_ranking(scorer: OfflineScorer, scored: Sequence[Scored], profile: str) -> None:
-    """A row for each agent, the best first."""
     from omnidata.analysis.rollouts import ranking
     from omnidata.table_formats import text
 

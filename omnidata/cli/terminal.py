@@ -19,7 +19,7 @@ import typer
 from omnidata.errors import plural
 from omnidata.mirror_cache import with_urls
 from omnidata.table import Table, TextTable, number
-from omnidata.table_formats import lines
+from omnidata.table_formats import latex, lines, markdown
 from omnidata.table_formats import plain as plain
 
 if TYPE_CHECKING:
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 Columns = Mapping[str, Literal["share", "number"]]
 _EACH: ContextVar[bool] = ContextVar("each finding is printed", default=False)
 _PLACES = 3
-"""Where findings of one kind are, so often."""
+"""Places that a line for a kind of findings names."""
 _WORDINGS = 3
-"""Lines for findings with one code, which may say different things."""
+"""Lines for findings with one code."""
 _VARYING = re.compile(r"""['"`“‘][^'"`”’]*['"`”’]|[-+]?\d[\d.,]*""")
-"""What differs in what findings of one kind say: names in quotation marks, and numbers."""
+"""Parts of messages that differ within a kind: quoted names, and numbers."""
 _METHODS: Mapping[Method, str] = {
     "wilson": "Wilson's, because all resamples have one value",
     "none: one group": "none, because all episodes form one group",
 }
 _WITHOUT_TERMINAL = 120
-"""Columns of an output that is no terminal."""
+"""Columns of an output without a terminal."""
 HEIGHT = 25
 """Lines: without it `rich` passes over the width that it is given in a dumb terminal."""
 
@@ -156,35 +156,31 @@ def print_table(
     rows: Sequence[Sequence[str]],
     legend: Mapping[str, str] | None = None,
     *,
-    beside: str = "",
     together: int = 1,
 ) -> None:
-    """Print a table on stdout, the first column to the left, the others to the right.
+    """Print a table of texts; see `TextTable` and `show_table`."""
+    show_table(TextTable(title, header, rows, legend), together=together)
 
-    A table that is wider than the terminal gets narrow gaps and headers of several lines. If that
-    is not enough, its first column is folded, or the table is printed in parts, each with the first
-    column.
+
+def show_table(table: Table, form: str = "terminal", *, together: int = 1) -> None:
+    """Print a table of texts on stdout, and its legend and notes on stderr.
 
     Args:
-        title: above it.
-        header: names of the columns.
-        rows: as wide as the header.
-        legend: the meaning of the columns' names.
-        beside: the name of columns that stay beside the one before them.
-        together: so many columns stay in one part, if they fit.
+        table: the table.
+        form: terminal, md or latex; these have the notes below the table.
+        together: so many columns stay beside each other in a terminal, if they fit.
     """
-    table = TextTable(title, header, rows, legend, beside=beside)
-    show_table(table, together=together)
-
-
-def show_table(table: Table, *, together: int = 1) -> None:
-    """Print a table of texts on stdout, and its legend on stderr; see `table_formats.lines`."""
+    if form != "terminal":
+        say((markdown if form == "md" else latex)(table))
+        return
     for text, role in lines(table, columns_of_stdout(), together=together):
         if role != "row" and sys.stdout.isatty():
             text = typer.style(text, **{"bold" if role == "header" else "italic": True})
         typer.echo(text)
     if table.legend:
         note_legend(table.legend)
+    for text in table.notes:
+        note_prose(text)
 
 
 def columns_of_stdout() -> int:
@@ -199,7 +195,7 @@ def note_legend(legend: Mapping[str, str]) -> None:
 
 
 def percent(value: float | None) -> str:
-    """A fraction as the papers print it; a dash for a metric over nothing.
+    """Return a fraction in percent, as the papers print it; a dash for None.
 
     Examples:
         >>> percent(0.6361), percent(None)
@@ -209,12 +205,12 @@ def percent(value: float | None) -> str:
 
 
 def cells(values: Mapping[str, Any], columns: Columns) -> list[str]:
-    """The values of the columns, as a table prints them."""
+    """Return the values of the columns, as tables print them."""
     return [number(values[name], unit) for name, unit in columns.items()]
 
 
 def money(amount: float) -> str:
-    """An amount of some currency; of small ones the digits that say something.
+    """Return an amount of some currency with two decimals, or two significant digits.
 
     Examples:
         >>> money(12.3456), money(0.0), money(0.00017512)
@@ -224,7 +220,7 @@ def money(amount: float) -> str:
 
 
 def interval(ends: Sequence[float | None] | None, unit: Literal["share", "number"]) -> str:
-    """Both ends of an interval; a dash where there is none.
+    """Return both ends of an interval; a dash for None.
 
     Examples:
         >>> interval((0.4, 0.625), "share"), interval(None, "share")
@@ -234,7 +230,7 @@ def interval(ends: Sequence[float | None] | None, unit: Literal["share", "number
 
 
 def results_rows(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The rows of a results table: overall, then every group of every axis."""
+    """Return the rows of a results table: overall, then every group of every axis."""
     rows: list[tuple[str, Mapping[str, Any]]] = [("overall", results["overall"])]
     for axis, groups in results["by"].items():
         rows += [(f"{axis}: {name}", values) for name, values in groups.items()]
@@ -248,14 +244,14 @@ def print_results(
     of_episodes: Sequence[str] = (),
     lacks: str = "",
 ) -> None:
-    """One run's table, with the interval of each overall value, and what the counts say.
+    """Print one run's table with 95 % intervals, and its counts.
 
     Args:
         results: of the run.
         columns: its totals and their units.
-        legend: what the columns stand for.
-        of_episodes: the metrics that go over whole episodes.
-        lacks: how many answers the run lacks, in words, for the headline; empty where none.
+        legend: header -> its meaning.
+        of_episodes: the metrics over whole episodes.
+        lacks: counts the missing answers, for the headline; empty if none is missing.
     """
     sizes = [name for name in ("episodes", "steps", "tasks") if name in results["counts"]]
     rows = []
@@ -310,7 +306,6 @@ def print_headline(*several: Mapping[str, Any], to: Callable[[str], None] = say)
 
 
 def _in_dialect(said: Mapping[str, Any]) -> str:
-    """How answers in a dialect were read, and what either side has no words for."""
     answers = said["answers"]
     parts = [
         f"dialect {said['name']}: {said['read']} of {plural(answers, 'answer')} read, "
@@ -327,11 +322,11 @@ def _in_dialect(said: Mapping[str, Any]) -> str:
 
 
 def outcome_line(results: Mapping[str, Any], of_episodes: Sequence[str]) -> str:
-    """Outcomes and counts in one line.
+    """Return outcomes and counts in one line.
 
     Args:
         results: of a run.
-        of_episodes: the metrics that go over whole episodes; none where nobody knows their names.
+        of_episodes: the metrics over whole episodes; empty if their names are unknown.
     """
     counts = results["counts"]
     parts = [f"{count} {name}" for name, count in results["outcomes"].items()]
@@ -364,7 +359,7 @@ def outcome_line(results: Mapping[str, Any], of_episodes: Sequence[str]) -> str:
 
 
 def print_findings(source: LoadedDataset) -> None:
-    """What was read, its findings by kind and how many there are of each, on stderr."""
+    """Print the sizes of a dataset, and its findings by kind, on stderr."""
     findings = source.findings
     print_kinds(findings)
     episodes = len({step.episode for step in source.steps})
@@ -377,7 +372,7 @@ def print_findings(source: LoadedDataset) -> None:
 
 
 def print_doubts(findings: Sequence[Finding]) -> None:
-    """The findings by kind, and how many there are of each, on stderr."""
+    """Print the findings by kind, and their counts, on stderr."""
     print_kinds(findings)
     if findings:
         note(_kinds(findings))
@@ -385,7 +380,7 @@ def print_doubts(findings: Sequence[Finding]) -> None:
 
 @contextmanager
 def listing(each: bool) -> Iterator[None]:
-    """Findings are printed one by one meanwhile, if so asked, and not by kind."""
+    """Print findings one by one meanwhile, not by kind, if `each`."""
     token = _EACH.set(each)
     try:
         yield
@@ -399,15 +394,15 @@ def print_kinds(
     to: Callable[[str], None] = note,
     alone: Callable[[Finding], str] = str,
 ) -> None:
-    """Findings of one kind as one line, with their number and the first three places.
+    """Print findings of one kind as one line, with their number and the first three places.
 
-    Kinds are told apart by code, severity and wording; numbers and what stands in quotation marks
-    are no wording. Under `listing(True)` each finding is printed.
+    Findings of one kind have the same code, severity and wording, apart from numbers and quoted
+    names. Under `listing(True)` each finding is printed.
 
     Args:
         findings: in any order.
         to: prints a line: `note` or `say`.
-        alone: how a finding is written that is the only one of its kind.
+        alone: formats a finding that is the only one of its kind.
     """
     kinds = [[finding] for finding in findings] if _EACH.get() else _by_kind(findings)
     for kind in kinds:
@@ -415,7 +410,6 @@ def print_kinds(
 
 
 def _by_kind(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Findings of one kind together; of a code with many wordings the others are one kind."""
     codes: dict[tuple[str, str], dict[str, list[Finding]]] = {}
     for finding in findings:
         wordings = codes.setdefault((finding.severity, finding.code), {})

@@ -26,7 +26,7 @@ from omnidata.loaders.columns import (
 from omnidata.loaders.repository import Manifest
 from omnidata.loaders.rows import ALL, OPTIONAL, subsets, tag_column
 from omnidata.table import Table, TextTable
-from omnidata.table_formats import markdown, markdown_code, markdown_text, pipes, spelled_out
+from omnidata.table_formats import escape_invisible, markdown, markdown_code, markdown_text, pipes
 from omnidata.tasks import get_task
 from omnidata.tasks.statistics import statistics
 from omnidata.types import LoadedDataset, Publication
@@ -105,10 +105,12 @@ def readme(
     return _TEXT.format(
         front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True),
         name=markdown_text(name),
-        path=spelled_out(encode(f"path/to/{name}").decode()),
+        path=escape_invisible(encode(f"path/to/{name}").decode()),
         about=f"of {task.title}" if task else f"of the benchmark {manifest.task}",
         task=manifest.task,
-        subset=spelled_out(encode(next((c.name for c in configs if c.name != ALL), ALL)).decode()),
+        subset=escape_invisible(
+            encode(next((c.name for c in configs if c.name != ALL), ALL)).decode()
+        ),
         steps=plural(sum(manifest.shards.values()), "step"),
         media=(_EMBEDDED if manifest.embed else _LINKED).format(role=picture),
         findings=plural(len(findings), "finding"),
@@ -253,7 +255,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    return spelled_out(text).replace("|", "\\|")
+    return escape_invisible(text).replace("|", "\\|")
 
 
 _EMBEDDED: Final = """Media columns hold undecoded `{{bytes, path}}`. Pictures are decoded by
@@ -348,10 +350,10 @@ def publications(source: LoadedDataset) -> Sequence[Publication]:
 
 def _shell_word(name: str) -> str:
     """The name as a shell reads it; what is not seen is spelled out, as bash and zsh take it."""
-    if spelled_out(name) == name:
+    if escape_invisible(name) == name:
         return shlex.quote(name)
     inner = name.replace("\\", "\\\\").replace("'", "\\'")
-    return f"$'{spelled_out(inner)}'"
+    return f"$'{escape_invisible(inner)}'"
 
 
 def _tags(source: LoadedDataset) -> list[Table]:

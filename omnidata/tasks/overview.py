@@ -1,4 +1,4 @@
-"""What a dataset holds, as `omnidata info` shows it: counts by tag, for every benchmark."""
+"""The counts of a dataset by tag, as `omnidata info` prints them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ Table = TextTable
 
 
 class View:
-    """How many episodes and steps have which tag.
+    """The numbers of episodes and steps by tag; an episode has the tags of its first step.
 
-    A benchmark that has more to show overrides what it shows otherwise. An episode is labelled as
-    its first step.
+    Benchmarks with more to show override its methods.
 
     Args:
-        source: what the benchmark's `load` gave.
+        source: the dataset.
     """
 
     published: ClassVar[Mapping[str, str]] = {}
-    """The published tables that counts can be compared with: name -> title."""
+    """Published tables to compare counts with: name -> title."""
     draws: ClassVar[bool] = False
-    """Whether there is a figure of its own, in place of the one that every dataset has."""
+    """Whether `draw` replaces the figure that every dataset has."""
 
     def __init__(self, source: LoadedDataset) -> None:
         self.source = source
@@ -35,11 +34,11 @@ class View:
 
     @classmethod
     def read(cls, task: Task, data: Path, *, strict: bool) -> LoadedDataset:
-        """The dataset, as far as it can be shown; as `Task.load`."""
+        """Load the dataset; see `Task.load`."""
         return task.load(data, strict=strict)
 
     def _count(self) -> dict[str, Any]:
-        """The counts; `total` has at least `episodes` and `steps`."""
+        """Return the counts; `total` has at least `episodes` and `steps`."""
         episodes: dict[str, Mapping[str, str]] = {}
         lengths: dict[str, int] = {}
         for step in self.source.steps:
@@ -57,11 +56,11 @@ class View:
         return {"tags": tags, "total": total}
 
     def as_dict(self) -> dict[str, Any]:
-        """All that was counted, as JSON values by name."""
+        """Return the counts as JSON values by name."""
         return {"counts": self.counts}
 
     def tables(self) -> list[Table]:
-        """All that was counted, as tables."""
+        """Return the counts as tables."""
         total = self.counts["total"]
         rows = [
             [f"{tag}: {value}", *_cells(group, total)]
@@ -73,11 +72,11 @@ class View:
         return [Table(title, header, [*rows, ["total", *_cells(total, total)]])]
 
     def remarks(self) -> list[str]:
-        """What else the summary says of the steps."""
+        """Return further parts of the summary line."""
         return []
 
     def differences(self, table: str) -> list[str]:
-        """Where the counts differ from a published table, one sentence each.
+        """Return the differences to a published table, one sentence each.
 
         Args:
             table: one of `published`.
@@ -88,16 +87,16 @@ class View:
         """Draw the figure.
 
         Args:
-            path: the file, which `omnidata.figures.check` has let pass.
+            path: the file, checked by `omnidata.figures.check`.
 
         Returns:
-            Names that no font can draw -> how they are written.
+            Names that no font can draw -> their spelling in the figure.
         """
         raise NotImplementedError(str(path))
 
 
 def share(part: int, whole: int) -> str:
-    """A share in percent.
+    """Return a share in percent.
 
     Examples:
         >>> share(1, 3), share(0, 0)

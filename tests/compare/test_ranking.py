@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from omnidata.analysis.ranking import GroupSums, rank, told_apart
+from omnidata.analysis.ranking import GroupSums, rank, significant_order
 from omnidata.cli import app
 from omnidata.errors import RunError, UsageError
 from omnidata.metrics.intervals import Floats
@@ -105,17 +105,17 @@ def test_all_intervals_hold_together_and_cost_more_than_one() -> None:
     rng = np.random.default_rng(0)
     claims, critical = 0, []
     for _ in range(100):
-        value, ahead = told_apart(drawn(rng, [0.6] * 5), seed=0, resamples=300)
+        value, ahead = significant_order(drawn(rng, [0.6] * 5), seed=0, resamples=300)
         claims += bool(ahead.any())
         critical.append(value or 0.0)
     assert claims <= 11  # 5 expected; more than 11 has p < 0.005
     assert 2.4 < float(np.mean(critical)) < 3.0  # of the studentised range of five: 2.73
-    pair, _ = told_apart(drawn(rng, [0.6, 0.6]), seed=0, resamples=2000)
+    pair, _ = significant_order(drawn(rng, [0.6, 0.6]), seed=0, resamples=2000)
     assert pair == pytest.approx(1.96, abs=0.2)
 
 
 def test_a_run_that_is_twice_as_good_is_ahead() -> None:
-    _, ahead = told_apart(drawn(np.random.default_rng(1), [0.4, 0.8]), seed=0, resamples=500)
+    _, ahead = significant_order(drawn(np.random.default_rng(1), [0.4, 0.8]), seed=0, resamples=500)
     assert ahead.tolist() == [[False, False], [True, False]]
 
 
@@ -128,7 +128,7 @@ def test_runs_whose_metric_few_draws_have_hide_no_difference_and_make_none() -> 
     for each in range(others):
         added[2 + each, each] = (0, 1)
     sums = GroupSums("F1", "share", 1, np.ones(groups, dtype=np.bool_), added, ratio, 0)
-    critical, ahead = told_apart(sums, seed=0, resamples=500)
+    critical, ahead = significant_order(sums, seed=0, resamples=500)
     assert critical is not None and np.isfinite(critical)
     assert ahead[0, 1] and not ahead[1, 0]
     alike = added.copy()
@@ -136,7 +136,7 @@ def test_runs_whose_metric_few_draws_have_hide_no_difference_and_make_none() -> 
     alike[1, ::10, 0], alike[0, 5::10, 0] = 0, 0
     alike[0, 5, 0] = 1
     sums = GroupSums("F1", "share", 1, np.ones(groups, dtype=np.bool_), alike, ratio, 0)
-    assert not told_apart(sums, seed=0, resamples=500)[1][:2, :2].any()
+    assert not significant_order(sums, seed=0, resamples=500)[1][:2, :2].any()
 
 
 def test_draws_without_the_metric_of_any_two_runs_do_not_narrow_intervals() -> None:
@@ -148,7 +148,7 @@ def test_draws_without_the_metric_of_any_two_runs_do_not_narrow_intervals() -> N
     have = sums.of(_resampled(added, 4000))
     found = have[np.isfinite(have).all(axis=1)] - sums.values
     apart = found[:, 0] - found[:, 1]
-    critical, _ = told_apart(sums, seed=0, resamples=4000)
+    critical, _ = significant_order(sums, seed=0, resamples=4000)
     expected = np.quantile(np.abs(apart), 0.95) / apart.std()
     assert critical == pytest.approx(expected, rel=0.05)
 

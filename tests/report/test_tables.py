@@ -427,29 +427,39 @@ def test_a_wide_letter_takes_two_columns(tmp_path: Path) -> None:
     assert len(english) == len(chinese) + 2
 
 
-def test_agentstudio_has_its_groups_under_each_metric(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
+def actions_between_screens(folder: Path, accuracy: float, distance: float) -> Run:
+    """Write a run of AgentStudio's inverse dynamics, with one group."""
     folder.mkdir()
-    (folder / "results.json").write_text(
-        json.dumps(
-            {
-                "task": "idm-multiple",
-                "profile": "agentstudio-paper",
-                "overall": {"accuracy": 0.125, "edit_distance": 2.25},
-                "ci95": {"accuracy": [0.1, 0.2], "edit_distance": None},
-                "by": {"source": {"aitw": {"accuracy": 0.08, "edit_distance": 2.1, "ci95": {}}}},
-                "counts": {"steps": 345},
-                "outcomes": {"ok": 345},
-            }
-        )
-    )
-    made = table("main", read_run(folder), with_published=True)
+    results = {
+        "task": "idm-multiple",
+        "profile": "agentstudio-paper",
+        "overall": {"accuracy": accuracy, "edit_distance": distance},
+        "ci95": {"accuracy": [0.1, 0.2], "edit_distance": None},
+        "by": {"source": {"aitw": {"accuracy": 0.08, "edit_distance": 2.1, "ci95": {}}}},
+        "counts": {"steps": 345},
+        "outcomes": {"ok": 345},
+    }
+    (folder / "results.json").write_text(json.dumps(results))
+    (folder / "scores.jsonl").write_text("")
+    return read_run(folder)
+
+
+def test_the_best_edit_distance_is_the_smallest(tmp_path: Path) -> None:
+    exact = actions_between_screens(tmp_path / "exact", 0.2, 3.0)
+    near = actions_between_screens(tmp_path / "near", 0.1, 2.0)
+    marks = [[cell.mark for cell in row.cells] for row in table("main", exact, near).rows]
+    assert marks == [["", "best", "", ""], ["", "", "", "best"]]
+
+
+def test_agentstudio_has_its_groups_under_each_metric(tmp_path: Path) -> None:
+    run = actions_between_screens(tmp_path / "run", 0.125, 2.25)
+    made = table("main", run, with_published=True)
     assert [head.header for head in made.heads] == ["accuracy", "edit_distance"]
     assert [column.header for column in made.columns] == ["AITW", "Total"] * 2
     claude = next(row for row in made.rows if row.labels[0] == "Claude 3.5 Sonnet")
     assert [cell.value for cell in claude.cells] == [0.08, 0.125, 2.1, 2.3]
     assert [cell.value for cell in made.rows[-1].cells] == [0.08, 0.125, 2.1, 2.25]
-    text = report([read_run(folder)]).text("terminal")
+    text = report([run]).text("terminal")
     assert re.search(r"run\s+8\.0\s+12\.5\s+2\.10\s+2\.25", text)
 
 
