@@ -135,7 +135,9 @@ def align(
         _check_alike(first, other)
     steps: Sequence[Step] = []
     if not first.offline_scorer:
-        source = source or _load(runs, data)
+        if source is None:
+            run = next((run for run in runs if not run.imported), runs[0])
+            source = run.benchmark.load(find_data(runs, data), check_media=False)
         for run in runs:
             check_source(run, source)
         steps = source.steps
@@ -187,26 +189,33 @@ def _check_alike(a: Run, b: Run) -> None:
         )
 
 
-def _load(runs: Sequence[Run], data: Path | None) -> LoadedDataset:
-    """The data, from where the user or the first run that says it says that they lie."""
-    said = next((run for run in runs if run.data), None)
-    if data is None and said is None:
+def find_data(runs: Sequence[Run], data: Path | None = None) -> Path:
+    """Return the place of the data that runs were scored on.
+
+    Args:
+        runs: of one dataset.
+        data: the place, if it is known; else the first run that names one says it.
+
+    Raises:
+        UsageError: no run names its data, or they are missing.
+    """
+    run = next((run for run in runs if run.data), None)
+    if data is None and run is None:
         raise UsageError(
             "no run names its data",
             where=" and ".join(str(run.path) for run in runs),
             expected="the data that the answers were scored on",
             remedy="add --data DATA",
         )
-    named = local(recorded_data(said.settings if said else {}, (said or runs[0]).path, data))
-    if not named.exists():
+    place = local(recorded_data(run.settings if run else {}, (run or runs[0]).path, data))
+    if not place.exists():
         raise UsageError(
             "the data are missing",
-            where=str(named),
+            where=str(place),
             expected="the data of the runs, for their episodes and labels",
             remedy="add --data DATA with their current place",
         )
-    told = next((run for run in runs if not run.imported), runs[0])
-    return told.benchmark.load(named, check_media=False)
+    return place
 
 
 def check_source(run: Run, source: LoadedDataset) -> None:

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 from omnidata.analysis import elements
 from omnidata.analysis.elements import Clicks
 from omnidata.analysis.rollouts import curves
-from omnidata.analysis.run_tables import cell, counted, main_metric, present, ranked, specs
+from omnidata.analysis.run_tables import count_names, group_order
 from omnidata.analysis.runs import by_profile, labels, unlike
+from omnidata.analysis.slices import cell, main_metric, slice_runs, specs
 from omnidata.analysis.tables import number
 from omnidata.analysis.usage_tables import usage_of
 from omnidata.errors import RunError, UsageError
@@ -107,7 +108,7 @@ def _radars(runs: Sequence[Run], prefix: str) -> Iterator[Drawing]:
     """One per table of groups, and for so many runs as can be told apart."""
     told = [", ".join(filter(None, label)) for label in labels(runs)]
     for spec in specs(runs[0]):
-        if len(list(present(spec, runs))) < 3:
+        if len(slice_runs(runs, spec.axis)[1:]) < 3:
             continue
         for start in range(0, len(runs), _TOGETHER):
             part, named = runs[start : start + _TOGETHER], told[start : start + _TOGETHER]
@@ -269,7 +270,7 @@ def radar(spec: TableSpec, runs: Sequence[Run], told: Sequence[str]) -> Figure:
     from matplotlib.figure import Figure
 
     metric = main_metric(runs[0])
-    groups = list(present(spec, runs))
+    groups = [each[:2] for each in slice_runs(runs, spec.axis, spec.groups)[1:]]
     angles = [2 * math.pi * place / len(groups) for place in range(len(groups))]
     lines = [
         [_percent(cell(run, spec.axis, group, metric).value) for group, _ in groups] for run in runs
@@ -357,7 +358,7 @@ def bars(run: Run, axis: str, told: str) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    groups = ranked(axis, [run])[:_MOST_BARS]
+    groups = group_order(axis, [run])[:_MOST_BARS]
     metrics = _shown(run)
     made = Figure(figsize=(8, 1.6 + 0.11 * (len(metrics) + 1) * len(groups)), layout="constrained")
     axes = made.add_subplot()
@@ -395,7 +396,7 @@ def bars(run: Run, axis: str, told: str) -> Figure:
     sides = axes.secondary_yaxis("right")
     sides.set_yticks(range(len(groups)), [_sizes(run, axis, group) for group in groups], fontsize=8)
     sides.tick_params(length=0)
-    sides.set_ylabel("/".join(counted(list(run.results["by"][axis].values()))), fontsize=8)
+    sides.set_ylabel("/".join(count_names(list(run.results["by"][axis].values()))), fontsize=8)
     axes.set_title(
         f"{_cut(written[told], 64)}: by {axis} ({run.task}, {run.profile})",
         fontsize=10,
@@ -508,7 +509,7 @@ def _averages(axes: Axes, run: Run, metrics: Sequence[str]) -> None:
 def _sizes(run: Run, axis: str, group: str) -> str:
     """Over how much a group goes, e.g. episodes/steps."""
     found = run.results["by"][axis][group]
-    of = counted([*run.results["by"][axis].values()])
+    of = count_names([*run.results["by"][axis].values()])
     return "/".join(str(found.get(key, 0)) for key in of)
 
 

@@ -52,7 +52,7 @@ def by_profile(runs: Sequence[Run]) -> list[list[Run]]:
     return sorted(groups.values(), key=lambda group: tasks.index(group[0].task))
 
 
-def grouped(runs: Sequence[Run], ignored: frozenset[str]) -> list[list[Run]]:
+def group_alike(runs: Sequence[Run], ignored: frozenset[str]) -> list[list[Run]]:
     """Runs with equal settings but for the ignored ones, in the order in which groups begin.
 
     Imported answers are in no group: nobody knows how they were made. Nor are copies of a run.
@@ -101,7 +101,7 @@ def _same(run: Run, other: Run) -> bool:
 
 def repeats(runs: Sequence[Run]) -> list[list[Run]]:
     """Runs that differ in nothing but their seed, two or more in each list."""
-    return [group for group in grouped(runs, _SEEDS) if len(group) > 1]
+    return [group for group in group_alike(runs, _SEEDS) if len(group) > 1]
 
 
 def labels(runs: Sequence[Run]) -> list[tuple[str, str]]:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from omnidata.analysis.report import report
-from omnidata.analysis.run_tables import by_axis
 from omnidata.analysis.tables import PUBLISHED, Table, number
 from omnidata.errors import UsageError
 from omnidata.run.run_files import Run, read_run
@@ -269,7 +268,7 @@ def test_apps_are_ranked_by_exact_match_with_their_sizes(tmp_path: Path) -> None
 def test_published_apps_are_found_under_other_spellings(tmp_path: Path) -> None:
     by = {"app": {"amap": totals((1, 2, 3, 4))}}
     run = write_run(tmp_path / "a", profile="omnigui-release", by=by)
-    made = by_axis("app", [run], with_published=True)
+    (made,) = [t for t in report([run], with_published=True).tables if t.name == "by-app"]
     assert [head.header for head in made.heads] == ["openai:a", "Gemini 3 Pro"]
     assert [cell.value for cell in made.rows[0].cells[-2:]] == [0.797, 0.7]
     records = list(made.records())
@@ -493,7 +492,8 @@ def test_omnibench_has_consistency_for_all_tasks_and_coverage_by_capability(tmp_
 def test_published_rollouts_are_no_rows_of_runs_that_answer_steps(tmp_path: Path) -> None:
     data, out = build("osworld", tmp_path), tmp_path / "run"
     omnidata("evaluate", "osworld", data, "--model", "baseline:oracle", "--out", out)
-    made = by_axis("domain", [read_run(out)], with_published=True)
+    shown = report([read_run(out)], with_published=True, by=["domain"])
+    (made,) = [table for table in shown.tables if table.name == "by-domain"]
     (note,) = [each for each in made.notes if "Not shown" in each]
     assert "which judge rollouts instead of steps" in note
     assert "Fix" not in note
