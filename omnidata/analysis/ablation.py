@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, get_args
 from omnidata.adapters import is_light
 from omnidata.analysis.comparison import Slice, compare, correct
 from omnidata.analysis.comparison_tables import few, span
-from omnidata.analysis.controls import Altered, altered
+from omnidata.analysis.controls import Altered, alter
 from omnidata.analysis.inference import RESAMPLES
 from omnidata.analysis.tables import csv_text, markdown_text, number, text_markdown
 from omnidata.analysis.varied_options import Variant, Varied, spelt
@@ -491,7 +491,7 @@ def _worlds(
     for control in plan.controls:
         folder = plan.out.absolute() / "controls" / control  # workers work in other folders
         with watch(control) as progress:
-            found[control] = altered(
+            found[control] = alter(
                 source, control, folder, steps=steps, seed=plan.seed, progress=progress
             )
     return found
