@@ -15,7 +15,7 @@ from omnidata.analysis.comparison_tables import few, span
 from omnidata.analysis.controls import Altered, alter
 from omnidata.analysis.inference import RESAMPLES
 from omnidata.analysis.tables import csv_text, markdown_text, number, text_markdown
-from omnidata.analysis.varied_options import Variant, Varied, spelt
+from omnidata.analysis.varied_options import Variant, Varied, format_values
 from omnidata.errors import Finding, OmnidataError, UsageError, counted
 from omnidata.jsontext import write_lines
 from omnidata.metrics.paired import Unit
@@ -79,7 +79,7 @@ class Setting:
     def name(self) -> str:
         """For tables; the options that are varied, if there are any, and nothing else."""
         if self.varied:
-            return ", ".join(filter(None, [spelt(self.varied), self.control]))
+            return ", ".join(filter(None, [format_values(self.varied), self.control]))
         parts = (self.instruction, self.modalities, self.control)
         return "-".join(part for part in parts if part)
 
