@@ -7,6 +7,7 @@ With `history=gold` every step shows the expert's earlier actions, so an error c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +32,13 @@ from omnidata.types import LoadedDataset
 Episodes = Mapping[str, Mapping[int, bool]]
 """Episode -> index of a judged step, 0-based -> whether it is right."""
 
-_AFTER = {True: "after a right step", False: "after a wrong step"}
 _IN_WORDS: Mapping[str, str] = {"EM": "Exact match"}
 
 
 def history_tables(runs: Sequence[Run]) -> list[Table]:
     """Return tables of runs that differ in their history only: by step, and how errors compound.
 
-    Args:
-        runs: of one task and profile.
-
     Raises:
-        RunError: the scores cannot be read.
         NotTracedError: steps are neither right nor wrong, or their order is unknown.
     """
     found = [run for _, group in group_by_option(HISTORY, runs) for run in group]
@@ -79,10 +75,6 @@ def step_positions(run: Run, known: dict[Path, LoadedDataset]) -> Mapping[str, t
     """Return episode and 0-based index of each scored step, by its id or else by the data.
 
     Ids count if they end in the index, from 0, in no fewer episodes than were scored.
-
-    Args:
-        run: a scored run.
-        known: loaded data by their path; the run's are added if they are needed.
 
     Raises:
         NotTracedError: the ids say no order, and the data are missing or have changed.
@@ -125,20 +117,15 @@ def _share(metric: str, verdicts: Sequence[bool]) -> dict[str, Any]:
 
 def _by_step(runs: Sequence[Run], names: Sequence[str], verdicts: Sequence[Episodes]) -> Table:
     metric = step_metric(runs[0])[0]
-    heads = []
-    for run, name in zip(runs, names, strict=True):
-        path = str(run.path)
-        heads.append(
-            Head(
-                name,
-                (
-                    Column(metric, metric, "share", run=path),
-                    Column("Steps", "steps", "count", run=path),
-                    Column("First err.", "first_errors", "count", run=path),
-                ),
-            )
-        )
-
+    columns = (
+        Column(metric, metric, "share"),
+        Column("Steps", "steps", "count"),
+        Column("First err.", "first_errors", "count"),
+    )
+    heads = [
+        Head(name, tuple(replace(column, run=str(run.path)) for column in columns))
+        for run, name in zip(runs, names, strict=True)
+    ]
     firsts = [_first_errors(each) for each in verdicts]
 
     def values(index: int, episodes: Episodes, first: Sequence[int]) -> Values:
@@ -185,20 +172,19 @@ def _after(runs: Sequence[Run], names: Sequence[str], verdicts: Sequence[Episode
 
     slices = [Slice("", "", [whole(each) for each in verdicts])]
     columns = []
-    for before, group in _AFTER.items():
+    for before, word in ((True, "right"), (False, "wrong")):
+        group = f"after a {word} step"
         slices.append(Slice(group, group, [after(each, before) for each in verdicts]))
-        columns.append(Column("right" if before else "wrong", metric, "share", group))
+        columns.append(Column(word, metric, "share", group))
         columns.append(Column("Steps", "steps", "count", group))
+    first = (
+        Column("Episodes", "episodes", "count"),
+        Column("with errors", "episodes_with_errors", "count"),
+        Column("at step", "first_error", "episode"),
+    )
     heads = [
         Head(f"{metric} after a previous step that is", tuple(columns)),
-        Head(
-            "First error",
-            (
-                Column("Episodes", "episodes", "count"),
-                Column("with errors", "episodes_with_errors", "count"),
-                Column("at step", "first_error", "episode"),
-            ),
-        ),
+        Head("First error", first),
     ]
     labels = [(name,) for name in names]
     every = [column for head in heads for column in head.columns]

@@ -44,11 +44,7 @@ _NOTES = (
 def decision_tables(runs: Sequence[Run]) -> list[Table]:
     """Return a table for each model that was shown parts of clips and sounds.
 
-    Args:
-        runs: of one task and profile.
-
     Raises:
-        RunError: scores or answers cannot be read.
         NotTracedError: the data, by whose groups the intervals go, are missing or have changed.
     """
     found = []

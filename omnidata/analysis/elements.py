@@ -66,12 +66,7 @@ class Clicks:
     left_out: int
 
     def values(self, mask: npt.NDArray[np.bool_], metric: str) -> Values:
-        """Return the number of the steps, their share that is right, and the median sizes.
-
-        Args:
-            mask: bool (N,), of the steps.
-            metric: the share's name.
-        """
+        """Return the number of the masked steps, the share that is right, and median sizes."""
         found = {"elements": int(mask.sum())}
         if not mask.any():
             return found
@@ -187,13 +182,9 @@ def _by_group(
     *,
     with_published: bool = False,
 ) -> Table:
-    """Return rows of groups: the hit rate, and the median sizes of hits and of misses.
+    """Return the hit rate of each group, and the median sizes of hits and of misses.
 
-    Args:
-        found: of the runs.
-        axis: of the groups.
-        groups: of every step of each run; steps whose group is empty are left out.
-        with_published: whether columns of papers stand beside the runs'.
+    `groups` are those of every step of each run; steps whose group is empty are left out.
     """
     metric = step_metric(found[0].run)[0]
     slices = []
@@ -246,12 +237,7 @@ def _table(
 
 
 def figure(found: Clicks, title: str) -> Figure:
-    """Draw the areas of elements that were hit and that were missed (AgentStudio, Figure 7).
-
-    Args:
-        found: of a run.
-        title: of the figure.
-    """
+    """Draw the areas of elements that were hit and that were missed (AgentStudio, Figure 7)."""
     from matplotlib.figure import Figure
 
     made = Figure(figsize=(6.4, 4), layout="constrained")

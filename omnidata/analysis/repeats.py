@@ -27,9 +27,6 @@ def seed_tables(runs: Sequence[Run]) -> list[Table]:
     """Return mean, deviation between runs, least and most of each total, and pass@k.
 
     The deviation is that of a sample (n - 1).
-
-    Args:
-        runs: of one task and profile.
     """
     groups = repeats(runs)
     names = run_names([group[0] for group in groups])

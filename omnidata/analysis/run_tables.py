@@ -1,4 +1,7 @@
-"""Tables of totals: a row per run, a row per group, a row per value of an option, and causes."""
+"""Tables of totals: a row per run, a row per group, a row per value of an option, and causes.
+
+The runs of a table are of one task and profile.
+"""
 
 from __future__ import annotations
 
@@ -52,13 +55,7 @@ def overall(runs: Sequence[Run]) -> Table:
 
 
 def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Table:
-    """Return a table with a row per run, in the shape of a paper's.
-
-    Args:
-        spec: the shape.
-        runs: of one task and profile.
-        with_published: whether rows of the paper come first.
-    """
+    """Return a table with a row per run, in the shape of a paper's, whose rows may come first."""
     slices = slice_runs(runs, spec.axis, spec.groups, spec.whole)
     heads = _spec_heads(spec, runs[0], slices)
     columns = [column for head in heads for column in head.columns]
@@ -131,10 +128,7 @@ def _compare_levels(row: Row, columns: Sequence[Column], levels: Sequence[str]) 
 def by_axis(axis: str, runs: Sequence[Run], *, with_published: bool) -> Table:
     """Return a table with a row per group, e.g. per app as in OmniGUI's Figure 5.
 
-    Args:
-        axis: of `by` in `results.json`.
-        runs: of one task and profile.
-        with_published: whether columns of the paper stand beside the runs'.
+    Columns of the paper may stand beside the runs'.
     """
     heads = []
     for run, name in zip(runs, run_names(runs), strict=True):
@@ -186,13 +180,7 @@ def _count_columns(groups: Sequence[Mapping[str, Any]], run: str = "") -> list[C
 def by_option(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Table | None:
     """Return a table with a row per model and value of an option, each with its change.
 
-    Args:
-        of: the option in which the runs differ.
-        runs: of one task and profile.
-        with_published: whether the paper's rows come first.
-
-    Returns:
-        None if no two runs differ only in the option.
+    The paper's rows may come first. If no two runs differ only in the option, there is no table.
     """
     groups = group_by_option(of, runs)
     if not groups:
@@ -260,10 +248,6 @@ _CAUSE_NOTES = (
 
 def by_cause(runs: Sequence[Run], by: Sequence[str] = ()) -> list[Table]:
     """Return the causes of wrong answers over all steps, by each axis, and by the right answer.
-
-    Args:
-        runs: of one task and profile.
-        by: axes, e.g. "app".
 
     Raises:
         RunError: a run's scores have no causes.

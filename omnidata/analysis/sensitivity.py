@@ -47,12 +47,7 @@ _METRICS: Mapping[str, Callable[[Sequence[float]], object]] = {
 def sensitivity_tables(runs: Sequence[Run], *, with_published: bool) -> list[Table]:
     """Return a table with a row per model, or none without several wordings.
 
-    Args:
-        runs: of one task and profile.
-        with_published: whether published rows come first.
-
     Raises:
-        RunError: scores cannot be read.
         NotTracedError: the data, which say which steps are related, are missing or have changed.
     """
     rows = list(_rows(runs))
@@ -106,10 +101,7 @@ def _across(
 ) -> list[Worded]:
     """Return the episodes of runs with different wordings, over the steps that all have judged.
 
-    Args:
-        runs: alike except for the wording.
-        data: of the runs.
-        texts: the instruction of each step, of each run; runs with equal ones are one wording.
+    `texts` has the instruction of each step, of each run; runs with equal ones are one wording.
     """
     value = step_metric(runs[0])[1]
     episodes: dict[str, list[Step]] = {}

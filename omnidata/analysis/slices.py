@@ -1,4 +1,7 @@
-"""Slice runs by an axis, an option or a tag, and lay out the slices as rows or columns."""
+"""Slice runs by an axis, an option or a tag, and lay out the slices as rows or columns.
+
+The runs of a table are of one task and profile.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def slice_runs(
     """Return the slice of all steps, and one for each group of an axis of `results.json`.
 
     Args:
-        runs: of one task and profile.
+        runs: of the table.
         axis: e.g. "app"; empty for all steps only.
         names: group -> header; other groups follow under their own names.
         whole: header of the slice of all steps.
@@ -100,14 +103,7 @@ def specs(run: Run) -> tuple[TableSpec, ...]:
 
 
 def cell(run: Run, axis: str, group: str, metric: str) -> Cell:
-    """Return a number of `results.json`.
-
-    Args:
-        run: the run.
-        axis: of `by`.
-        group: on the axis; empty for all steps.
-        metric: or a count.
-    """
+    """Return a metric or a count of `results.json`; an empty group is all steps."""
     return make_cell(_values(run, axis, group), metric)
 
 
@@ -299,14 +295,7 @@ def published_rows(
     with_published: bool,
     wanted: Callable[[PublishedRow], bool] = lambda row: True,
 ) -> tuple[list[PublishedRow], list[str]]:
-    """Return the published rows that follow the rules of the runs' profile, and notes on them.
-
-    Args:
-        name: of the published table.
-        runs: of one task and profile.
-        with_published: without it there are none.
-        wanted: which of the rows are shown.
-    """
+    """Return the wanted published rows that follow the rules of the runs' profile, and notes."""
     if not with_published:
         return [], []
     printed = runs[0].benchmark.published.of(name)
@@ -376,11 +365,7 @@ class NotTracedError(RunError):
 
 
 def traced_data(run: Run, known: dict[Path, LoadedDataset]) -> LoadedDataset:
-    """Return the data of a run, which have all of its scored steps.
-
-    Args:
-        run: the run.
-        known: loaded data by their path; the run's are added.
+    """Return the data of a run; `known` holds loaded data by their path, and gets the run's.
 
     Raises:
         NotTracedError: the data are missing or have changed.

@@ -114,14 +114,7 @@ def usage_of(run: Run) -> Usage:
 
 
 def tables(runs: Sequence[Run]) -> list[Table]:
-    """Return the cost table and the hyper-parameters (OmniGUI, Table 6); none of baselines only.
-
-    Args:
-        runs: of one task and profile.
-
-    Raises:
-        PredictionError: see `usage_of`.
-    """
+    """Return the cost table and the hyper-parameters (OmniGUI, Table 6); none of baselines only."""
     usages = [usage_of(run) for run in runs]
     asked = [run for run, usage in zip(runs, usages, strict=True) if usage.is_known]
     return [_cost(runs, usages), _decoding(asked)] if asked else []
