@@ -203,40 +203,41 @@ def settings(
         UsageError: the data have no media, a value is unknown or repeated, voice has no folder, a
             control needs a medium that the full setting lacks, or modalities are given twice.
     """
-    if varied and (modalities or instructions):
-        raise UsageError(
-            "--vary excludes --modalities and --instructions",
-            where="--vary",
-            expected="--vary alone",
-            remedy="vary the task options modalities and voice, or run two ablations",
-        )
-    if not varied and not kinds and "modalities" not in task.allowed:
+    allowed = task.allowed.get("modalities") or grid(kinds)
+    if varied:
+        if modalities or instructions:
+            raise UsageError(
+                "--vary excludes --modalities and --instructions",
+                where="--vary",
+                expected="--vary alone",
+                remedy="vary the task options modalities and voice, or run two ablations",
+            )
+        return _varied_settings(task, varied, controls, task_options, allowed)
+    if not kinds and "modalities" not in task.allowed:
         raise UsageError(
             f"the steps of {task.name} have no media",
             where=task.name,
             expected="data with pictures, clips or sounds",
             remedy="`omnidata info NAME DATA` lists the media of data",
         )
-    allowed = task.allowed.get("modalities") or grid(kinds)
-    if "modalities" in task_options and not varied:
+    if "modalities" in task_options:
         raise UsageError(
             "an ablation sets the modalities itself",
             where=f"-T modalities={task_options['modalities']}",
             expected="other options with -T",
             remedy=f"use --modalities {task_options['modalities']}",
         )
-    letters = {"", *(_LETTERS[kind] for kind in accepts or ())}
-    taken = [
-        each for each in allowed if accepts is None or each == _NO_MEDIA or letters.issuperset(each)
-    ] or list(allowed)
-    shown = [task.options.get("modalities", allowed[0])] if varied else taken
+    shown = list(allowed)
     if modalities is not None:
         shown = _choose("--modalities", modalities, allowed)
-    heard = task_options.get("voice") and (accepts is None or "audio" in accepts)
-    told = ["text", "voice"] if heard else ["text"]
+    elif accepts is not None:
+        letters = {_LETTERS[kind] for kind in accepts}
+        shown = [each for each in allowed if each == _NO_MEDIA or letters.issuperset(each)] or shown
+    hears = task_options.get("voice") and (accepts is None or "audio" in accepts)
+    forms = ["text", "voice"] if hears else ["text"]
     if instructions is not None:
-        told = _choose("--instructions", instructions, INSTRUCTIONS)
-    if "voice" in told and not task_options.get("voice"):
+        forms = _choose("--instructions", instructions, INSTRUCTIONS)
+    if "voice" in forms and not task_options.get("voice"):
         raise UsageError(
             "there is no folder of spoken instructions",
             where=f"--instructions {instructions}",
@@ -244,44 +245,61 @@ def settings(
             remedy="make them with `omnidata voice DATA DIR`",
         )
     full = shown[0]
+    has_fewer = modalities is None and len(shown) < len(allowed)
+    only_pictures = {*kinds} == {"image"} or (has_fewer and full == _LETTERS["image"])
+    usual = [name for name in CONTROLS if MEDIUM[name] != "image" or only_pictures]
+    wrong = _choose_controls(controls, full, usual)
+    return [
+        setting
+        for form in INSTRUCTIONS
+        if form in forms
+        for setting in (
+            *(Setting(form, each) for each in shown),
+            *(Setting(form, full, control) for control in wrong),
+        )
+    ]
+
+
+def _varied_settings(
+    task: Task,
+    varied: Sequence[Variant],
+    controls: str | None,
+    task_options: Mapping[str, str],
+    allowed: Sequence[str],
+) -> list[Setting]:
+    wrong = _choose_controls(controls, task.options.get("modalities", allowed[0]), ())
+    made = []
+    for each in varied:
+        options = {**task_options, **each.options}
+        form: Instruction = "voice" if options.get("voice") else "text"
+        shown = options.get("modalities", allowed[0])
+        made.append(Setting(form, shown, None, each.named, each.options))
+    made += [replace(made[0], control=control) for control in wrong]
+    if len({setting.folder.lower() for setting in made}) < len(made):
+        raise UsageError(
+            "two runs would share a folder",
+            where="--vary",
+            expected="values that differ in their letters and digits",
+        )
+    return made
+
+
+def _choose_controls(text: str | None, full: str, usual: Sequence[Control]) -> list[Control]:
+    """Return the listed or the usual controls of the media in the full setting."""
     usable = [name for name in CONTROLS if full != _NO_MEDIA and _LETTERS[MEDIUM[name]] in full]
-    fewer = modalities is None and len(taken) < len(allowed)
-    only_pictures = {*kinds} == {"image"} or (fewer and full == _LETTERS["image"])
-    wrong: list[str] = [name for name in usable if MEDIUM[name] != "image" or only_pictures]
-    if varied:
-        wrong = []
-    if controls is not None:
-        wrong = _choose("--controls", controls, (*CONTROLS, "none"))
-    lacking = [name for name in wrong if name != "none" and name not in usable]
-    if lacking or ("none" in wrong and len(wrong) > 1):
+    if text is None:
+        return [name for name in usable if name in usual]
+    chosen = _choose("--controls", text, (*CONTROLS, "none"))
+    lacking = [name for name in chosen if name != "none" and name not in usable]
+    if lacking or ("none" in chosen and len(chosen) > 1):
         raise UsageError(
             f"{lacking[0]} alters a medium that the full setting {full} does not show"
             if lacking
             else "none excludes other controls",
-            where=f"--controls {controls}",
+            where=f"--controls {text}",
             expected=f"one or more of {', '.join(usable) or 'no control'}, or none",
         )
-    if varied:
-        made = []
-        for each in varied:
-            options = {**task_options, **each.options}
-            form: Instruction = "voice" if options.get("voice") else "text"
-            shows = options.get("modalities", allowed[0])
-            made.append(Setting(form, shows, None, each.named, each.options))
-        made += [replace(made[0], control=name) for name in usable if name in wrong]
-        if len({setting.folder.lower() for setting in made}) < len(made):
-            raise UsageError(
-                "two runs would share a folder",
-                where="--vary",
-                expected="values that differ in their letters and digits",
-            )
-        return made
-    found = []
-    for instruction in INSTRUCTIONS:
-        if instruction in told:
-            found += [Setting(instruction, each) for each in shown]
-            found += [Setting(instruction, full, name) for name in usable if name in wrong]
-    return found
+    return [name for name in usable if name in chosen]
 
 
 def _choose(flag: str, text: str, allowed: Sequence[str]) -> list[str]:
