@@ -306,12 +306,12 @@ def differences(a: Run, b: Run) -> list[Change]:
     if a.imported or b.imported:
         return []
 
-    def excluded(steps: Sequence[str] | None) -> str | None:
+    def number(steps: Sequence[str] | None) -> str | None:
         return counted(len(steps), "step") if steps else None
 
     asked = ({key: run.settings.get(key) for key in _ASKED} for run in (a, b))
     return [
-        Change(each.name, excluded(each.a), excluded(each.b)) if each.name == "exclude" else each
+        Change(each.name, number(each.a), number(each.b)) if each.name == "exclude" else each
         for each in changes(*asked)
     ]
 

@@ -19,9 +19,9 @@ from omnidata.analysis.slices import (
     make_table,
     rows_of_groups,
     rows_of_runs,
+    run_data,
     run_names,
     step_metric,
-    traced_data,
 )
 from omnidata.analysis.tables import Column, Head, Table
 from omnidata.metrics.intervals import wilson
@@ -92,7 +92,7 @@ def step_positions(run: Run, known: dict[Path, LoadedDataset]) -> Mapping[str, t
         if positions and from_0 and episodes is not None and len(judged) >= episodes:
             return positions
     try:
-        source = traced_data(run, known)
+        source = run_data(run, known)
     except NotTracedError as why:
         raise NotTracedError(
             f"the ids do not tell how the steps of an episode follow each other, and {why.what}",

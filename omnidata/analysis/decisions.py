@@ -17,10 +17,10 @@ from omnidata.analysis.slices import (
     make_cell,
     make_table,
     option_of,
+    run_data,
     slice_steps,
     specs,
     step_metric,
-    traced_data,
 )
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table
 from omnidata.metrics.row_tables import means
@@ -53,10 +53,10 @@ def decision_tables(runs: Sequence[Run]) -> list[Table]:
         by_share = {option_of(MEDIA_UNTIL, run): run for run in reversed(group)}
         shares = sorted(by_share, key=float)
         own = [by_share[share] for share in shares]
-        if told := _decisions(own):
-            data = traced_data(own[-1], known)
-            steps = [step for step in data.steps if step.sample_id in told]
-            found.append(_table(own, shares, name, steps, told))
+        if decisions := _decisions(own):
+            data = run_data(own[-1], known)
+            steps = [step for step in data.steps if step.sample_id in decisions]
+            found.append(_table(own, shares, name, steps, decisions))
     return found
 
 
@@ -120,7 +120,7 @@ def _table(
     shares: Sequence[str],
     name: str,
     steps: Sequence[Step],
-    told: Mapping[str, _Decision],
+    decisions: Mapping[str, _Decision],
 ) -> Table:
     metric = step_metric(runs[-1])[0]
     spec = specs(runs[-1])[0]
@@ -131,15 +131,15 @@ def _table(
         Head("Premature acts", tuple(Column(each, "premature") for each in shares[:-1])),
     )
     # Of a task that reads no answer as an action, it is unknown which answers act.
-    is_action_task = any(any(each.acts) for each in told.values())
+    is_action_task = any(any(each.acts) for each in decisions.values())
     rows = []
     for group, header, own in slice_steps(steps, spec):
-        cells = [Cell(len(own)), *_means([told[step.sample_id].right for step in own], own)]
-        sure = [step for step in own if told[step.sample_id].right[-1]]
+        cells = [Cell(len(own)), *_means([decisions[step.sample_id].right for step in own], own)]
+        sure = [step for step in own if decisions[step.sample_id].right[-1]]
         nothing = [Cell(None)] * len(shares)
         decided = nothing
         if sure:
-            decided = _means([told[step.sample_id].values(shares) for step in sure], sure)
+            decided = _means([decisions[step.sample_id].values(shares) for step in sure], sure)
         cells += decided if is_action_task else [decided[0], *nothing[1:]]
         rows.append(Row((header,), tuple(cells), group=group))
     labels = (spec.axis.capitalize() or "Steps",)

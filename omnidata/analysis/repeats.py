@@ -73,7 +73,7 @@ def _passes(runs: Sequence[Run], name: str) -> Iterator[Table]:
     """Yield how likely one of k runs, or each of k, has a step or a whole episode right.
 
     There is no such table of steps that may be partly right. Episodes count where all of them are
-    whole, and the ids or the data tell which step is of which.
+    whole, and the ids or the data say which steps they have.
     """
     metric, value = step_metric(runs[0])
     shared = [

@@ -21,9 +21,9 @@ from omnidata.analysis.slices import (
     option_of,
     published_row,
     published_rows,
+    run_data,
     run_names,
     step_metric,
-    traced_data,
 )
 from omnidata.analysis.tables import Cell, Column, Head, Row, Table
 from omnidata.metrics.row_tables import means
@@ -79,7 +79,7 @@ def _rows(runs: Sequence[Run]) -> Iterator[Row]:
     for of in (*benchmark.variations, *VARIATIONS):
         for name, group in group_by_option(of, runs) if of.wordings else []:
             values = [option_of(of, run) for run in group]
-            data = traced_data(group[0], known)
+            data = run_data(group[0], known)
             texts = []
             for run, value in zip(group, values, strict=True):
                 task = get_task(run.task, {**run.benchmark.options, of.option: value})
@@ -92,7 +92,7 @@ def _rows(runs: Sequence[Run]) -> Iterator[Row]:
     for run, name in zip(runs, run_names(runs), strict=True):
         if not run.imported:
             with suppress(NotTracedError):  # only the data say whether there is such a task
-                found = _within(run, traced_data(run, known), benchmark.task_of)
+                found = _within(run, run_data(run, known), benchmark.task_of)
                 yield from _row((name, "of the data"), found)
 
 

@@ -364,7 +364,7 @@ class NotTracedError(RunError):
     """The verdicts, the order or the texts of a run's steps are unknown."""
 
 
-def traced_data(run: Run, known: dict[Path, LoadedDataset]) -> LoadedDataset:
+def run_data(run: Run, known: dict[Path, LoadedDataset]) -> LoadedDataset:
     """Return the data of a run; `known` holds loaded data by their path, and gets the run's.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What runs took, in tokens, time and money, and how their models decoded.
+"""Tokens, time and cost of runs, and how their models decoded.
 
 Tokens and latencies are those of the final answers in `predictions.jsonl`. The cost, in `run.json`,
 is that of every request, repeated ones included.
