@@ -9,9 +9,9 @@ import pytest
 from omnidata.analysis.report import report
 from tests.report.made import write_run
 
-# Three episodes: right right wrong wrong / wrong right / right (not judged) wrong.
+# Three episodes: right right wrong right / wrong right / right (not judged) wrong.
 VERDICTS: dict[str, bool | None] = {
-    "A/T1/0": True, "A/T1/1": True, "A/T1/2": False, "A/T1/3": False,
+    "A/T1/0": True, "A/T1/1": True, "A/T1/2": False, "A/T1/3": True,
     "A/T2/0": False, "A/T2/1": True,
     "B/T1/0": True, "B/T1/1": None, "B/T1/2": False,
 }  # fmt: skip
@@ -39,10 +39,10 @@ def test_gold_and_predicted_stand_beside_each_other(tmp_path: Path) -> None:
         [2 / 3, 3, 1, 2 / 3, 3, 1],  # EM, steps, first errors: gold, then predicted
         [1.0, 2, 0, 0.0, 2, 1],
         [0.0, 2, 2, 0.0, 2, 1],
-        [0.0, 1, 0, 0.0, 1, 0],
+        [1.0, 1, 0, 1.0, 1, 0],
     ]
     after = [cell.value for cell in made["history-compounding"].rows[0].cells]
-    assert after == pytest.approx([0.5, 2, 0.5, 2, 3, 3, (1 + 3 + 3) / 3])
+    assert after == pytest.approx([0.5, 2, 1.0, 2, 3, 3, (1 + 3 + 3) / 3])
     interval = made["history-compounding"].rows[0].cells[0].ci95
     assert interval
     assert interval[0] < 0.5 < interval[1]
