@@ -156,7 +156,9 @@ def variants(
     first = {name: listed[0] for name, listed in values.items()}
     made: list[Varied] = []
     lines = []
-    for asked, fitted in (_grid if grid else _around_base)(values, refusal):
+    every = (dict(zip(values, each, strict=True)) for each in product(*values.values()))
+    pairs = ((asked, _fit(asked, values, refusal)) for asked in every)
+    for asked, fitted in pairs if grid else _around_base(values, refusal):
         if fitted != asked and (error := refusal(asked)) and fitted not in made:
             instead = f"it is run as {format_values(fitted)}" if fitted else "it is left out"
             lines.append(f"{format_values(asked)}: {error.what}; {instead}")
@@ -178,13 +180,6 @@ def variants(
 def format_values(varied: Varied) -> str:
     """Return values as the name of a run has them."""
     return ", ".join(f"{name}={value}" for name, value in varied.items())
-
-
-def _grid(values: Values, refusal: Refusal) -> Iterator[tuple[Varied, Varied | None]]:
-    """Yield every combination, and its run."""
-    for each in product(*values.values()):
-        asked = dict(zip(values, each, strict=True))
-        yield asked, _fit(asked, values, refusal)
 
 
 def _around_base(values: Values, refusal: Refusal) -> Iterator[tuple[Varied, Varied | None]]:
