@@ -29,7 +29,7 @@ from exporting import Exported, Form, exported, media_of, task_of
 
 from omnidata import registry
 from omnidata.adapters.tiny import make_tiny
-from omnidata.analysis.controls import MEDIUM, altered
+from omnidata.analysis.controls import MEDIUM, alter
 from omnidata.errors import OmnidataError
 from omnidata.run.evaluate import evaluate
 from omnidata.synth.episodes import Settings, make_episodes
@@ -109,7 +109,7 @@ def main() -> None:
         require_learning(table["after"], parts, given.steps)
     held_out = {step.sample_id for step in parts.held_out}
     for name in (name for name, role in MEDIUM.items() if role in cues):
-        wrong = altered(source, name, out / "controls" / name, steps=held_out).source
+        wrong = alter(source, name, out / "controls" / name, steps=held_out).source
         table[name] = measured(task, wrong, parts, str(tuned), options, runs / name)
     show(table, parts, given.as_json)
 

@@ -25,7 +25,7 @@ from exporting import Exported, exported, task_of
 from finetune import TINY_OPTIONS, made_data, made_model, measured, show
 from finetune import train as shown_right_answers
 
-from omnidata.analysis.controls import MEDIUM, altered
+from omnidata.analysis.controls import MEDIUM, alter
 from omnidata.errors import OmnidataError
 from omnidata.run.selection import split_of
 from omnidata.tasks.base import parse
@@ -68,7 +68,7 @@ def main() -> None:
     cues = {step.source.get("cue") for step in parts.held_out}
     held_out = {step.sample_id for step in parts.held_out}
     for name in (name for name, role in MEDIUM.items() if role in cues):
-        wrong = altered(source, name, out / "controls" / name, steps=held_out).source
+        wrong = alter(source, name, out / "controls" / name, steps=held_out).source
         table[name] = measured(task, wrong, parts, str(tuned), options, runs / name)
     show(table, parts, given.as_json)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -12,9 +12,9 @@ from typing import Any, Final, Literal, get_args
 from omnidata.adapters import is_light
 from omnidata.analysis.comparison import Slice, compare, correct
 from omnidata.analysis.comparison_tables import few, span
-from omnidata.analysis.controls import Altered, altered
+from omnidata.analysis.controls import Altered, alter
 from omnidata.analysis.inference import RESAMPLES
-from omnidata.analysis.varied_options import Variant, Varied, spelt
+from omnidata.analysis.varied_options import Variant, Varied, format_values
 from omnidata.errors import Finding, OmnidataError, UsageError, plural
 from omnidata.jsontext import write_lines
 from omnidata.metrics.paired import Unit
@@ -39,10 +39,9 @@ _NO_MEDIA: Final = "none"
 
 
 def grid(kinds: Collection[Modality]) -> list[str]:
-    """The settings of data whose steps have such media, the full one first.
+    """Return the settings for data with such media, the full one first.
 
-    Pictures stay in all of them; without pictures, or with nothing beside them, the last one shows
-    no medium.
+    Pictures stay in all of them. Without pictures, or with nothing else, the last one has no media.
 
     Examples:
         >>> grid(["image", "audio", "video"]), grid(["image"]), grid(["audio", "video"])
@@ -63,11 +62,11 @@ class Setting:
     """One run of an ablation.
 
     Attributes:
-        instruction: how the model is told what to do.
-        modalities: what it is shown, as in `grid`.
-        control: what is wrong with it; None where nothing is.
-        varied: the values by which the run is called; empty where options are not varied.
-        options: all values of the options that are varied.
+        instruction: its form.
+        modalities: of the media in the prompt, as in `grid`.
+        control: the wrong media, if any.
+        varied: the values in the run's name; empty unless options are varied.
+        options: all values of the varied options.
     """
 
     instruction: Instruction
@@ -78,37 +77,37 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """For tables; the options that are varied, if there are any, and nothing else."""
+        """The name in tables: the varied options, or else instruction and modalities."""
         if self.varied:
-            return ", ".join(filter(None, [spelt(self.varied), self.control]))
+            return ", ".join(filter(None, [format_values(self.varied), self.control]))
         parts = (self.instruction, self.modalities, self.control)
         return "-".join(part for part in parts if part)
 
     @property
     def folder(self) -> str:
-        """Of its run."""
+        """The folder of its run."""
         return "--".join(map(file_name, self.name.split(", ")))
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be run.
+    """The runs of an ablation.
 
     Attributes:
         task: the name of the benchmark.
         data: the dataset.
-        out: the folder of all of it.
-        model: the SPEC, and how it is reached.
-        settings: in the order of the table; the first is what the others are compared with.
-        task_options: as given with `-T`.
-        model_options: as given with `-M`.
-        of_task: the names of the task's options; what else is varied is the model's.
+        out: the folder of the ablation.
+        model: the SPEC, and how to reach the model.
+        settings: in the order of the table, the base first.
+        task_options: from `-T`.
+        model_options: from `-M`.
+        of_task: the names of the task's options; other varied options are the model's.
         profile, where, exclude, limit: as in `omnidata evaluate`.
         limits: of each run.
-        seed: of the choice of other episodes.
+        seed: for the choice of other episodes.
         by: the tag of the breakdown; empty for the benchmark's own.
-        by_option: whether the task's prompt leaves media out, by its option `modalities`; else the
-            steps are without them.
+        by_option: whether the task's option `modalities` leaves media out of the prompt; else they
+            are taken out of the steps.
     """
 
     task: str
@@ -130,14 +129,14 @@ class Plan:
 
     @property
     def controls(self) -> list[Control]:
-        """The controls, each once."""
+        """The controls of the settings, each once."""
         return list(dict.fromkeys(s.control for s in self.settings if s.control))
 
     def reference(self, setting: Setting) -> Setting | None:
-        """What a setting is compared with; None for the first.
+        """Return the setting with which one is compared; None for the first.
 
-        That is the first of its instruction form; and for the first of a form, and where options
-        are varied, the first of all.
+        It is the first setting with the same form of instruction. For the first of a form, and if
+        options are varied, it is the first of all.
         """
         forms = (s for s in self.settings if s.instruction == setting.instruction)
         first = self.settings[0] if setting.varied else next(forms)
@@ -145,12 +144,12 @@ class Plan:
         return None if other == setting else other
 
     def suite_run(self, setting: Setting, exclude: Path | None, limit: int | None) -> SuiteRun:
-        """The run of a setting, for `omnidata.run.suite`.
+        """Return the run of a setting.
 
         Args:
             setting: one of the plan's.
-            exclude: a file of the steps to leave out.
-            limit: how many of the others to ask about.
+            exclude: a file with the ids of steps to leave out.
+            limit: the number of other steps to ask about.
         """
         options, model_options = dict(self.task_options), dict(self.model_options)
         if self.by_option:
@@ -184,57 +183,62 @@ def settings(
     varied: Sequence[Variant] = (),
     accepts: Collection[Modality] | None = None,
 ) -> list[Setting]:
-    """The runs that are asked for.
+    """Return the settings of the runs.
 
     Args:
-        task: whose prompt is asked.
-        modalities: with commas, the full setting first: values of the task's option `modalities`,
-            or where it has none, of `grid`; None: all of them.
-        instructions: of `INSTRUCTIONS`, with commas; None: text, and voice where `-T voice` has a
-            folder.
-        controls: of `CONTROLS`, with commas, or "none"; None: all of sounds and clips that are in
-            the full setting, and of pictures where the data have nothing else.
-        task_options: as given with `-T`.
-        kinds: of the media that the data's steps have.
-        varied: the runs are then these, and of the controls those that are named.
-        accepts: what the model takes: unless modalities are named, the full setting is the first
-            that shows nothing else, and no sound is an instruction; None: whatever there is.
+        task: the benchmark.
+        modalities: separated by commas, the full setting first: values of the task's option
+            `modalities` or, without this option, of `grid`; None for all.
+        instructions: of `INSTRUCTIONS`, separated by commas; None for text, and for voice if
+            `-T voice` has a folder.
+        controls: of `CONTROLS`, separated by commas, or "none"; None for all controls of sounds and
+            clips in the full setting, and of pictures if the data have no other media.
+        task_options: from `-T`.
+        kinds: of the media in the data.
+        varied: replaces the settings of media; with it only listed controls are run.
+        accepts: media that the model takes; unless modalities are listed, the full setting is the
+            first without other media, and instructions are spoken only to a model that takes
+            audio. None for all media.
 
     Raises:
-        UsageError: the data have no media, an unknown or repeated value, voice without a folder, a
-            control of a medium that the full setting lacks, or modalities given twice.
+        UsageError: the data have no media, a value is unknown or repeated, voice has no folder, a
+            control needs a medium that the full setting lacks, or modalities are given twice.
     """
-    if varied and (modalities or instructions):
-        raise UsageError(
-            "--vary excludes --modalities and --instructions",
-            where="--vary",
-            expected="--vary alone",
-            remedy="vary the task options modalities and voice, or run two ablations",
-        )
-    if not varied and not kinds and "modalities" not in task.allowed:
+    allowed = task.allowed.get("modalities") or grid(kinds)
+    if varied:
+        if modalities or instructions:
+            raise UsageError(
+                "--vary excludes --modalities and --instructions",
+                where="--vary",
+                expected="--vary alone",
+                remedy="vary the task options modalities and voice, or run two ablations",
+            )
+        return _varied_settings(task, varied, controls, task_options, allowed)
+    if not kinds and "modalities" not in task.allowed:
         raise UsageError(
             f"the steps of {task.name} have no media",
             where=task.name,
             expected="data with pictures, clips or sounds",
             remedy="`omnidata info NAME DATA` lists the media of data",
         )
-    allowed = task.allowed.get("modalities") or grid(kinds)
-    if "modalities" in task_options and not varied:
+    if "modalities" in task_options:
         raise UsageError(
             "an ablation sets the modalities itself",
             where=f"-T modalities={task_options['modalities']}",
             expected="other options with -T",
             remedy=f"use --modalities {task_options['modalities']}",
         )
-    taken = [each for each in allowed if _is_taken(each, accepts)] or list(allowed)
-    shown = [task.options.get("modalities", allowed[0])] if varied else taken
+    shown = list(allowed)
     if modalities is not None:
-        shown = _chosen("--modalities", modalities, allowed)
-    heard = task_options.get("voice") and (accepts is None or "audio" in accepts)
-    told = ["text", "voice"] if heard else ["text"]
+        shown = _choose("--modalities", modalities, allowed)
+    elif accepts is not None:
+        letters = {_LETTERS[kind] for kind in accepts}
+        shown = [each for each in allowed if each == _NO_MEDIA or letters.issuperset(each)] or shown
+    hears = task_options.get("voice") and (accepts is None or "audio" in accepts)
+    forms = ["text", "voice"] if hears else ["text"]
     if instructions is not None:
-        told = _chosen("--instructions", instructions, INSTRUCTIONS)
-    if "voice" in told and not task_options.get("voice"):
+        forms = _choose("--instructions", instructions, INSTRUCTIONS)
+    if "voice" in forms and not task_options.get("voice"):
         raise UsageError(
             "there is no folder of spoken instructions",
             where=f"--instructions {instructions}",
@@ -242,56 +246,64 @@ def settings(
             remedy="make them with `omnidata voice DATA DIR`",
         )
     full = shown[0]
+    has_fewer = modalities is None and len(shown) < len(allowed)
+    only_pictures = {*kinds} == {"image"} or (has_fewer and full == _LETTERS["image"])
+    usual = [name for name in CONTROLS if MEDIUM[name] != "image" or only_pictures]
+    wrong = _choose_controls(controls, full, usual)
+    return [
+        setting
+        for form in INSTRUCTIONS
+        if form in forms
+        for setting in (
+            *(Setting(form, each) for each in shown),
+            *(Setting(form, full, control) for control in wrong),
+        )
+    ]
+
+
+def _varied_settings(
+    task: Task,
+    varied: Sequence[Variant],
+    controls: str | None,
+    task_options: Mapping[str, str],
+    allowed: Sequence[str],
+) -> list[Setting]:
+    wrong = _choose_controls(controls, task.options.get("modalities", allowed[0]), ())
+    made = []
+    for each in varied:
+        options = {**task_options, **each.options}
+        form: Instruction = "voice" if options.get("voice") else "text"
+        shown = options.get("modalities", allowed[0])
+        made.append(Setting(form, shown, None, each.named, each.options))
+    made += [replace(made[0], control=control) for control in wrong]
+    if len({setting.folder.lower() for setting in made}) < len(made):
+        raise UsageError(
+            "two runs would share a folder",
+            where="--vary",
+            expected="values that differ in their letters and digits",
+        )
+    return made
+
+
+def _choose_controls(text: str | None, full: str, usual: Sequence[Control]) -> list[Control]:
+    """Return the listed or the usual controls of the media in the full setting."""
     usable = [name for name in CONTROLS if full != _NO_MEDIA and _LETTERS[MEDIUM[name]] in full]
-    fewer = modalities is None and len(taken) < len(allowed)
-    only_pictures = {*kinds} == {"image"} or (fewer and full == _LETTERS["image"])
-    wrong: list[str] = [name for name in usable if MEDIUM[name] != "image" or only_pictures]
-    if varied:
-        wrong = []
-    if controls is not None:
-        wrong = _chosen("--controls", controls, (*CONTROLS, "none"))
-    lacking = [name for name in wrong if name != "none" and name not in usable]
-    if lacking or ("none" in wrong and len(wrong) > 1):
+    if text is None:
+        return [name for name in usable if name in usual]
+    chosen = _choose("--controls", text, (*CONTROLS, "none"))
+    lacking = [name for name in chosen if name != "none" and name not in usable]
+    if lacking or ("none" in chosen and len(chosen) > 1):
         raise UsageError(
             f"{lacking[0]} alters a medium that the full setting {full} does not show"
             if lacking
             else "none excludes other controls",
-            where=f"--controls {controls}",
+            where=f"--controls {text}",
             expected=f"one or more of {', '.join(usable) or 'no control'}, or none",
         )
-    if varied:
-        made = [_varied_setting(each, {**task_options, **each.options}, allowed) for each in varied]
-        made += [replace(made[0], control=name) for name in usable if name in wrong]
-        if len({setting.folder.lower() for setting in made}) < len(made):
-            raise UsageError(
-                "two runs would share a folder",
-                where="--vary",
-                expected="values that differ in their letters and digits",
-            )
-        return made
-    found = []
-    for instruction in INSTRUCTIONS:
-        if instruction in told:
-            found += [Setting(instruction, each) for each in shown]
-            found += [Setting(instruction, full, name) for name in usable if name in wrong]
-    return found
+    return [name for name in usable if name in chosen]
 
 
-def _is_taken(modalities: str, accepts: Collection[Modality] | None) -> bool:
-    """Whether a model that accepts such media takes all that a setting shows."""
-    letters = {_LETTERS[kind] for kind in accepts or ()}
-    return accepts is None or modalities == _NO_MEDIA or letters.issuperset(modalities)
-
-
-def _varied_setting(of: Variant, options: Varied, allowed: Sequence[str]) -> Setting:
-    """The run of some values: what it is told and shown, by the task's options in it."""
-    instruction: Instruction = "voice" if options.get("voice") else "text"
-    shown = options.get("modalities", allowed[0])
-    return Setting(instruction, shown, None, of.named, of.options)
-
-
-def _chosen(flag: str, text: str, allowed: Sequence[str]) -> list[str]:
-    """The items of a list with commas."""
+def _choose(flag: str, text: str, allowed: Sequence[str]) -> list[str]:
     items = [item.strip() for item in text.split(",")]
     for place, item in enumerate(items):
         if item not in allowed or item in items[:place]:
@@ -305,18 +317,18 @@ def _chosen(flag: str, text: str, allowed: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What came of one setting.
+    """The results of one setting.
 
     Attributes:
         setting: the setting.
         run: its folder.
-        results: the content of `results.json`; None where the run failed.
+        results: the content of `results.json`; None if the run failed.
         error: why it failed.
-        reference: what it is compared with; None for the first.
-        slices: the differences in each group of the table's axis by name, and "overall"; none for
-            the first, and where one of the two runs failed.
+        reference: the setting with which it is compared; None for the first.
+        slices: group of the table's axis, or "overall" -> the difference; none for the first, and
+            if one of the two runs failed.
         warnings: of the comparison.
-        axis: the tag that the table's columns go by; empty where there is none.
+        axis: the tag of the table's columns; empty if there is none.
     """
 
     setting: Setting
@@ -329,7 +341,7 @@ class Row:
     axis: str = ""
 
     def values(self) -> dict[str, Mapping[str, Any]]:
-        """Each group's results by name, and "overall"."""
+        """Return the results of each group by name, and "overall"."""
         if self.results is None:
             return {}
         return {**self.results["by"].get(self.axis, {}), "overall": self.results["overall"]}
@@ -340,12 +352,12 @@ class Ablation:
     """All settings of one model.
 
     Attributes:
-        plan: what was asked for.
+        plan: of the runs.
         columns: the metrics and their units.
         rows: one per setting, in the order of the plan.
         findings: about the controls.
-        tests: how many p were corrected together.
-        headers: group -> what the table calls it, where that is not its name.
+        tests: number of p that were corrected together.
+        headers: group -> its header, if that is not its name.
     """
 
     plan: Plan
@@ -356,35 +368,35 @@ class Ablation:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def levels(self) -> list[str]:
-        """The groups that the data have, and "overall"."""
+        """Return the groups in the data, and "overall"."""
         names = dict.fromkeys(name for row in self.rows for name in row.values())
         return [*(name for name in names if name != "overall"), "overall"]
 
     def as_dict(self) -> dict[str, Any]:
-        """The ablation as a JSON object; fractions, not percent."""
+        """Return the ablation as a JSON object; fractions, not percent."""
         return {
             "task": self.plan.task,
             "data": str(self.plan.data),
             "model": self.plan.model.model,
             "seed": self.plan.seed,
             "correction": {"method": "Benjamini-Hochberg", "tests": self.tests},
-            "settings": [self._row(row) for row in self.rows],
+            "settings": [
+                {
+                    "name": row.setting.name,
+                    "instruction": row.setting.instruction,
+                    "modalities": row.setting.modalities,
+                    "control": row.setting.control,
+                    "varied": dict(row.setting.varied),
+                    "run": str(row.run),
+                    "error": row.error,
+                    "results": row.results,
+                    "compared_with": row.reference and row.reference.name,
+                    "differences": {name: found.as_dict() for name, found in row.slices.items()},
+                    "warnings": list(row.warnings),
+                }
+                for row in self.rows
+            ],
             "findings": [dict(finding.as_dict()) for finding in self.findings],
-        }
-
-    def _row(self, row: Row) -> dict[str, Any]:
-        return {
-            "name": row.setting.name,
-            "instruction": row.setting.instruction,
-            "modalities": row.setting.modalities,
-            "control": row.setting.control,
-            "varied": dict(row.setting.varied),
-            "run": str(row.run),
-            "error": row.error,
-            "results": row.results,
-            "compared_with": row.reference and row.reference.name,
-            "differences": {name: found.as_dict() for name, found in row.slices.items()},
-            "warnings": list(row.warnings),
         }
 
 
@@ -399,28 +411,27 @@ def ablate(
 ) -> Ablation:
     """Run every setting, resuming what is there, and compare each with its reference.
 
-    A run that fails does not stop the others, and a control that alters none of the steps is left
-    out. The result is also written to `ablation.json`.
+    A failed run does not stop the others, and a control that alters no step is left out. The result
+    is also written to `ablation.json`.
 
     Args:
-        plan: what to run.
+        plan: of the runs.
         task: the plan's.
         source: the plan's data, loaded.
-        watch: makes the context in which a part of the work runs, given its name, and what is told
-            how far it is.
+        watch: returns a context for a part of the work, by its name, and its progress callback.
         done: called after each run.
         cluster: the machines that ask; None for this one.
 
     Raises:
-        UsageError: the choice of steps is none of the data, or no model can be made of the SPEC.
+        UsageError: the selection is empty, or the SPEC names no model.
         RunError: a file cannot be written.
     """
     excluded = read_exclude(plan.exclude, source.steps) if plan.exclude else frozenset[str]()
-    if is_light(plan.model.model):  # what no run could ask is refused before any control is made
+    if is_light(plan.model.model):  # a wrong SPEC is refused before any control is made
         for setting in plan.settings:
             planned_run = plan.suite_run(setting, plan.exclude, plan.limit)
             recipe_of(planned_run).make(task, source.steps)
-    worlds = _worlds(plan, task, source, excluded, watch)
+    worlds = _alter_data(plan, task, source, excluded, watch)
     findings = [finding for found in worlds.values() for finding in found.findings]
     impossible = [name for name, found in worlds.items() if not found.given]  # a finding says why
     worlds = {name: found for name, found in worlds.items() if name not in impossible}
@@ -428,14 +439,16 @@ def ablate(
     plan = replace(plan, settings=kept)
     with wrap_os_error(plan.out):
         plan.out.mkdir(parents=True, exist_ok=True)
-        files = {name: _record(plan, name, found, excluded) for name, found in worlds.items()}
+        files = {
+            name: _write_control(plan, name, found, excluded) for name, found in worlds.items()
+        }
     settings = {setting.name: setting for setting in plan.settings}
     base = plan.suite_run(plan.settings[0], None, None)
 
-    def planned(setting: Setting) -> SuiteRun:
+    def suite_run(setting: Setting) -> SuiteRun:
         if setting.control is None:
             return plan.suite_run(setting, plan.exclude, plan.limit)
-        # What is left out must not let in steps that stand behind the limit, which are as ever.
+        # Steps beyond the limit, which are unaltered, must not replace those that are left out.
         lost = len(worlds[setting.control].left_out)
         limit = None if plan.limit is None else plan.limit - lost
         return plan.suite_run(setting, files[setting.control], limit)
@@ -451,7 +464,7 @@ def ablate(
 
     outcomes = []
     for outcome in run_suite(
-        [planned(setting) for setting in plan.settings],
+        [suite_run(setting) for setting in plan.settings],
         loaded=lambda source: None,
         watch=lambda run: watch(run.varied["setting"]),
         load=load,
@@ -463,7 +476,10 @@ def ablate(
     results = (outcome.results for outcome in outcomes if outcome.results)
     known = list(dict.fromkeys(name for found in results for name in found["by"]))
     axis = plan.by or (spec.axis if spec else next(iter(known), ""))
-    rows, tests = _corrected(list(_rows(plan, source, outcomes, axis)))
+    rows = list(_compare_rows(plan, source, outcomes, axis))
+    corrected, tests = correct([found for row in rows for found in row.slices.values()])
+    slices = iter(corrected)
+    rows = [replace(row, slices={name: next(slices) for name in row.slices}) for row in rows]
     profile = task.profiles[plan.profile or task.default_profile]
     headers = spec.groups if spec and axis == spec.axis else {}
     result = Ablation(plan, profile.columns, rows, findings, tests, headers)
@@ -472,34 +488,32 @@ def ablate(
     return result
 
 
-def _worlds(
+def _alter_data(
     plan: Plan,
     task: Task,
     source: LoadedDataset,
     excluded: frozenset[str],
     watch: Callable[[str], AbstractContextManager[Progress]],
 ) -> dict[Control, Altered]:
-    """The data under each control."""
+    where, spelling = plan.where, task.spelling
     chosen = select(
-        source.steps,
-        where=plan.where,
-        exclude=excluded,
-        limit=plan.limit,
-        spelling=task.spelling,
+        source.steps, where=where, exclude=excluded, limit=plan.limit, spelling=spelling
     )
     steps = frozenset(step.sample_id for step in chosen)
-    found: dict[Control, Altered] = {}
+    worlds: dict[Control, Altered] = {}
     for control in plan.controls:
         folder = plan.out.absolute() / "controls" / control  # workers work in other folders
         with watch(control) as progress:
-            found[control] = altered(
+            worlds[control] = alter(
                 source, control, folder, steps=steps, seed=plan.seed, progress=progress
             )
-    return found
+    return worlds
 
 
-def _record(plan: Plan, control: Control, found: Altered, excluded: frozenset[str]) -> Path | None:
-    """Write which step got whose medium; the file of steps to leave out, if there are any."""
+def _write_control(
+    plan: Plan, control: Control, found: Altered, excluded: frozenset[str]
+) -> Path | None:
+    """Write whose medium each step has; return the file of steps to leave out, if there are any."""
     folder = plan.out / "controls" / control
     folder.mkdir(parents=True, exist_ok=True)
     with atomic_write(folder / "given.jsonl") as file:
@@ -515,10 +529,9 @@ def _record(plan: Plan, control: Control, found: Altered, excluded: frozenset[st
     return path
 
 
-def _rows(
+def _compare_rows(
     plan: Plan, source: LoadedDataset, outcomes: Sequence[Outcome], axis: str
 ) -> Iterator[Row]:
-    """Each setting's results, and its differences where both runs are there."""
     runs = {outcome.planned.varied["setting"]: outcome for outcome in outcomes}
     for setting in plan.settings:
         outcome = runs[setting.name]
@@ -538,13 +551,6 @@ def _rows(
             continue
         slices = {**(found.by(axis) if axis else {}), "overall": found.overall}
         yield replace(row, slices=slices, warnings=found.warnings)
-
-
-def _corrected(rows: Sequence[Row]) -> tuple[list[Row], int]:
-    """The rows with all p of the table corrected together, and how many those are."""
-    done, tests = correct([found for row in rows for found in row.slices.values()])
-    slices = iter(done)
-    return [replace(row, slices={name: next(slices) for name in row.slices}) for row in rows], tests
 
 
 # An ablation as text tables; with levels in the shape of the paper's Table 4.
@@ -578,7 +584,6 @@ def tables(found: Ablation, *, by_level: bool = True) -> list[TextTable]:
 
 
 def _zero(found: Ablation) -> list[str]:
-    """Return the metrics that are 0 in all runs and levels."""
     values = [of for row in found.rows for of in row.values().values()]
     return [name for name in found.columns if values and all(of[name] == 0 for of in values)]
 
@@ -635,35 +640,25 @@ _FIELDS = (
 
 
 def as_csv(found: Ablation) -> str:
-    """A line per setting, level and metric; fractions, nothing rounded."""
+    """Return CSV with a line per setting, level and metric; fractions, not rounded."""
     return csv_text(_FIELDS, (line for row in found.rows for line in _records(found, row)))
 
 
 def _records(found: Ablation, row: Row) -> Iterator[dict[str, Any]]:
+    setting = row.setting
+    about = {
+        "setting": setting.name,
+        "instruction": setting.instruction,
+        "modalities": setting.modalities,
+        "control": setting.control,
+        "compared_with": row.reference and row.reference.name,
+    }
     for level, values in row.values().items():
         for metric in found.columns:
-            record = {
-                "setting": row.setting.name,
-                "instruction": row.setting.instruction,
-                "modalities": row.setting.modalities,
-                "control": row.setting.control,
-                "compared_with": row.reference and row.reference.name,
-                "level": level,
-                "metric": metric,
-                "value": values[metric],
-            }
+            record = {**about, "level": level, "metric": metric, "value": values[metric]}
             if sliced := row.slices.get(level):
-                change = sliced.metrics[metric]
-                low, high = change.ci95 or (None, None)
-                record |= {
-                    "difference": change.difference,
-                    "low": low,
-                    "high": high,
-                    "p": change.p,
-                    "q": sliced.q[metric],
-                    "why": change.why,
-                    "episodes": change.episodes,
-                    "differing": change.differing,
-                    "steps": sliced.steps,
-                }
+                change = asdict(sliced.metrics[metric])
+                low, high = change["ci95"] or (None, None)
+                own = {"low": low, "high": high, "q": sliced.q[metric], "steps": sliced.steps}
+                record |= {name: change[name] for name in _FIELDS if name in change} | own
             yield record

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from omnidata.analysis.inference import (
     RESAMPLES,
@@ -39,16 +38,16 @@ ANSWERED = ("ok", "unparsed")
 
 @dataclass(frozen=True)
 class Pair:
-    """What both runs have.
+    """Two runs on the steps that both have.
 
     Attributes:
         a, b: the runs.
         ids: sample ids, in the order of the data.
-        steps: of the same ids; none for what is scored task by task, without steps.
+        steps: of the same ids; none for runs that are scored task by task.
         order: all ids of the data.
-        rows_a, rows_b: the verdicts, aligned with `ids`; `missing` steps are nobody's.
-        only_a, only_b: steps that one run alone has.
-        neither: steps that a run lists and that neither has an answer to, missing in both.
+        rows_a, rows_b: the verdicts, aligned with `ids`.
+        only_a, only_b: number of steps that only one run has.
+        neither: number of listed steps to which neither run has an answer.
     """
 
     a: Run
@@ -63,22 +62,22 @@ class Pair:
     neither: int
 
     def failures(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """How many of the compared steps each run failed on, by outcome; they count as wrong."""
+        """Return how many of the compared steps each run failed on, by outcome."""
         return failures(self.rows_a), failures(self.rows_b)
 
     def pages(self, run: Run) -> dict[str, int]:
-        """The number of each step's page in a run's HTML report, which has all steps in order."""
+        """Return the number of each step's page in the run's HTML report."""
         return {name: n for n, name in enumerate(name for name in self.order if name in run.scores)}
 
 
 def pair(a: Run, b: Run, *, data: Path | None = None, source: LoadedDataset | None = None) -> Pair:
-    """Put two runs side by side.
+    """Align two runs on the steps that both have.
 
     Args:
         a: a scored run.
         b: another.
-        data: where the data lie, if not where the runs say.
-        source: the data, where they are loaded already.
+        data: the dataset, if it has moved.
+        source: the data, if they are loaded already.
 
     Raises:
         RunError: the runs are of different tasks, profiles or data, or have no step in common.
@@ -110,11 +109,11 @@ class Aligned:
     Attributes:
         runs: two or more.
         ids: sample ids, in the order of the data.
-        steps: of the same ids; none for what is scored task by task, without steps.
+        steps: of the same ids; none for runs that are scored task by task.
         order: all ids of the data.
         source: all steps of the data.
-        rows: each run's verdicts, aligned with `ids`; `missing` steps are nobody's.
-        answered: the ids that each run has.
+        rows: each run's verdicts, aligned with `ids`.
+        answered: the ids that each run has, those of `missing` steps left out.
     """
 
     runs: Sequence[Run]
@@ -129,13 +128,15 @@ class Aligned:
 def align(
     runs: Sequence[Run], *, data: Path | None = None, source: LoadedDataset | None = None
 ) -> Aligned:
-    """Put scored runs side by side; arguments and errors are those of `pair`."""
+    """Align scored runs on the steps that all have; arguments and errors are those of `pair`."""
     first, *others = runs
     for other in others:
         _check_alike(first, other)
     steps: Sequence[Step] = []
     if not first.offline_scorer:
-        source = source or _load(runs, data)
+        if source is None:
+            run = next((run for run in runs if not run.imported), runs[0])
+            source = run.benchmark.load(find_data(runs, data), check_media=False)
         for run in runs:
             check_source(run, source)
         steps = source.steps
@@ -143,7 +144,10 @@ def align(
     known = set(ids)
     for run in runs:
         check_ids(run, known)
-    answered = [{name for name in ids if _has(run, name)} for run in runs]
+    answered = [
+        {n for n in ids if (score := run.scores.get(n)) and score["outcome"] != "missing"}
+        for run in runs
+    ]
     chosen = set.intersection(*answered)
     if not chosen:
         raise RunError(
@@ -156,8 +160,8 @@ def align(
         )
     common = [name for name in ids if name in chosen]
     kept = select_steps(steps, [n for n, name in enumerate(ids) if name in chosen] if steps else [])
-    whole = whole_episodes(steps, kept) if kept else None
-    rows = [_rows(run, common, whole) for run in runs]
+    whole = whole_episodes(steps, kept) if kept else np.ones(len(common), dtype=np.bool_)
+    rows = [_verdicts(run, common, whole) for run in runs]
     return Aligned(runs, common, kept, ids, steps, rows, answered)
 
 
@@ -187,33 +191,40 @@ def _check_alike(a: Run, b: Run) -> None:
         )
 
 
-def _load(runs: Sequence[Run], data: Path | None) -> LoadedDataset:
-    """The data, from where the user or the first run that says it says that they lie."""
-    said = next((run for run in runs if run.data), None)
-    if data is None and said is None:
+def find_data(runs: Sequence[Run], data: Path | None = None) -> Path:
+    """Return the place of the data that runs were scored on.
+
+    Args:
+        runs: of one dataset.
+        data: the place, if it is known; else the first run that names one says it.
+
+    Raises:
+        UsageError: no run names its data, or they are missing.
+    """
+    run = next((run for run in runs if run.data), None)
+    if data is None and run is None:
         raise UsageError(
             "no run names its data",
             where=" and ".join(str(run.path) for run in runs),
             expected="the data that the answers were scored on",
             remedy="add --data DATA",
         )
-    named = local(recorded_data(said.settings if said else {}, (said or runs[0]).path, data))
-    if not named.exists():
+    place = local(recorded_data(run.settings if run else {}, (run or runs[0]).path, data))
+    if not place.exists():
         raise UsageError(
             "the data are missing",
-            where=str(named),
+            where=str(place),
             expected="the data of the runs, for their episodes and labels",
             remedy="add --data DATA with their current place",
         )
-    told = next((run for run in runs if not run.imported), runs[0])
-    return told.benchmark.load(named, check_media=False)
+    return place
 
 
 def check_source(run: Run, source: LoadedDataset) -> None:
-    """Make sure that the data are the run's, as far as it says which they are.
+    """Check that the data are the run's, if it records its data.
 
     Raises:
-        RunError: they are others.
+        RunError: they are not.
     """
     if run.fingerprint and run.fingerprint != source.fingerprint:
         raise RunError(
@@ -226,10 +237,14 @@ def check_source(run: Run, source: LoadedDataset) -> None:
 
 
 def check_ids(run: Run, known: set[str]) -> None:
-    """Make sure that the steps that were scored are among those that are known by their ids.
+    """Check that the data have all scored steps.
+
+    Args:
+        run: scored.
+        known: all ids of the data.
 
     Raises:
-        RunError: one is not.
+        RunError: a step is unknown.
     """
     unknown = [name for name in run.scores if name not in known]
     if unknown:
@@ -243,13 +258,7 @@ def check_ids(run: Run, known: set[str]) -> None:
         )
 
 
-def _has(run: Run, sample_id: str) -> bool:
-    score = run.scores.get(sample_id)
-    return score is not None and score["outcome"] != "missing"
-
-
-def _rows(run: Run, ids: Sequence[str], whole: npt.NDArray[np.bool_] | None) -> VerdictColumns:
-    """The run's verdicts on these steps."""
+def _verdicts(run: Run, ids: Sequence[str], whole: Mask) -> VerdictColumns:
     scores = [run.scores[name] for name in ids]
     scorer = run.offline_scorer
     names = scorer.paired(run.profile) if scorer else run.benchmark.profiles[run.profile].values
@@ -263,7 +272,7 @@ def _rows(run: Run, ids: Sequence[str], whole: npt.NDArray[np.bool_] | None) -> 
     try:
         codes = np.array([OUTCOMES.index(score["outcome"]) for score in scores], dtype=np.uint8)
         values = {
-            name: np.array([_value(score, name) for score in scores], dtype=np.float64)
+            name: np.array([score[name] for score in scores], dtype=np.float64)  # None is NaN
             for name in names
         }
     except (KeyError, TypeError, ValueError) as error:
@@ -273,53 +282,38 @@ def _rows(run: Run, ids: Sequence[str], whole: npt.NDArray[np.bool_] | None) -> 
             expected="a file written by `omnidata score`",
             remedy="score the run again: omnidata score TASK DATA RUN --out RUN",
         ) from None
-    return VerdictColumns(
-        codes, values, np.ones(len(ids), dtype=np.bool_) if whole is None else whole
-    )
-
-
-def _value(score: Mapping[str, Any], name: str) -> float:
-    value = score[name]
-    return float("nan") if value is None else float(value)
+    return VerdictColumns(codes, values, whole)
 
 
 def failures(rows: VerdictColumns) -> dict[str, int]:
-    """How many steps a run failed on, by outcome."""
+    """Return how many steps a run failed on, by outcome; they count as wrong."""
     found = Counter(OUTCOMES[code] for code in rows.outcomes.tolist())
     return {name: found[name] for name in OUTCOMES if found[name] and name not in ANSWERED}
 
 
-# In what two runs differ besides their answers.
-
 _ASKED = (
-    "options",
-    "model_options",
-    "model_settings",
-    "generation",
-    "seed",
-    "prompt_hash",
-    "control",
-    "where",
-    "exclude",
-    "limit",
-    "shard",
+    *("options", "model_options", "model_settings", "generation", "seed", "prompt_hash"),
+    *("control", "where", "exclude", "limit", "shard"),
 )
 """Keys of `run.json` that change what a run was asked, or how."""
 
 
 def differences(a: Run, b: Run) -> list[Change]:
-    """The settings in which two runs differ, but for their models; none where one is imported."""
+    """Return the settings in which two runs differ, their models left out.
+
+    Settings of imported runs are unknown, so these have none.
+    """
     if a.imported or b.imported:
         return []
+
+    def number(steps: Sequence[str] | None) -> str | None:
+        return plural(len(steps), "step") if steps else None
+
     asked = ({key: run.settings.get(key) for key in _ASKED} for run in (a, b))
     return [
-        Change(each.name, _excluded(each.a), _excluded(each.b)) if each.name == "exclude" else each
+        Change(each.name, number(each.a), number(each.b)) if each.name == "exclude" else each
         for each in changes(*asked)
     ]
-
-
-def _excluded(steps: Sequence[str] | None) -> str | None:
-    return plural(len(steps), "step") if steps else None
 
 
 # The comparison of a pair.
@@ -334,10 +328,10 @@ class Slice:
     Attributes:
         axis: the tag, e.g. "dependency"; empty for all steps.
         group: its value; "overall" for all steps.
-        steps: that are compared and were judged.
+        steps: number of compared steps that were judged.
         metrics: by name.
-        q: each metric's p, corrected for the slices; None where it has none, as all steps have.
-        flips: McNemar's test; None where no step is right or wrong.
+        q: each metric's p, corrected for the slices; None without p, and for all steps.
+        flips: McNemar's test; None if no step is right or wrong.
         flips_q: its p, corrected for the slices.
     """
 
@@ -351,11 +345,11 @@ class Slice:
 
     @property
     def name(self) -> str:
-        """As tables of results have it."""
+        """The name in tables."""
         return f"{self.axis}: {self.group}" if self.axis else self.group
 
     def as_dict(self) -> dict[str, Any]:
-        """The slice as a JSON object."""
+        """Return the slice as a JSON object."""
         return {
             "axis": self.axis,
             "group": self.group,
@@ -369,10 +363,10 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class CauseShare:
-    """How often both runs' answers are wrong for one cause.
+    """How often the answers of both runs are wrong for one cause.
 
     Attributes:
-        share: of the steps that are compared and were judged.
+        share: of the compared steps that were judged.
         q: its p, corrected for the causes.
     """
 
@@ -382,13 +376,13 @@ class CauseShare:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A step that one run has right and the other wrong.
+    """A step that only one of the runs has right.
 
     Attributes:
         sample_id: of the step.
         direction: from run A to run B.
         a, b: the outcome of each run.
-        a_parsed, b_parsed: the action that was read of each answer; None where there is none.
+        a_parsed, b_parsed: the action in each answer; None if there is none.
         a_page, b_page: the number of the step's page in the run's HTML report.
     """
 
@@ -404,18 +398,18 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is known of the difference between two runs.
+    """The difference between two runs.
 
     Attributes:
         pair: the runs and the steps that both have.
         columns: the metrics and their units.
-        flipping: the metric that McNemar's test is about; empty where there is none.
+        flipping: the metric of McNemar's test; empty if there is none.
         slices: all steps first, then the groups of each axis.
-        tests: how many p of slices were corrected together.
-        causes: of wrong answers, those that a run has; none where the scores of one lack them.
+        tests: number of p of slices that were corrected together.
+        causes: of wrong answers; none if the scores of a run lack them.
         flips: of single steps, in the order of the data.
-        settings: in what the runs differ besides their models.
-        warnings: what a reader must know before the numbers.
+        settings: in which the runs differ besides their models.
+        warnings: to read before the numbers.
         seed, resamples: of the draws.
     """
 
@@ -433,15 +427,15 @@ class Comparison:
 
     @property
     def overall(self) -> Slice:
-        """All steps."""
+        """The slice of all steps."""
         return self.slices[0]
 
     def by(self, axis: str) -> dict[str, Slice]:
-        """The groups of an axis by name."""
+        """Return the groups of an axis by name."""
         return {found.group: found for found in self.slices if found.axis == axis}
 
     def as_dict(self) -> dict[str, Any]:
-        """The comparison as a JSON object; fractions, not percent."""
+        """Return the comparison as a JSON object; fractions, not percent."""
         compared = self.pair
         failed_a, failed_b = compared.failures()
         return {
@@ -494,15 +488,15 @@ def compare(
     Args:
         a: a run folder, or one that `omnidata score --out` made of imported answers.
         b: another.
-        data: where the data lie, if not where the runs say.
-        source: the data, where they are loaded already.
-        axes: the tags to slice by; None: all of the profile's.
-        seed: of the bootstrap and the sign flips.
-        resamples: of each.
+        data: the dataset, if it has moved.
+        source: the data, if they are loaded already.
+        axes: the tags to slice by; None for all of the profile's.
+        seed: for the bootstrap and the sign flips.
+        resamples: number of each.
 
     Raises:
-        RunError: a folder holds no scored run; the runs are of different tasks, profiles or data,
-            or have no step in common.
+        RunError: a folder has no scored run; the runs are of different tasks, profiles or data, or
+            have no step in common.
         UsageError: the data cannot be found.
         DataError: the data cannot be read.
     """
@@ -512,7 +506,7 @@ def compare(
     if found.flips:
         right = [rows.values[found.flips[1]] == 1 for rows in (compared.rows_a, compared.rows_b)]
 
-    def cut(axis: str, group: str, chosen: Mask) -> Slice:
+    def make_slice(axis: str, group: str, chosen: Mask) -> Slice:
         judged = chosen & found.judged
         estimates = estimate(found.sums(chosen), seed=seed, resamples=resamples)
         return Slice(
@@ -524,11 +518,13 @@ def compare(
             mcnemar(right[0][judged], right[1][judged]) if right else None,
         )
 
-    by = {axis: order for axis, order in found.by.items() if axes is None or axis in axes}
-    # What is found on all steps is one question asked beforehand, and is not corrected.
-    overall = cut("", "overall", np.ones(len(compared.ids), dtype=np.bool_))
-    slices, tests = correct([cut(*group) for group in _groups(compared, by)])
-    settings = differences(compared.a, compared.b)
+    # All steps are one question asked beforehand, whose p is not corrected.
+    overall = make_slice("", "overall", np.ones(len(compared.ids), dtype=np.bool_))
+    parts = []
+    for axis in found.by if axes is None else [axis for axis in found.by if axis in axes]:
+        labels, names = codes([step.tags.get(axis) for step in compared.steps], found.by[axis])
+        parts += [make_slice(axis, name, labels == code) for code, name in enumerate(names)]
+    slices, tests = correct(parts)
     return Comparison(
         compared,
         found.columns,
@@ -537,7 +533,7 @@ def compare(
         tests,
         _causes(compared, found.judged, seed=seed, resamples=resamples),
         list(_flips(compared, right, found.judged)) if right else [],
-        settings,
+        differences(compared.a, compared.b),
         list(_warnings(compared)),
         seed,
         resamples,
@@ -545,15 +541,14 @@ def compare(
 
 
 def _causes(compared: Pair, judged: Mask, *, seed: int, resamples: int) -> dict[Cause, CauseShare]:
-    """How often each run fails for each cause that one of them has."""
     runs = (compared.a, compared.b)
     if any("causes" not in run.results for run in runs):
         return {}
-    told = [[run.scores[name].get("cause") for name in compared.ids] for run in runs]
-    names = [cause for cause in CAUSES if any(cause in causes for causes in told)]
+    found = [[run.scores[name].get("cause") for name in compared.ids] for run in runs]
+    names = [cause for cause in CAUSES if any(cause in causes for causes in found)]
     if not names:
         return {}
-    a, b = (np.array([[cause == name for name in names] for cause in each], float) for each in told)
+    a, b = (np.array([[cause == name for name in names] for cause in own], float) for own in found)
     owner = owners(compared.steps, np.ones(len(compared.ids), dtype=np.bool_))
     shares = estimate(means(a, b, owner)[1](judged), seed=seed, resamples=resamples)
     qs = corrected([share.p for share in shares])
@@ -561,7 +556,7 @@ def _causes(compared: Pair, judged: Mask, *, seed: int, resamples: int) -> dict[
 
 
 def measure_all(found: Aligned) -> tuple[list[Measures], Mask]:
-    """The measures of the first run and each other one, and the steps judged in all runs, (N,)."""
+    """Return the measures of the first run with each other, and the steps judged in all, (N,)."""
     first, *others = found.rows
     pairs = [measures(found.runs[0], found.ids, found.steps, first, rows) for rows in others]
     return pairs, np.logical_and.reduce([each.judged for each in pairs], dtype=np.bool_)
@@ -570,17 +565,17 @@ def measure_all(found: Aligned) -> tuple[list[Measures], Mask]:
 def measures(
     run: Run, ids: Sequence[str], steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns
 ) -> Measures:
-    """The metrics of the profile that two runs were scored by.
+    """Return the metrics of two runs by their profile.
 
     Args:
-        run: one of them.
+        run: one of the two.
         ids: of the steps that both have.
         steps: of the same ids, as `Aligned` has them.
         a: the verdicts of one run, aligned with `ids`.
         b: those of the other.
 
     Raises:
-        RunError: the profile does not say what its totals are sums of.
+        RunError: the profile's runs cannot be compared.
     """
     if scorer := run.offline_scorer:
         columns = scorer.paired(run.profile)
@@ -589,29 +584,22 @@ def measures(
         flips = (scorer.right, scorer.right) if scorer.right else None
         return Measures(columns, {}, flips, judged, sums)
     profile = run.benchmark.profiles[run.profile]
-    said = getattr(profile, "measures", None)
-    if said is None:
+    measure = getattr(profile, "measures", None)
+    if measure is None:
         raise RunError(
             f"runs of the profile {run.profile} cannot be compared",
             where=str(run.path),
             expected="a profile derived from EpisodeProfile or RowProfile, or with `measures`",
             remedy="look at the totals side by side: omnidata report",
         )
-    found: Measures = said(steps, a, b)
+    found: Measures = measure(steps, a, b)
     return found
 
 
-def _groups(compared: Pair, by: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, Mask]]:
-    """Axis, group, and the mask of its steps."""
-    for axis, order in by.items():
-        labels, names = codes([step.tags.get(axis) for step in compared.steps], order)
-        yield from ((axis, name, labels == code) for code, name in enumerate(names))
-
-
 def correct(slices: Sequence[Slice]) -> tuple[list[Slice], int]:
-    """The slices with their p corrected, all metrics' together; and how many those are.
+    """Return the slices with their p corrected together for all metrics, and the number of p.
 
-    McNemar's are corrected apart: they ask of one metric again.
+    Those of McNemar's test are corrected apart: they test one of the metrics again.
     """
     names = [list(found.metrics) for found in slices]
     ps = [found.metrics[name].p for found, own in zip(slices, names, strict=True) for name in own]
@@ -642,7 +630,6 @@ def _flips(compared: Pair, right: Sequence[Mask], judged: Mask) -> Iterator[Flip
 
 
 def _warnings(compared: Pair) -> Iterator[str]:
-    """What a reader must know before the numbers."""
     if compared.a.path.resolve() == compared.b.path.resolve():
         yield "A and B are the same folder: no difference can be found"
     with_causes = ["causes" in run.results for run in (compared.a, compared.b)]

@@ -1,15 +1,15 @@
-"""What a dialect cannot say of a benchmark's actions, and the benchmark of the dialect's.
+"""Actions that a dialect or a benchmark cannot express.
 
-Both are asked: a dialect writes each action of a catalogue or says that it cannot, and so does the
-benchmark. Nothing is told from names.
+A dialect writes each action of a catalogue or says that it cannot, and so does the benchmark.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final, cast, get_args
 
 from omnidata.actions import Action, Direction, Point
-from omnidata.dialects import CannotSayError, Dialect, Platform, UnreadError, get_dialect
+from omnidata.dialects import CannotSayError, Dialect, UnreadError, get_dialect
 from omnidata.errors import UsageError, plural
 from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
@@ -61,8 +61,8 @@ CATALOGUE: Final[tuple[tuple[str, Action], ...]] = (
 """Actions of all kinds, each under a name; places are pixels of a screen of 1000 x 1000."""
 
 
-def described(dialect: Dialect) -> dict[str, Any]:
-    """A dialect as JSON values: for whom it is, how it reads, how pictures are fed."""
+def describe(dialect: Dialect) -> dict[str, Any]:
+    """Return a dialect as JSON values: its checkpoints, platforms, places and pictures."""
     frame = dialect.frame
     limits = [
         f"sides in multiples of {frame.factor}" if frame.factor > 1 else "",
@@ -70,41 +70,35 @@ def described(dialect: Dialect) -> dict[str, Any]:
         f"at most {frame.max_pixels:,} pixels" if frame.max_pixels else "",
         f"longest side {frame.longest} pixels" if frame.longest else "",
     ]
+    past: dict[str, list[str]] = {}
+    for platform in dialect.says:
+        layout = dialect.layout_on(platform)
+        parts = ["turns" if layout.turns else "text", plural(layout.screenshots, "screenshot")]
+        if layout.actions is not None:
+            parts.append(plural(layout.actions, "action"))
+        past.setdefault(", ".join(parts), []).append(platform)
+    by_platform = "; ".join(f"{', '.join(where)}: {layout}" for layout, where in past.items())
     return {
         "title": dialect.title,
         "checkpoints": list(dialect.checkpoints),
         "platforms": list(dialect.says),
         "places": frame.space,
         "pictures": [limit for limit in limits if limit],
-        "past": _past(dialect),
+        "past": by_platform if len(past) > 1 else next(iter(past)),
         "strict": dialect.source,
     }
 
 
-def _past(dialect: Dialect) -> str:
-    """How prompts tell of the past; by platform where it differs."""
-    found: dict[str, list[str]] = {}
-    for platform in dialect.says:
-        layout = dialect.layout_on(platform)
-        said = ["turns" if layout.turns else "text", plural(layout.screenshots, "screenshot")]
-        if layout.actions is not None:
-            said.append(plural(layout.actions, "action"))
-        found.setdefault(", ".join(said), []).append(platform)
-    if len(found) == 1:
-        return next(iter(found))
-    return "; ".join(f"{', '.join(platforms)}: {said}" for said, platforms in found.items())
-
-
-def gaps(task: str, name: str) -> dict[str, Any]:
-    """What one side says and the other cannot, by the names of `CATALOGUE`.
+def find_gaps(task: str, name: str) -> dict[str, Any]:
+    """Return the actions of `CATALOGUE` that one side expresses and the other cannot.
 
     Args:
         task: the benchmark's name.
         name: of the dialect.
 
     Returns:
-        "title"; where the dialect can ask about the task at all, "dialect_cannot_say" of the task's
-        actions and "task_cannot_express" of the dialect's; else "refused", which says why.
+        "title"; if the dialect can ask about the task at all, "dialect_cannot_say" of the task's
+        actions and "task_cannot_express" of the dialect's; else "refused", with the reason.
 
     Raises:
         UsageError: there is no such task or dialect.
@@ -118,36 +112,20 @@ def gaps(task: str, name: str) -> dict[str, Any]:
     own = cast("Benchmark", spoken.task)
     if own.asked == "point":
         return {"title": dialect.title, "dialect_cannot_say": [], "task_cannot_express": []}
-    step = _step(own)
-    platform = spoken.platform_of(step)
-    said = {title for title, action in CATALOGUE if _says(spoken, step, action, platform)}
-    known = {title for title, action in CATALOGUE if _expresses(spoken, own, step, action)}
+    tags = {} if own.platform in PLATFORMS else {"platform": "web"}
+    step = Step("catalogue", "catalogue", 0, 1, "", _SCREEN, {}, (), (), None, tags, {})
+    platform, fed = spoken.platform_of(step), dialect.frame.fed_size(_SCREEN)
+    by_dialect, by_task = set(), set()
+    for title, action in CATALOGUE:
+        placed = spoken.in_dialect_unit(action, _SCREEN)
+        with suppress(CannotSayError, UnreadError):
+            spoken.dialect.read(spoken.dialect.write([placed], fed, platform), fed)
+            by_dialect.add(title)
+        with suppress(CannotSayError):
+            own.express([spoken.in_unit(placed, _SCREEN)], step)
+            by_task.add(title)
     return {
         "title": dialect.title,
-        "dialect_cannot_say": [title for title, _ in CATALOGUE if title in known - said],
-        "task_cannot_express": [title for title, _ in CATALOGUE if title in said - known],
+        "dialect_cannot_say": [title for title, _ in CATALOGUE if title in by_task - by_dialect],
+        "task_cannot_express": [title for title, _ in CATALOGUE if title in by_dialect - by_task],
     }
-
-
-def _step(own: Benchmark) -> Step:
-    tags = {} if own.platform in PLATFORMS else {"platform": "web"}
-    return Step("catalogue", "catalogue", 0, 1, "", _SCREEN, {}, (), (), None, tags, {})
-
-
-def _says(spoken: InDialect, step: Step, action: Action, platform: Platform) -> bool:
-    """Whether the dialect writes the action, and reads it again."""
-    fed = spoken.dialect.frame.fed_size(step.screen)
-    try:
-        text = spoken.dialect.write([spoken.in_dialect_unit(action, step.screen)], fed, platform)
-        spoken.dialect.read(text, fed)
-    except (CannotSayError, UnreadError):
-        return False
-    return True
-
-
-def _expresses(spoken: InDialect, own: Benchmark, step: Step, action: Action) -> bool:
-    try:
-        own.express([spoken.in_unit(spoken.in_dialect_unit(action, step.screen), step.screen)], step)
-    except CannotSayError:
-        return False
-    return True

@@ -1,14 +1,14 @@
-"""Does a small element fail more often? Hit rate by the size of what is clicked.
+"""Hit rate by the size of the element: whether a small one fails more often.
 
 AgentStudio's Figure 7 has the areas of elements that were hit and missed, and its Table 11 the hit
-rate by application. Both are of any benchmark whose targets are boxes.
+rate by application. Both work for any benchmark whose targets are boxes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,15 +16,22 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.analysis.comparison import check_ids, check_source
-from omnidata.analysis.run_tables import beside, of_other_rules, specs, title, with_rules
-from omnidata.analysis.runs import labels
-from omnidata.analysis.tables import Cell, Column, Head, Row, Table
-from omnidata.analysis.variations import right_of
+from omnidata.analysis.comparison import check_ids, check_source, find_data
+from omnidata.analysis.slices import (
+    Slice,
+    Values,
+    add_published,
+    make_table,
+    published_rows,
+    rows_of_groups,
+    run_names,
+    specs,
+    step_metric,
+)
 from omnidata.errors import RunError, UsageError, plural
 from omnidata.metrics.row_tables import means
-from omnidata.mirror import local
-from omnidata.run.run_files import Run, recorded_data
+from omnidata.run.run_files import Run
+from omnidata.table import Column, Head, Row, Table
 from omnidata.tasks.profiles import number_keys
 from omnidata.tasks.statistics import element
 from omnidata.types import Step
@@ -33,8 +40,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 AXIS: Final = "element-size"
-"""What `--by` calls it, beside the axes of `results.json`."""
+"""Its name for `--by`, beside the axes of `results.json`."""
 BINS: Final = 5
+_MEDIANS = ("Hit, median %", "Missed, median %")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +50,12 @@ class Clicks:
     """The judged steps of a run whose target is an element.
 
     Attributes:
-        run: whose they are.
+        run: the run.
         steps: (N,).
         sizes: float64 (N,), each element's share of its screen.
         right: float64 (N,), the value that says whether the step is right, from 0 to 1.
-        owner: int64 (N,), equal numbers for steps of one group, which intervals draw together.
-        left_out: judged steps without an element, or on a screen of unknown size.
+        owner: int64 (N,), equal numbers for steps of one group, which are resampled together.
+        left_out: number of judged steps without an element, or on a screen of unknown size.
     """
 
     run: Run
@@ -57,13 +65,17 @@ class Clicks:
     owner: npt.NDArray[np.int64]
     left_out: int
 
-    def cells(self, chosen: npt.NDArray[np.bool_]) -> tuple[Cell, Cell]:
-        """How many of them there are, and the share that is right, with its interval."""
-        if not chosen.any():
-            return Cell(0), Cell(None)
-        found = means({"right": self.right[chosen]}, shares=("right",), owner=self.owner[chosen])
-        ends = found["ci95"]["right"]
-        return Cell(int(chosen.sum())), Cell(found["right"], tuple(ends) if ends else None)
+    def values(self, mask: npt.NDArray[np.bool_], metric: str) -> Values:
+        """Return the number of the masked steps, the share that is right, and median sizes."""
+        found = {"elements": int(mask.sum())}
+        if not mask.any():
+            return found
+        medians = {}
+        for name, part in zip(_MEDIANS, (self.right == 1, self.right < 1), strict=True):
+            sizes = self.sizes[mask & part]
+            medians[name] = 100 * float(np.median(sizes)) if len(sizes) else None
+        share = means({metric: self.right[mask]}, shares=(metric,), owner=self.owner[mask])
+        return {**share, **medians, **found}
 
 
 def clicks(run: Run, data: Path | None = None) -> Clicks:
@@ -73,20 +85,13 @@ def clicks(run: Run, data: Path | None = None) -> Clicks:
 
     Args:
         run: scored.
-        data: its dataset; where it lay when the run was made if None.
+        data: its dataset; by default the place where it was when the run was made.
 
     Raises:
         UsageError: the place of the data is unknown, or no target is an element.
-        RunError: the data are others than the run's, or its scores are of no steps.
+        RunError: the data are not the run's, or its scores are not of steps.
     """
-    place = local(recorded_data(run.settings, run.path, data))
-    if not place.exists():
-        raise UsageError(
-            "the data are missing",
-            where=str(place),
-            expected="the dataset that the answers are to, for the boxes of its targets",
-            remedy="name it with --data",
-        )
+    place = find_data([run], data)
     if run.profile not in run.benchmark.profiles:
         raise RunError(
             f"{run.profile} scores no steps",
@@ -97,7 +102,7 @@ def clicks(run: Run, data: Path | None = None) -> Clicks:
     source = run.benchmark.load(place, check_media=False)
     check_source(run, source)
     check_ids(run, {step.sample_id for step in source.steps})
-    value = right_of(run)[1]
+    value = step_metric(run)[1]
     judged = [
         step for step in source.steps if run.scores.get(step.sample_id, {}).get(value) is not None
     ]
@@ -123,28 +128,28 @@ def clicks(run: Run, data: Path | None = None) -> Clicks:
 def tables(
     found: Sequence[Clicks], axes: Sequence[str] = (), *, with_published: bool = False
 ) -> list[Table]:
-    """The share of right steps by the size of the element, and sizes by application.
+    """Return the share of right steps by the size of the element, and sizes by application.
 
     Args:
         found: of one task and profile.
-        axes: tags to have a table by too; where there are none, and nothing tells applications, it
-            is the axis of the main table.
-        with_published: whether what papers print by application stands beside it.
+        axes: tags to have a table by too; without any, and without applications, the axis of the
+            main table.
+        with_published: whether published results by application stand beside them.
     """
-    of_app = [[each.run.benchmark.application(step) for step in each.steps] for each in found]
+    apps = [[each.run.benchmark.application(step) for step in each.steps] for each in found]
     made = [_by_size(found)]
-    if any(map(any, of_app)):
-        made.append(_by_group(found, "application", of_app, with_published=with_published))
-    held = {tag for each in found for step in each.steps for tag in step.tags}
+    if any(map(any, apps)):
+        made.append(_by_group(found, "application", apps, with_published=with_published))
+    tags = {tag for each in found for step in each.steps for tag in step.tags}
     for tag in axes or ([] if made[1:] else [specs(found[0].run)[0].axis]):
-        if tag in held:
+        if tag in tags:
             values = [[step.tags.get(tag, "") for step in each.steps] for each in found]
             made.append(_by_group(found, tag, values))
     return made
 
 
 def _by_size(found: Sequence[Clicks]) -> Table:
-    """Rows of about as many elements each, from the smallest to the largest.
+    """Return rows of about as many elements each, from the smallest to the largest.
 
     A step counts once, however many runs answered it, and elements of one size share a row: so
     more runs of the same steps change no row.
@@ -158,71 +163,58 @@ def _by_size(found: Sequence[Clicks]) -> Table:
     ends = [0, *(at for at, (a, b) in enumerate(pairwise(sizes), 1) if a < b)]
     shares = (len(sizes) * part / BINS for part in range(BINS))
     starts = sorted({sizes[min(ends, key=lambda at: abs(at - share))] for share in shares})
-    rows = []
+    metric = step_metric(found[0].run)[0]
+    slices = []
     for low, end in zip(starts, [*starts[1:], math.inf], strict=True):
-        cells = [
-            cell for each in found for cell in each.cells((each.sizes >= low) & (each.sizes < end))
-        ]
         high = max(size for size in sizes if size < end)
-        name = " to ".join(dict.fromkeys(map(_percent, (low, high))))
-        rows.append(Row((name,), tuple(cells), group=name))
-    heads = _heads(found, ())
-    return _table(
-        f"by-{AXIS}", "Hit rate by element size", "Share of the screen (%)", heads, rows, found
-    )
+        name = " to ".join(dict.fromkeys(f"{100 * size:.3g}" for size in (low, high)))
+        values = [each.values((each.sizes >= low) & (each.sizes < end), metric) for each in found]
+        slices.append(Slice(name, name, values))
+    heads = _heads(found)
+    what, label = "Hit rate by element size", "Share of the screen (%)"
+    return _table(f"by-{AXIS}", what, label, heads, rows_of_groups(slices, heads), found)
 
 
 def _by_group(
     found: Sequence[Clicks],
-    name: str,
+    axis: str,
     groups: Sequence[Sequence[str]],
     *,
     with_published: bool = False,
 ) -> Table:
-    """Rows of groups: the hit rate, and the middle sizes of hits and of misses.
+    """Return the hit rate of each group, and the median sizes of hits and of misses.
 
-    Args:
-        found: of the runs.
-        name: what the groups are by.
-        groups: of every step of each; the ones without a name are left out.
-        with_published: whether columns of papers stand beside the runs'.
+    `groups` are those of every step of each run; steps whose group is empty are left out.
     """
-    rows = []
-    for value in sorted({group for own in groups for group in own if group}):
-        cells: list[Cell] = []
-        for each, own in zip(found, groups, strict=True):
-            chosen = np.array([group == value for group in own])
-            cells += each.cells(chosen)
-            for part in (each.right == 1, each.right < 1):
-                sizes = each.sizes[chosen & part]
-                cells.append(Cell(100 * float(np.median(sizes)) if len(sizes) else None))
-        rows.append(Row((value,), tuple(cells), group=value))
-    heads = list(_heads(found, ("Hit, median %", "Missed, median %")))
-    notes: tuple[str, ...] = ()
-    if with_published:
-        runs = [each.run for each in found]
-        printed = runs[0].benchmark.published.of(name)
-        for other in with_rules(printed, runs):
-            heads, rows = beside(other, name, found[0].run, heads, rows)
-        notes = of_other_rules(printed, runs)
-    what = f"Element sizes by {name}"
-    table = _table(f"{AXIS}-by-{name}", what, name.capitalize(), heads, rows, found)
-    return replace(table, notes=(*table.notes, *notes))
+    metric = step_metric(found[0].run)[0]
+    slices = []
+    for name in sorted({group for own in groups for group in own if group}):
+        pairs = zip(found, groups, strict=True)
+        values = [each.values(np.array([g == name for g in own]), metric) for each, own in pairs]
+        slices.append(Slice(name, name, values))
+    heads = _heads(found, _MEDIANS)
+    rows = rows_of_groups(slices, heads)
+    others, notes = published_rows(axis, [each.run for each in found], with_published)
+    for other in others:
+        heads, rows = add_published(other, axis, found[0].run, heads, rows)
+    what = f"Element sizes by {axis}"
+    return _table(f"{AXIS}-by-{axis}", what, axis.capitalize(), heads, rows, found, notes)
 
 
-def _heads(found: Sequence[Clicks], more: Sequence[str]) -> tuple[Head, ...]:
-    metric = right_of(found[0].run)[0]
-    return tuple(
+def _heads(found: Sequence[Clicks], more: Sequence[str] = ()) -> list[Head]:
+    metric = step_metric(found[0].run)[0]
+    runs = [each.run for each in found]
+    return [
         Head(
-            ", ".join(filter(None, label)),
+            name,
             (
-                Column("Elements", "elements", "count", run=str(each.run.path)),
-                Column(metric, metric, "share", run=str(each.run.path)),
-                *(Column(name, name, "number", run=str(each.run.path)) for name in more),
+                Column("Elements", "elements", "count", run=str(run.path)),
+                Column(metric, metric, "share", run=str(run.path)),
+                *(Column(each, each, "number", run=str(run.path)) for each in more),
             ),
         )
-        for each, label in zip(found, labels([each.run for each in found]), strict=True)
-    )
+        for run, name in zip(runs, run_names(runs), strict=True)
+    ]
 
 
 def _table(
@@ -232,31 +224,21 @@ def _table(
     heads: Sequence[Head],
     rows: Sequence[Row],
     found: Sequence[Clicks],
+    more: Sequence[str] = (),
 ) -> Table:
-    runs = [each.run for each in found]
     notes = ["Of several boxes that are alternatives, the largest is the element."]
     if left := max(each.left_out for each in found):
         notes.append(
             f"Left out: up to {plural(left, 'judged step')}, whose target is no box to tap or "
             "click, or has no area, or whose screen's size is unknown."
         )
-    return Table(
-        name, title(what, runs), runs[0].task, runs[0].profile, (label,), tuple(heads), tuple(rows),
-        tuple(notes), intervals=name == f"by-{AXIS}",
-    )  # fmt: skip
+    runs = [each.run for each in found]
+    by_size = name == f"by-{AXIS}"
+    return make_table(name, what, runs, (label,), heads, rows, [*notes, *more], intervals=by_size)
 
 
-def _percent(part: float) -> str:
-    return f"{100 * part:.3g}"
-
-
-def figure(found: Clicks, told: str) -> Figure:
-    """The areas of elements that were hit and that were missed (AgentStudio, Figure 7).
-
-    Args:
-        found: of a run.
-        told: its name.
-    """
+def figure(found: Clicks, title: str) -> Figure:
+    """Draw the areas of elements that were hit and that were missed (AgentStudio, Figure 7)."""
     from matplotlib.figure import Figure
 
     made = Figure(figsize=(6.4, 4), layout="constrained")
@@ -274,7 +256,7 @@ def figure(found: Clicks, told: str) -> Figure:
     axes.set_xscale("log")
     axes.set_xlabel("element, % of the screen")
     axes.set_ylabel("elements")
-    axes.set_title(told, loc="left", fontsize=10, parse_math=False)
+    axes.set_title(title, loc="left", fontsize=10, parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     return made

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, TypeVar
 from omnidata.analysis import elements
 from omnidata.analysis.elements import Clicks
 from omnidata.analysis.rollouts import curves
-from omnidata.analysis.run_tables import cell, counted, main_metric, present, ranked, specs
+from omnidata.analysis.run_tables import count_names, group_order
 from omnidata.analysis.runs import by_profile, labels, unlike
+from omnidata.analysis.slices import cell, main_metric, slice_runs, specs
 from omnidata.analysis.usage_tables import usage_of
 from omnidata.errors import RunError, UsageError
 from omnidata.figures import check_installed, save, spellings
@@ -128,7 +129,7 @@ def _portions(found: Sequence[T]) -> Iterator[tuple[Sequence[T], str]]:
 
 def _radars(runs: Sequence[Run]) -> Iterator[Drawing]:
     for spec in specs(runs[0]):
-        if len(list(present(spec, runs))) >= 3:
+        if len(slice_runs(runs, spec.axis)[1:]) >= 3:
             for part, end in _portions(_with_names(runs)):
                 yield Drawing(f"radar-{spec.axis}{end}", partial(radar, spec, part))
 
@@ -259,7 +260,7 @@ def radar(spec: TableSpec, named: Sequence[tuple[Run, str]]) -> Figure:
 
     runs = [run for run, _ in named]
     metric = main_metric(runs[0])
-    groups = list(present(spec, runs))
+    groups = [each[:2] for each in slice_runs(runs, spec.axis, spec.groups)[1:]]
     angles = [2 * math.pi * place / len(groups) for place in range(len(groups))]
     lines = [
         [_percent(cell(run, spec.axis, group, metric).value) for group, _ in groups] for run in runs
@@ -349,7 +350,7 @@ def bars(run: Run, axis: str, name: str) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    groups = ranked(axis, [run])[:_MOST_BARS]
+    groups = group_order(axis, [run])[:_MOST_BARS]
     metrics = _bar_metrics(run)
     made = Figure(figsize=(8, 1.6 + 0.11 * (len(metrics) + 1) * len(groups)), layout="constrained")
     axes = made.add_subplot()
@@ -387,7 +388,7 @@ def bars(run: Run, axis: str, name: str) -> Figure:
     sides = axes.secondary_yaxis("right")
     sides.set_yticks(range(len(groups)), [_sizes(run, axis, group) for group in groups], fontsize=8)
     sides.tick_params(length=0)
-    sides.set_ylabel("/".join(counted(list(run.results["by"][axis].values()))), fontsize=8)
+    sides.set_ylabel("/".join(count_names(list(run.results["by"][axis].values()))), fontsize=8)
     _title(axes, f"{_shorten(written[name], 64)}: by {axis} ({run.task}, {run.profile})", families)
     made.legend(loc="outside lower center", ncols=6, frameon=False, fontsize=8)
     return made
@@ -483,7 +484,7 @@ def _averages(axes: Axes, run: Run, metrics: Sequence[str]) -> None:
 
 def _sizes(run: Run, axis: str, group: str) -> str:
     found = run.results["by"][axis][group]
-    of = counted([*run.results["by"][axis].values()])
+    of = count_names([*run.results["by"][axis].values()])
     return "/".join(str(found.get(key, 0)) for key in of)
 
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from omnidata.analysis.comparison import Aligned, align, measure_all
 from omnidata.analysis.inference import MIN_DIFFERING, MIN_EPISODES, RESAMPLES, TIE, portions
-from omnidata.analysis.run_tables import main_metric
 from omnidata.analysis.runs import labels, read_runs, warnings
+from omnidata.analysis.slices import main_metric
 from omnidata.errors import RunError, plural
 from omnidata.metrics.intervals import Floats, Ints, Mask
 from omnidata.metrics.paired import Rates, Unit

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from omnidata import table_formats as formats
-from omnidata.analysis import elements, rollouts, run_tables, usage_tables, variations
+from omnidata.analysis import elements, rollouts, run_tables, usage_tables
+from omnidata.analysis.compounding import history_tables
 from omnidata.analysis.decisions import decision_tables
 from omnidata.analysis.elements import Clicks
-from omnidata.analysis.error_tables import error_tables
+from omnidata.analysis.repeats import seed_tables
 from omnidata.analysis.runs import by_profile, warnings
 from omnidata.analysis.sensitivity import sensitivity_tables
+from omnidata.analysis.slices import NotTracedError, main_metric, specs
 from omnidata.errors import UsageError
 from omnidata.run.run_files import Run
 from omnidata.storage import atomic_write, wrap_os_error
@@ -94,7 +96,7 @@ def report(
         told += warnings([run for run in runs if run.task == task])
     for same in by_profile(runs):
         if errors:
-            tables += error_tables(same, by)
+            tables += run_tables.by_cause(same, by)
             continue
         tables += _tables(same, with_published, by, told)
         if own := [each for each in clicks if any(each.run is run for run in same)]:
@@ -108,28 +110,28 @@ def _tables(
     """Return the tables of one task; `told` gets a sentence for each that is left out."""
     found = [
         run_tables.by_spec(spec, runs, with_published=with_published)
-        for spec in run_tables.specs(runs[0])
+        for spec in specs(runs[0])
         if spec.name == "main" or any(run.results["by"].get(spec.axis) for run in runs)
     ]
     found.append(run_tables.overall(runs))
     found += rollouts.tables(runs, by, told)
     for variation in (*runs[0].benchmark.variations, *common_options.VARIATIONS):
-        table = variations.table(variation, runs, with_published=with_published)
+        table = run_tables.by_option(variation, runs, with_published=with_published)
         if table:
             found.append(table)
     for which, tables in (
-        ("tables of how errors compound are", variations.history_tables),
+        ("tables of how errors compound are", history_tables),
         ("table of time to decision is", decision_tables),
         ("table of sensitivity is", partial(sensitivity_tables, with_published=with_published)),
     ):
         try:
             found += tables(runs)
-        except variations.NotTracedError as error:
+        except NotTracedError as error:
             told.append(
                 f"{runs[0].task}: the {which} left out: {error.what} "
                 f"({error.where}). Expected: {error.expected}. Fix: {error.remedy}"
             )
-    found += variations.seed_tables(runs)
+    found += seed_tables(runs)
     axes = [*by, *(["app"] if len(runs) == 1 else [])]
     for axis in dict.fromkeys(axes):
         if any(run.results["by"].get(axis) for run in runs):
@@ -285,7 +287,7 @@ def eval_results(run: Run, dataset: str) -> list[dict[str, Any]]:
         run: the run.
         dataset: the id of its data on the Hub.
     """
-    metric = run_tables.main_metric(run)
+    metric = main_metric(run)
     value = run.results["overall"].get(metric)
     if value is None:
         return []

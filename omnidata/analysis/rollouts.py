@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from omnidata.analysis.comparison import Pair, compare
 from omnidata.analysis.inference import TIE, corrected
-from omnidata.analysis.run_tables import title
 from omnidata.analysis.runs import labels, usual
+from omnidata.analysis.slices import title
 from omnidata.errors import RunError, plural
 from omnidata.metrics.paired import Unit, both_known
 from omnidata.metrics.rollouts import ENDINGS, REPEATS, choices

@@ -1,347 +1,163 @@
-"""Tables with a row per run, and tables with a row per group."""
+"""Tables of totals: a row per run, a row per group, a row per value of an option, and causes.
+
+The runs of a table are of one task and profile.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from omnidata.analysis.runs import labels, unlike
-from omnidata.analysis.tables import (
-    Cell,
-    CellUnit,
-    Column,
-    Head,
-    Row,
-    Table,
-    marked_best,
+from omnidata.analysis.runs import labels
+from omnidata.analysis.slices import (
+    Slice,
+    Values,
+    add_change,
+    add_published,
+    cell,
+    compare_rows,
+    group_by_option,
+    main_metric,
+    make_cell,
+    make_table,
+    option_of,
+    published_row,
+    published_rows,
+    reasons_apart,
+    rows_of_groups,
+    rows_of_runs,
+    run_labels,
+    run_names,
+    slice_runs,
+    specs,
 )
+from omnidata.errors import RunError, plural
 from omnidata.run.run_files import Run
-from omnidata.tasks.published import PublishedRow, TableSpec
+from omnidata.table import Cell, Column, Head, Row, Table, mark_best
+from omnidata.tasks.published import TableSpec, Variation
+from omnidata.types import CAUSES
 
 _COUNTS: Mapping[str, str] = {"episodes": "Ep.", "steps": "Steps", "tasks": "Tasks", "rows": "Rows"}
 
 
-def specs(run: Run) -> tuple[TableSpec, ...]:
-    """The tables that the run's task has for its profile, the main one first."""
-    by = run.results["by"]
-    found: dict[str, TableSpec] = {}
-    for spec in run.benchmark.tables:
-        if spec.profiles and run.profile not in spec.profiles:
-            continue
-        held = found.setdefault(spec.name, spec)
-        if held.axis not in by and spec.axis in by:
-            found[spec.name] = spec
-    main = found.pop("main", None) or TableSpec("main", "Main results", next(iter(by), ""))
-    return (main, *found.values())
-
-
-def heads_of(
-    spec: TableSpec, runs: Sequence[Run], *, shares: Run | None = None
-) -> tuple[Head, ...]:
-    """The columns that any of the runs has something for.
-
-    Args:
-        spec: the table.
-        runs: of one task and profile.
-        shares: the run whose shares of episodes stand beside the groups' headers.
-    """
-    units = runs[0].columns
-    shown = list(units)[: spec.most]
-    groups = [("", spec.whole), *present(spec, runs)]
-    if spec.whole_last:
-        groups = groups[1:] + groups[:1]
-    if spec.per == "metric":
-        return tuple(
-            Head(
-                metric,
-                tuple(Column(header, metric, units[metric], name) for name, header in groups),
-            )
-            for metric in units
-        )
-    return tuple(
-        Head(
-            header + (_share(shares, spec.axis, name) if shares else ""),
-            tuple(
-                Column(metric, metric, units[metric], name) for metric in (shown if name else units)
-            ),
-        )
-        for name, header in groups
-    )
-
-
-def present(spec: TableSpec, runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
-    """The groups that a run has, and their headers."""
-    found = [name for run in runs for name in run.results["by"].get(spec.axis, {})]
-    names = dict.fromkeys([name for name in spec.groups if name in found] + found)
-    for name in names:
-        yield name, spec.groups.get(name, name)
-
-
-def _share(run: Run, axis: str, group: str) -> str:
-    """The group's share of episodes, for the header."""
-    of = run.results["by"].get(axis, {}).get(group, {}) if group else run.results["counts"]
-    total = run.results["counts"].get("episodes")
-    part = of.get("episodes")
-    return f" ({100 * part / total:.1f}%)" if total and part is not None else ""
-
-
-def cell(run: Run, axis: str, group: str, metric: str) -> Cell:
-    """A number of `results.json`.
-
-    Args:
-        run: the run.
-        axis: of `by`.
-        group: on the axis; empty: all steps.
-        metric: or a count.
-    """
-    results = run.results
-    if group:
-        found: Mapping[str, Any] = results["by"].get(axis, {}).get(group, {})
-        intervals = found.get("ci95") or {}
-    else:
-        found = {**results["counts"], **results["overall"]}
-        intervals = results.get("ci95") or {}
-    ends = intervals.get(metric)
-    return Cell(found.get(metric), (ends[0], ends[1]) if ends else None)
-
-
-def title(what: str, runs: Sequence[Run]) -> str:
-    """A table's title; the profile is always named."""
-    return f"{what}: {runs[0].task} by {runs[0].profile}"
-
-
-def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Table:
-    """A row per run.
-
-    Args:
-        spec: which columns.
-        runs: of one task and profile.
-        with_published: whether rows of the paper come first.
-    """
-    heads = heads_of(spec, runs)
-    columns = tuple(column for head in heads for column in head.columns)
-    named = labels(runs)
-    others: list[PublishedRow] = []
-    notes: tuple[str, ...] = ()
-    if with_published:
-        found = runs[0].benchmark.published.of(spec.name)
-        others = [row for row in with_rules(found, runs) if any(_asks(run, row) for run in runs)]
-        notes = of_other_rules(found, runs)
-    others = [row for row in others if any((c.group, c.metric) in row.values for c in columns)]
-    apart = _apart(runs)
-    asked = {_options(row.options) for row in others}
-    has_setting = any(setting for _, setting in named) or len(asked) > 1
-    wide = 2 if has_setting else 1
-    rows = [
-        published_row(row, (row.model, _options(row.options))[:wide], columns) for row in others
-    ]
-    rows += [
-        Row(
-            label[:wide],
-            tuple(cell(run, spec.axis, column.group, column.metric) for column in columns),
-            run=str(run.path),
-        )
-        for label, run in zip(named, runs, strict=True)
-    ]
-    shown = rows if apart else marked_best(columns, rows)
-    notes = (*apart, *of_published(others, runs), *notes)
-    if spec.rising:
-        shown = [_from_level_to_level(row, columns, list(spec.groups)) for row in shown]
-        notes = ("In brackets: the difference to the level before, in points.", *notes)
-    return Table(
-        spec.name,
-        title(spec.title, runs),
-        runs[0].task,
-        runs[0].profile,
-        ("Model", "Setting")[:wide],
-        heads,
-        tuple(shown),
-        notes,
-    )
-
-
-def _from_level_to_level(row: Row, columns: Sequence[Column], levels: Sequence[str]) -> Row:
-    """The row with each level's change from the level before it, where both are known."""
-    before = dict(zip(levels[1:], levels, strict=False))
-    values = {(c.group, c.metric): e.value for c, e in zip(columns, row.cells, strict=True)}
-    cells = []
-    for column, each in zip(columns, row.cells, strict=True):
-        last = values.get((before.get(column.group, ""), column.metric))
-        if column.group in before and each.value is not None and last is not None:
-            each = replace(each, change=each.value - last)
-        cells.append(each)
-    return replace(row, cells=tuple(cells))
-
-
-def _asks(run: Run, row: PublishedRow) -> bool:
-    """Whether the row is of the run's own setting."""
-    return row.options.items() <= run.benchmark.options.items()
-
-
-def published_row(row: PublishedRow, labels: tuple[str, ...], columns: Sequence[Column]) -> Row:
-    """A published row as a line of a table; a dash where nothing is published."""
-    keys = [(column.group, column.metric) for column in columns]
-    cells = tuple(Cell(row.values.get(key), digits=row.digits.get(key)) for key in keys)
-    return Row(labels, cells, source=row.source)
-
-
-def _options(options: Mapping[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in options.items())
-
-
-def _apart(runs: Sequence[Run]) -> tuple[str, ...]:
-    """What the reader must know where rows are not about the same steps."""
-    return tuple(f"No ranking: {why}." for why in unlike(runs))
-
-
-def with_rules(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> list[PublishedRow]:
-    """The published rows that were scored by the rules of the runs' profile."""
-    return [row for row in rows if row.has_rules_of(runs[0].profile)]
-
-
-def of_other_rules(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> tuple[str, ...]:
-    """Say which published rows are not shown, and which profile shows them."""
-    profile, own = runs[0].profile, runs[0].benchmark.profiles
-    other: dict[tuple[str, ...], list[str]] = {}
-    for row in rows:
-        if not row.has_rules_of(profile):
-            sources = other.setdefault(tuple(row.profiles), [])
-            sources += [row.source] * (row.source not in sources)
-    notes = []
-    for profiles, sources in other.items():
-        names = " or ".join(profiles)
-        note = f"Not shown: {' and '.join(sources)}, scored by the rules of {names}"
-        of_rollouts = profile in own and own.keys().isdisjoint(profiles)
-        notes.append(
-            f"{note}, which judge rollouts instead of steps."
-            if of_rollouts
-            else f"{note}. Fix: score the runs with --profile {names}."
-        )
-    return tuple(notes)
-
-
-def of_published(rows: Sequence[PublishedRow], runs: Sequence[Run]) -> tuple[str, ...]:
-    """What the reader must know where published figures are not what the runs' are."""
-    told = []
-    steps = {row.steps for row in rows if row.steps}
-    own = {size(run) for run in runs}
-    if steps and own != steps:
-        here = ", ".join(f"{number:,}" for number in sorted(own))
-        told.append(f"Published on {max(steps):,} {size_unit(runs[0])}; the runs here on {here}.")
-    shown = {metric for row in rows for _, metric in row.values}
-    notes = runs[0].benchmark.published.notes.get(runs[0].profile, {})
-    told += [note for metric, note in notes.items() if metric in shown]
-    return tuple(told)
-
-
-def size(run: Run) -> int:
-    """How many steps, tasks or rows were judged."""
-    return int(run.results["counts"].get(size_unit(run), 0))
-
-
-def size_unit(run: Run) -> str:
-    """What its size counts."""
-    counts = run.results["counts"]
-    return next((name for name in ("steps", "tasks", "rows") if name in counts), "steps")
+# A row per run.
 
 
 def overall(runs: Sequence[Run]) -> Table:
-    """The totals with their intervals, and over how much they go."""
-    units = runs[0].columns
-    counts = counted([run.results["counts"] for run in runs])
-    columns = [Column(name, name, unit) for name, unit in units.items()]
-    columns += [Column(_COUNTS[name], name, "count") for name in counts]
-    headers, named = named_rows(runs)
-    rows = tuple(
-        Row(
-            label,
-            tuple(cell(run, "", "", column.metric) for column in columns),
-            run=str(run.path),
-        )
-        for label, run in zip(named, runs, strict=True)
-    )
-    return Table(
-        "overall",
-        title("Overall, with 95 % intervals", runs),
-        runs[0].task,
-        runs[0].profile,
-        headers,
-        (Head("", tuple(columns)),),
-        rows,
-        _apart(runs),
-        intervals=True,
-    )
+    """Return the totals with their intervals, and the number of steps, tasks or rows."""
+    columns = [Column(name, name, unit) for name, unit in runs[0].columns.items()]
+    columns += _count_columns([run.results["counts"] for run in runs])
+    headers, names = run_labels(runs)
+    rows = rows_of_runs(slice_runs(runs), runs, names, columns)
+    heads = [Head("", tuple(columns))]
+    what = "Overall, with 95 % intervals"
+    notes = reasons_apart(runs)
+    return make_table("overall", what, runs, headers, heads, rows, notes, intervals=True)
 
 
-def named_rows(runs: Sequence[Run]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The headers of the label columns, and each run's labels; settings only where they differ."""
-    named = labels(runs)
-    wide = 2 if any(setting for _, setting in named) else 1
-    return ("Model", "Setting")[:wide], [label[:wide] for label in named]
+def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Table:
+    """Return a table with a row per run, in the shape of a paper's, whose rows may come first."""
+    slices = slice_runs(runs, spec.axis, spec.groups, spec.whole)
+    heads = _spec_heads(spec, runs[0], slices)
+    columns = [column for head in heads for column in head.columns]
+    keys = {(column.group, column.metric) for column in columns}
+    settings = [run.benchmark.options.items() for run in runs]
+    others, notes = published_rows(
+        spec.name,
+        runs,
+        with_published,
+        lambda row: (
+            any(row.options.items() <= own for own in settings) and not keys.isdisjoint(row.values)
+        ),
+    )
+    names = labels(runs)
+    options = [
+        ", ".join(f"{name}={value}" for name, value in row.options.items()) for row in others
+    ]
+    wide = 2 if any(setting for _, setting in names) or len({*options}) > 1 else 1
+    rows = [
+        published_row(row, (row.model, said)[:wide], columns)
+        for row, said in zip(others, options, strict=True)
+    ]
+    rows += rows_of_runs(slices, runs, [name[:wide] for name in names], columns)
+    apart = reasons_apart(runs)
+    if not apart:
+        rows = mark_best(columns, rows)
+    notes = [*apart, *notes]
+    if spec.rising:
+        rows = [_compare_levels(row, columns, list(spec.groups)) for row in rows]
+        notes = ["In brackets: the difference to the level before, in points.", *notes]
+    return make_table(spec.name, spec.title, runs, ("Model", "Setting")[:wide], heads, rows, notes)
+
+
+def _spec_heads(
+    spec: TableSpec, run: Run, slices: Sequence[Slice], *, shares: bool = False
+) -> list[Head]:
+    """Return the columns; with `shares`, headers say each group's share of the run's episodes."""
+    units = run.columns
+    slices = [*slices[1:], slices[0]] if spec.whole_last else slices
+    if spec.per == "metric":
+        return [
+            Head(name, tuple(Column(part.header, name, unit, part.group) for part in slices))
+            for name, unit in units.items()
+        ]
+    total = run.results["counts"].get("episodes")
+    heads = []
+    for part in slices:
+        header, own = part.header, part.values[0].get("episodes")
+        if shares and total and own is not None:
+            header += f" ({100 * own / total:.1f}%)"
+        names = list(units)[: spec.most] if part.group else list(units)
+        columns = tuple(Column(name, name, units[name], part.group) for name in names)
+        heads.append(Head(header, columns))
+    return heads
+
+
+def _compare_levels(row: Row, columns: Sequence[Column], levels: Sequence[str]) -> Row:
+    before = dict(zip(levels[1:], levels, strict=False))
+    by: dict[tuple[str | None, str], Cell] = {
+        (c.group, c.metric): each for c, each in zip(columns, row.cells, strict=True)
+    }
+    bases = (by.get((before.get(column.group), column.metric)) for column in columns)
+    cells = map(add_change, row.cells, bases)
+    return Row(row.labels, tuple(cells), row.group, row.run, row.source)
+
+
+# A row per group.
 
 
 def by_axis(axis: str, runs: Sequence[Run], *, with_published: bool) -> Table:
-    """A row per group, e.g. per app, as in the paper's Figure 5; the best at the top.
+    """Return a table with a row per group, e.g. per app as in OmniGUI's Figure 5.
 
-    Args:
-        axis: of `by` in `results.json`.
-        runs: of one task and profile.
-        with_published: whether columns of the paper stand beside them.
+    Columns of the paper may stand beside the runs'.
     """
-    heads = [_of_run(run, axis, label) for run, label in zip(runs, labels(runs), strict=True)]
-    rows = []
-    for group in ranked(axis, runs):
-        cells = tuple(
-            cell(run, axis, group, column.metric)
-            for run, head in zip(runs, heads, strict=True)
-            for column in head.columns
-        )
-        rows.append(Row((group,), cells, group=group))
-    notes = _apart(runs)
-    if with_published:
-        task = runs[0].benchmark
-        groups = {task.spelling(axis, row.group) for row in rows}
-        found = task.published.of(axis)
-        others = [
-            each
-            for each in with_rules(found, runs)
-            if groups & {task.spelling(axis, group) for group, _ in each.values}
-        ]
-        for other in others:
-            heads, rows = beside(other, axis, runs[0], heads, rows)
-        notes += (*of_published(others, runs), *of_other_rules(found, runs))
-    name, what = f"by-{axis}", f"Results by {axis}"
-    label = axis.capitalize()
-    return Table(
-        name, title(what, runs), runs[0].task, runs[0].profile, (label,), tuple(heads),
-        tuple(rows), notes,
-    )  # fmt: skip
-
-
-def _of_run(run: Run, axis: str, label: tuple[str, str]) -> Head:
-    groups = list(run.results["by"].get(axis, {}).values())
-    counts = counted(groups)
-    path = str(run.path)
-    return Head(
-        ", ".join(filter(None, label)),
-        (
-            *(Column(name, name, unit, run=path) for name, unit in run.columns.items()),
-            *(Column(_COUNTS[name], name, "count", run=path) for name in counts),
-        ),
+    heads = []
+    for run, name in zip(runs, run_names(runs), strict=True):
+        path = str(run.path)
+        columns = [Column(each, each, unit, run=path) for each, unit in run.columns.items()]
+        columns += _count_columns(list(run.results["by"].get(axis, {}).values()), path)
+        heads.append(Head(name, tuple(columns)))
+    order = group_order(axis, runs)
+    rows = rows_of_groups(slice_runs(runs, axis, {name: name for name in order})[1:], heads)
+    benchmark = runs[0].benchmark
+    groups = {benchmark.spelling(axis, name) for name in order}
+    others, notes = published_rows(
+        axis,
+        runs,
+        with_published,
+        lambda row: not groups.isdisjoint(benchmark.spelling(axis, name) for name, _ in row.values),
+    )
+    for other in others:
+        heads, rows = add_published(other, axis, runs[0], heads, rows)
+    notes = [*reasons_apart(runs), *notes]
+    return make_table(
+        f"by-{axis}", f"Results by {axis}", runs, (axis.capitalize(),), heads, rows, notes
     )
 
 
-def counted(groups: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What groups are counted in; `rows` are left out where steps are counted, which they are."""
-    found = [name for name in _COUNTS if any(name in group for group in groups)]
-    return [name for name in found if name != "rows" or "steps" not in found]
-
-
-def ranked(axis: str, runs: Sequence[Run]) -> list[str]:
-    """The groups: in the data's order where they have one, apps by the first run's results."""
-    names = list(dict.fromkeys(name for run in runs for name in run.results["by"].get(axis, {})))
+def group_order(axis: str, runs: Sequence[Run]) -> list[str]:
+    """Return the groups of an axis in the order of the data; apps by the first run's results."""
+    names = [part.group for part in slice_runs(runs, axis)[1:]]
     if axis != "app":
         return names
     metric = main_metric(runs[0])
@@ -349,33 +165,163 @@ def ranked(axis: str, runs: Sequence[Run]) -> list[str]:
     return sorted(names, key=lambda name: (-(values[name] or 0.0), name))
 
 
-def main_metric(run: Run) -> str:
-    """The metric that figures show and that groups are ordered by: EM where there is one."""
-    return "EM" if "EM" in run.columns else next(iter(run.columns))
+def count_names(groups: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the units in which groups are counted; of steps and rows, which are equal, steps."""
+    found = [name for name in _COUNTS if any(name in group for group in groups)]
+    return [name for name in found if name != "rows" or "steps" not in found]
 
 
-def beside(
-    other: PublishedRow, axis: str, run: Run, heads: Sequence[Head], rows: Sequence[Row]
-) -> tuple[list[Head], list[Row]]:
-    """The tables with columns of published values, whose groups may be spelled otherwise."""
-    metrics = [name for name in run.columns if any(name == metric for _, metric in other.values)]
-    units: list[CellUnit] = [run.columns[name] for name in metrics]
-    columns = [
-        Column(name, name, unit, source=other.source)
-        for name, unit in zip(metrics, units, strict=True)
-    ]
-    key = partial(run.benchmark.spelling, axis)
-    keyed = {
-        (key(group), metric): Cell(value, digits=other.digits.get((group, metric)))
-        for (group, metric), value in other.values.items()
+def _count_columns(groups: Sequence[Mapping[str, Any]], run: str = "") -> list[Column]:
+    return [Column(_COUNTS[name], name, "count", run=run) for name in count_names(groups)]
+
+
+# A row per value of an option, with its change from the usual way of asking.
+
+
+def by_option(of: Variation, runs: Sequence[Run], *, with_published: bool) -> Table | None:
+    """Return a table with a row per model and value of an option, each with its change.
+
+    The paper's rows may come first. If no two runs differ only in the option, there is no table.
+    """
+    groups = group_by_option(of, runs)
+    if not groups:
+        return None
+    every = [run for _, group in groups for run in group]
+    spec = TableSpec(of.option, of.title, of.axis)
+    if not of.axis:
+        found, by = specs(every[0]), every[0].results["by"]
+        spec = next((one for one in found if one.varied and by.get(one.axis)), found[0])
+    slices = slice_runs(every, spec.axis, spec.groups, spec.whole)
+    heads = _spec_heads(spec, every[0], slices, shares=True)
+    columns = [column for head in heads for column in head.columns]
+    others, notes = published_rows(of.option, runs, with_published)
+    by_model: dict[str, list[Row]] = {}
+    for other in others:
+        row = published_row(other, (other.model, of.called(of.value(other.options))), columns)
+        by_model.setdefault(other.model, []).append(row)
+    names = [(name, value) for name, group in groups for value in _value_names(of, group)]
+    own = iter(rows_of_runs(slices, every, names, columns))
+    parts = [*by_model.values(), *([next(own) for _ in group] for _, group in groups)]
+    return make_table(
+        of.option,
+        of.title + (f" across {spec.varied}" if spec.varied else ""),
+        runs,
+        ("Model", of.label),
+        heads,
+        [row for part in parts for row in compare_rows(part, columns, across=of.across)],
+        [f"In brackets: the difference to {of.called(of.base)}, in points.", *notes],
+    )
+
+
+def _value_names(of: Variation, group: Sequence[Run]) -> list[str]:
+    """Return each run's value, the options besides in which the runs differ, and what else does."""
+    besides: list[dict[str, str]] = []
+    for run in group:
+        options = run.settings.get("options", {}) if option_of(of, run) != of.base else {}
+        besides.append({name: options[name] for name in sorted(of.besides) if name in options})
+    several = {
+        name for name in of.besides if len({each[name] for each in besides if name in each}) > 1
     }
-    head = Head(other.model, tuple(columns))
-    wider = [
-        Row(
-            row.labels,
-            (*row.cells, *(keyed.get((key(row.group), name), Cell(None)) for name in metrics)),
-            group=row.group,
+    names = [
+        ", ".join(
+            [of.called(option_of(of, run))]
+            + [f"{name}={value}" for name, value in each.items() if name in several]
         )
-        for row in rows
+        for run, each in zip(group, besides, strict=True)
     ]
-    return [*heads, head], wider
+    alike = {name: [n for n, other in enumerate(names) if other == name] for name in names}
+    for numbers in alike.values():
+        if len(numbers) > 1:
+            for number, (_, text) in zip(numbers, labels([group[n] for n in numbers]), strict=True):
+                names[number] += f", {text}"
+    return names
+
+
+# Causes of wrong answers, as OmniGUI's section 4.4, OmniBench's Figure 7 and OSWorld's appendix D.4
+# count them, with names that all benchmarks share.
+
+_CAUSE_NOTES = (
+    "Wrong: answers that are not right. Causes: shares of these, which add up to 100 %.",
+    "An answer that differs in several things has the first of them as its cause.",
+    "By what was right: a row for what is wrong at least once.",
+)
+
+
+def by_cause(runs: Sequence[Run], by: Sequence[str] = ()) -> list[Table]:
+    """Return the causes of wrong answers over all steps, by each axis, and by the right answer.
+
+    Raises:
+        RunError: a run's scores have no causes.
+    """
+    for run in runs:
+        if "causes" not in run.results:
+            answers = "PREDICTIONS" if run.imported else run.path
+            rollouts = bool(run.offline_scorer)
+            raise RunError(
+                "the scores do not say why answers are wrong",
+                where=str(run.path),
+                expected="scores of a model's answers"
+                if rollouts
+                else "scores that this version wrote",
+                remedy="leave --errors out"
+                if rollouts
+                else f"score it again: omnidata score {run.task} DATA {answers} --out {run.path}",
+            )
+    causes = [run.results["causes"] for run in runs]
+    parts = [("", "", [{"": each["overall"]} for each in causes])]
+    parts += [
+        (axis, axis.capitalize(), [each["by"].get(axis, {}) for each in causes]) for axis in by
+    ]
+    parts.append(("target", "What was right", [each["by_target"] for each in causes]))
+    return [_cause_table(*part, runs) for part in parts if any(part[2])]
+
+
+def _cause_table(
+    axis: str, header: str, counts: Sequence[Mapping[str, Mapping[str, int]]], runs: Sequence[Run]
+) -> Table:
+    """Return a table with a row per group and run; `counts` are by run, group and cause."""
+    present = {cause for groups in counts for own in groups.values() for cause in own}
+    causes = [cause for cause in CAUSES if cause in present]
+    columns = [Column("Wrong", "wrong", "count")]
+    columns += [Column(CAUSES[cause].partition(":")[0], cause) for cause in causes]
+
+    def shares(own: Mapping[str, int]) -> Values:
+        wrong = sum(own.values())
+        return {"wrong": wrong} | {cause: own.get(cause, 0) / wrong for cause in causes if wrong}
+
+    headers, names = run_labels(runs)
+    rows = [
+        Row(
+            (*filter(None, [group]), *name),
+            tuple(make_cell(shares(own[group]), column.metric) for column in columns),
+            group=group,
+            run=str(run.path),
+        )
+        for group in dict.fromkeys(group for own in counts for group in own)
+        for run, name, own in zip(runs, names, counts, strict=True)
+        if group in own
+    ]
+    return make_table(
+        f"errors-by-{axis}" if axis else "errors",
+        "Why answers are wrong" + (f", by {header.lower()}" if header else ""),
+        runs,
+        (*filter(None, [header]), *headers),
+        [Head("", tuple(columns))],
+        rows,
+        [*([] if axis else _notes_on_places(runs)), *_CAUSE_NOTES],
+    )
+
+
+def _notes_on_places(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield in which other units wrong places would be right, and how often by chance."""
+    for run in runs:
+        if not (places := run.results.get("places")):
+            continue
+        readings = ", ".join(f"{count:,} as {name}" for name, count in places["readings"].items())
+        note = f"{run.name}: {plural(places['missed'], 'answer')} at a wrong place; right if read "
+        note += f"otherwise: {readings}; "
+        if chance := places["by_chance"]:
+            shares = ", ".join(f"{100 * share:.1f} % {CAUSES[c]}" for c, share in chance.items())
+            yield f"{note}by chance (right answers to other steps): {shares}."
+        else:
+            yield f"{note}chance is unknown, because all targets are alike."

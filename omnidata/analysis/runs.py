@@ -1,4 +1,4 @@
-"""The runs of one report: what sets them apart, and what a reader must know to compare them."""
+"""The runs of one report: their labels, groups of similar runs, and warnings."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _OF_MODEL = ("model_options", "model_settings")
 _OF_STEPS = ("dataset_fingerprint", "where", "exclude", "limit", "shard")
 _SEEDS = frozenset({"seed", "model_options.seed", "model_settings.seed"})
 _UNNAMED = frozenset({"exclude", "shard"})
-"""Settings whose values say what they are of."""
+"""Settings whose values need no name."""
 _SHOWN = 3
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
-    """The runs of the folders, in order.
+    """Read the runs of the folders, in order.
 
     Raises:
-        UsageError: a folder is named twice.
+        UsageError: a folder is given twice.
         RunError: see `read_run`.
     """
     places: set[Path] = set()
@@ -44,7 +44,7 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
 
 
 def by_profile(runs: Sequence[Run]) -> list[list[Run]]:
-    """The runs of each task and profile, whose numbers may stand in one table."""
+    """Group runs by task and profile; only runs of one group share a table."""
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.task, run.profile), []).append(run)
@@ -52,10 +52,10 @@ def by_profile(runs: Sequence[Run]) -> list[list[Run]]:
     return sorted(groups.values(), key=lambda group: tasks.index(group[0].task))
 
 
-def grouped(runs: Sequence[Run], ignored: frozenset[str]) -> list[list[Run]]:
-    """Runs with equal settings but for the ignored ones, in the order in which groups begin.
+def group_alike(runs: Sequence[Run], ignored: frozenset[str]) -> list[list[Run]]:
+    """Group runs with equal settings except for the ignored ones, in order of first appearance.
 
-    Imported answers are in no group: nobody knows how they were made. Nor are copies of a run.
+    Imported answers, whose settings are unknown, and copies of runs are in no group.
 
     Args:
         runs: of one task and profile.
@@ -76,9 +76,9 @@ def grouped(runs: Sequence[Run], ignored: frozenset[str]) -> list[list[Run]]:
 
 
 def copies(runs: Sequence[Run]) -> list[tuple[Run, Run]]:
-    """Each run whose files are those of one before it, and that one.
+    """Return each copied run and its original, which comes before it.
 
-    Two runs of the same settings, even with the same answers, did not take the same time.
+    Two runs with the same settings, even with the same answers, differ in their timings.
     """
     found: list[tuple[Run, Run]] = []
     for number, run in enumerate(runs):
@@ -100,15 +100,15 @@ def _same(run: Run, other: Run) -> bool:
 
 
 def repeats(runs: Sequence[Run]) -> list[list[Run]]:
-    """Runs that differ in nothing but their seed, two or more in each list."""
-    return [group for group in grouped(runs, _SEEDS) if len(group) > 1]
+    """Group runs that differ only in their seed; each group has two or more."""
+    return [group for group in group_alike(runs, _SEEDS) if len(group) > 1]
 
 
 def labels(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """Model and setting of each run: of the settings those in which the runs differ.
+    """Return model and setting of each run; the setting has only what differs between the runs.
 
-    A setting is named by as much of its name as tells it from the others. Runs that no setting sets
-    apart have there what sets their folders apart.
+    Names of settings are as short as they can be without becoming ambiguous. Runs with equal
+    settings have the part of the folder's name that differs.
     """
     names = [run.name for run in runs]
     settings = [_flat(run, _OF_TASK) for run in runs]
@@ -131,14 +131,14 @@ def labels(runs: Sequence[Run]) -> list[tuple[str, str]]:
 
 
 def _texts(told: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The settings of each run as its label has them.
+    """Return the settings of each run as text.
 
-    A model's settings repeat the options that it was given: what says the same is said once.
+    A model's settings repeat the options that it was given; these are shown once.
     """
     columns: dict[str, dict[int, str]] = {}
     for number, each in enumerate(told):
         for key, value in each.items():
-            columns.setdefault(key, {})[number] = _said(key, value)
+            columns.setdefault(key, {})[number] = _format_value(key, value)
     last = {key: key.rpartition(".")[2] for key in columns}
     for key in reversed(last):
         others = [columns[other] for other in columns if other != key and last[other] == last[key]]
@@ -155,8 +155,7 @@ def _texts(told: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _said(key: str, value: Any) -> str:
-    """A value as a label has it."""
+def _format_value(key: str, value: Any) -> str:
     if key == "exclude":
         return f"{plural(len(value), 'step')} excluded"
     if key == "shard":
@@ -165,26 +164,24 @@ def _said(key: str, value: Any) -> str:
 
 
 def _flat(run: Run, keys: Sequence[str]) -> dict[str, Any]:
-    """Settings as one level, without those that say nothing."""
     said = flat({key: run.settings.get(key) for key in keys})
     return {name: value for name, value in said.items() if value is not None}
 
 
 def _differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of which not all have the same value."""
     names = dict.fromkeys(name for each in settings for name in each)
     return [name for name in names if len({json.dumps(each.get(name)) for each in settings}) > 1]
 
 
 def warnings(runs: Sequence[Run], aligned: Aligned | None = None) -> Iterator[str]:
-    """What forbids, or makes doubtful, to compare the runs of one task.
+    """Yield why the runs of one task cannot, or should not, be compared.
 
-    Imported answers do not say what data they were scored on; their steps' ids are compared.
+    The data of imported answers are unknown; the ids of their steps are compared.
 
     Args:
         runs: of one task.
-        aligned: the steps that all of them have, where these alone count; None where each run's
-            totals are over all of its own.
+        aligned: the steps that all runs have, if only these count; None if each run's totals are
+            over all of its own steps.
     """
     profiles = dict.fromkeys(run.profile for run in runs)
     if len(profiles) > 1:
@@ -203,17 +200,16 @@ def warnings(runs: Sequence[Run], aligned: Aligned | None = None) -> Iterator[st
         if run.stopped:
             yield f"{run.path}: the run stopped before its end: {run.stopped}"
         if aligned is None:
-            yield from _lacking(run)
+            yield from _warn_unanswered(run)
         if degraded := run.results["counts"].get("degraded"):
             were = "was" if degraded == 1 else "were"
             told = f"{plural(degraded, 'step')} {were} asked with less than their media"
             yield f"{run.path}: {told}"
     if aligned is not None:
-        yield from _left_out(aligned)
+        yield from _warn_left_out(aligned)
 
 
-def _lacking(run: Run) -> Iterator[str]:
-    """What became of the steps without an answer in the run's own totals."""
+def _warn_unanswered(run: Run) -> Iterator[str]:
     outcomes = run.results.get("outcomes", {})
     lacking = sum(n for name, n in outcomes.items() if name not in ANSWERED)
     if not lacking:
@@ -226,8 +222,7 @@ def _lacking(run: Run) -> Iterator[str]:
         yield f"{run.path}: {plural(lacking, 'step')} without an answer {wrong}"
 
 
-def _left_out(found: Aligned) -> Iterator[str]:
-    """What became of the steps without an answer where the steps that all runs have count."""
+def _warn_left_out(found: Aligned) -> Iterator[str]:
     unit = "task" if found.runs[0].offline_scorer else "step"
     listed = set().union(*(run.scores for run in found.runs))
     for run, own in zip(found.runs, found.answered, strict=True):
@@ -244,7 +239,7 @@ def _left_out(found: Aligned) -> Iterator[str]:
 
 
 def unlike(runs: Sequence[Run]) -> list[str]:
-    """Why rows of the runs are not about the same steps; nothing where, for all we know, they are.
+    """Return why rows of the runs are not about the same steps; empty if they seem to be.
 
     Args:
         runs: of one task.
@@ -259,9 +254,9 @@ def unlike(runs: Sequence[Run]) -> list[str]:
             known.setdefault(key, []).append(run)
     told = []
     if len({run.fingerprint for run in runs if not run.imported}) > 1:
-        told.append(f"the runs are of different data: {_by_group(known)}")
+        told.append(f"the runs are of different data: {_list_groups(known)}")
     elif len(known) > 1:
-        told.append(f"the runs ask about different steps of the data: {_by_group(known)}")
+        told.append(f"the runs ask about different steps of the data: {_list_groups(known)}")
     imported = [run for run in runs if run.imported]
     if imported and len(runs) > 1 and len({frozenset(run.scores) for run in runs}) > 1:
         most = usual([run.scores.keys() for run in runs])
@@ -274,7 +269,7 @@ def unlike(runs: Sequence[Run]) -> list[str]:
 
 
 def usual(found: Sequence[Set[str]]) -> Set[str] | None:
-    """The ids that most have; of several such sets the largest; None where there are two of it.
+    """Return the most frequent set of ids, or the largest of several; None if two are as large.
 
     Examples:
         >>> sorted(usual([{"a", "b"}, {"a"}])), usual([{"a"}, {"b"}])
@@ -286,8 +281,7 @@ def usual(found: Sequence[Set[str]]) -> Set[str] | None:
     return None if alike else first
 
 
-def _by_group(known: Mapping[str, Sequence[Run]]) -> str:
-    """The first runs of each group."""
+def _list_groups(known: Mapping[str, Sequence[Run]]) -> str:
     told = []
     for group in known.values():
         names = [str(run.path) for run in group[:_SHOWN]] + ["..."] * (len(group) > _SHOWN)

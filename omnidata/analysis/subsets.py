@@ -1,10 +1,9 @@
-"""A part of the data that keeps the ranking of runs, and how far it is off for a run unseen.
+"""A part of the data that keeps the ranking of runs, and its error for a run it has not seen.
 
-Whole groups of episodes are taken at random, many times; kept is the part on which most of the runs
-that all steps tell apart come in their order (`omnidata.analysis.ranking`: the order of others is
-chance, and none to keep), and of such parts the one with the least error.
-What was chosen to fit fits: the error that counts is that of a run that had no part in the choice,
-so each run is left out once, and the part that the others choose is tried on it.
+Whole groups of episodes are drawn at random, many times. The best part keeps most of the order of
+the runs that all steps tell apart (see `omnidata.analysis.ranking`; the order of others is chance),
+and of such parts has the least error. A part that was chosen to fit some runs fits these runs, so
+each run is left out once, and the error is that of the part that the others choose.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from omnidata.analysis.comparison import Aligned, align
+from omnidata.analysis.comparison import align
 from omnidata.analysis.inference import MIN_EPISODES, TIE
 from omnidata.analysis.items import several
 from omnidata.analysis.ranking import GroupSums, group_sums, significant_order
 from omnidata.analysis.runs import labels, warnings
 from omnidata.errors import RunError, UsageError, plural
-from omnidata.metrics.intervals import Floats, Mask
+from omnidata.metrics.intervals import Floats, Ints, Mask
 from omnidata.metrics.paired import Unit
 from omnidata.table import TextTable, number
 from omnidata.tasks.profiles import number_keys
@@ -53,22 +52,21 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """A part of the data, whole groups of episodes, on which runs come out as on all of it.
+    """A part of the data, whole groups of episodes, on which runs score as on all of it.
 
     Attributes:
-        task, profile, metric, unit: what the runs are ranked by.
+        task, profile, metric, unit: of the ranking.
         ids: of the steps in the subset.
-        left_out: all other steps of the data, as `--exclude` takes them.
-        groups: in the subset, and in all.
-        steps: of those that all runs have, in the subset, and in all.
+        left_out: all other steps of the data, for `--exclude`.
+        groups: how many in the subset, and in all.
+        steps: how many of those that all runs have, in the subset, and in all.
         runs: each run on both.
-        sure: how many pairs of runs all steps tell apart.
-        order: the share of these that come in their order on the subset; None of none.
-        unseen_order: the share of each run's such pairs that do on the subset that is chosen
-            without the run; None of none.
-        unseen_mean, unseen_most: the absolute error of a run on it, on average and at most.
-        random_mean: the mean absolute error of subsets of that size that are taken at random.
-        warnings: what a reader must know before the numbers.
+        sure: number of pairs of runs that all steps tell apart.
+        order: share of these pairs whose order the subset keeps; None without such pairs.
+        unseen_order: the same for a run on the subset that the other runs choose.
+        unseen_mean, unseen_most: the mean and the largest absolute error of a run on it.
+        random_mean: the mean absolute error of random subsets of that size.
+        warnings: to read before the numbers.
     """
 
     task: str
@@ -89,7 +87,7 @@ class Subset:
     warnings: Sequence[str]
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as JSON values; fractions, not percent."""
+        """Return JSON values; fractions, not percent."""
         return asdict(self)
 
 
@@ -105,14 +103,14 @@ def choose(
 
     Args:
         folders: of scored runs of one task, profile and dataset, three or more.
-        share: of the judged steps; above 0, below 1. The part has as many groups as fit into it.
-        data: where the data lie, if not where the runs say.
-        source: the data, where they are loaded already.
-        seed: of the candidates.
+        share: of the judged steps, above 0 and below 1; the part has as many groups as fit.
+        data: the dataset, if it has moved.
+        source: the data, if they are loaded already.
+        seed: for the candidates.
 
     Raises:
-        RunError: see `omnidata.analysis.comparison.pair`; or what is scored has no steps.
-        UsageError: too few runs, a share that no group fits into, or data that cannot be found.
+        RunError: see `omnidata.analysis.comparison.pair`; or the runs are scored task by task.
+        UsageError: too few runs, a share smaller than any group, or no data.
         DataError: the data cannot be read.
     """
     runs = several(folders)
@@ -124,16 +122,21 @@ def choose(
             expected="runs that answer steps",
         )
     sums = group_sums(found)
-    owner = _owners(found, sums)
+    owner = number_keys(step.group for step in found.steps)
+    if len(np.unique(owner[sums.judged])) != sums.added.shape[1]:
+        raise RunError(
+            f"the profile {runs[0].profile} adds up other things than groups of episodes",
+            where=str(runs[0].path),
+            expected="a profile derived from EpisodeProfile or RowProfile",
+        )
     sizes = np.bincount(owner[sums.judged], minlength=int(owner.max()) + 1)
     candidates = _candidates(sizes[sizes > 0], share, seed)
     whole = sums.values
     ahead = np.zeros((len(runs), len(runs)), dtype=np.bool_)
     if sums.added.shape[1] >= MIN_EPISODES:
         _, ahead = significant_order(sums, seed=seed, resamples=_RESAMPLES)
-    parts = np.concatenate(
-        [_on(sums, part) for part in np.array_split(candidates, _pieces(candidates))]
-    )
+    pieces = np.array_split(candidates, 1 + candidates.size // _HELD)
+    parts = np.concatenate([_score(sums, piece) for piece in pieces])
     usable = np.isfinite(parts).all(axis=1)
     candidates, parts = candidates[usable], parts[usable]
     if not len(parts):
@@ -168,29 +171,13 @@ def choose(
             )
         ],
         int(ahead.sum()),
-        float(_in_order(parts[[best]], ahead)[0]) if ahead.any() else None,
+        float(_order_kept(parts[[best]], ahead)[0]) if ahead.any() else None,
         float(np.mean(in_order)) if in_order else None,
         float(errors.mean()),
         float(errors.max()),
         float(np.abs(parts - whole).mean()),
         list(warnings(runs, found)),
     )
-
-
-def _owners(found: Aligned, sums: GroupSums) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The group of each step, (N,), numbered as the sums have them.
-
-    Raises:
-        RunError: the profile's sums are of other groups.
-    """
-    owner = number_keys(step.group for step in found.steps)
-    if len(np.unique(owner[sums.judged])) != sums.added.shape[1]:
-        raise RunError(
-            f"the profile {found.runs[0].profile} adds up other things than groups of episodes",
-            where=str(found.runs[0].path),
-            expected="a profile derived from EpisodeProfile or RowProfile",
-        )
-    return owner
 
 
 def _too_small(share: float) -> UsageError:
@@ -202,33 +189,29 @@ def _too_small(share: float) -> UsageError:
     )
 
 
-def _candidates(sizes: Any, share: float, seed: int) -> Mask:
-    """Masks (M, G): groups in a random order, as many as fit into the share of steps."""
+def _candidates(sizes: Ints, share: float, seed: int) -> Mask:
+    """Return masks (M, G): groups in a random order, as many as fit into the share of steps."""
     rng = np.random.default_rng(seed)
-    room = share * sizes.sum()
+    most = share * sizes.sum()
     made = np.zeros((CANDIDATES, len(sizes)), dtype=np.bool_)
     for row in made:
         order = rng.permutation(len(sizes))
-        row[order[np.cumsum(sizes[order]) <= room + TIE]] = True
+        row[order[np.cumsum(sizes[order]) <= most + TIE]] = True
     made = made[made.any(axis=1)]
     if not len(made):
         raise _too_small(share)
     return made
 
 
-def _pieces(candidates: Mask) -> int:
-    return 1 + candidates.size // _HELD
-
-
-def _on(sums: GroupSums, candidates: Mask) -> Floats:
-    """(M, K): the metric of each run on each candidate."""
+def _score(sums: GroupSums, candidates: Mask) -> Floats:
+    """Return the metric of each run on each candidate, (M, K)."""
     groups = sums.added.transpose(1, 0, 2).reshape(sums.added.shape[1], -1)
     added = candidates.astype(np.float64) @ groups
     return sums.of(added.reshape(len(candidates), *sums.added.shape[::2]))
 
 
-def _in_order(parts: Floats, ahead: Mask) -> Floats:
-    """(M,): the share of pairs that are told apart that come in their order; 1 of none."""
+def _order_kept(parts: Floats, ahead: Mask) -> Floats:
+    """Return the share (M,) of the pairs that are told apart whose order is kept; 1 of none."""
     first, second = np.nonzero(ahead)
     if not len(first):
         return np.ones(len(parts))
@@ -236,16 +219,16 @@ def _in_order(parts: Floats, ahead: Mask) -> Floats:
 
 
 def _best(parts: Floats, whole: Floats, ahead: Mask) -> int:
-    """The candidate that keeps most of the order, and of such the one with the least error."""
+    """Return the candidate that keeps most of the order; of such, the one with the least error."""
     error = ((parts - whole) ** 2).sum(axis=1)
-    return int(np.lexsort((error, -_in_order(parts, ahead)))[0])
+    return int(np.lexsort((error, -_order_kept(parts, ahead)))[0])
 
 
-# A subset as people read it.
+# A subset as text.
 
 
 def table(found: Subset) -> TextTable:
-    """A row per run: on all steps, on the subset, and on one chosen without it."""
+    """Return a row per run: on all steps, on the subset, and on one chosen without the run."""
     wide = 2 if any(each.setting for each in found.runs) else 1
     rows = [
         (
@@ -261,23 +244,23 @@ def table(found: Subset) -> TextTable:
 
 
 def facts(found: Subset) -> list[str]:
-    """How far the subset can be relied on, in sentences."""
+    """Return sentences on the error of the subset."""
     part, total = found.steps
-
-    def points(value: float) -> str:
-        return number(value, found.unit)
-
-    sure = f"{plural(found.sure, 'pair')} of runs that differ on all steps"
-    told = [
+    mean, most, random = (
+        number(value, found.unit)
+        for value in (found.unseen_mean, found.unseen_most, found.random_mean)
+    )
+    lines = [
         f"{plural(part, 'step')} of the {total} that all runs have, in {found.groups[0]} of "
         f"{plural(found.groups[1], 'group')} of episodes",
-        f"error of {found.metric} for a run outside the choice: {points(found.unseen_mean)} on "
-        f"average, {points(found.unseen_most)} at most ({plural(len(found.runs), 'run')} left out "
-        f"in turn); a random subset of this size: {points(found.random_mean)} on average",
+        f"error of {found.metric} for a run outside the choice: {mean} on average, {most} at most "
+        f"({plural(len(found.runs), 'run')} left out in turn); a random subset of this size: "
+        f"{random} on average",
     ]
     if found.order is not None and found.unseen_order is not None:
-        told.append(
-            f"{sure}: {number(found.order, 'share')} % keep their order on the subset, "
+        lines.append(
+            f"{plural(found.sure, 'pair')} of runs that differ on all steps: "
+            f"{number(found.order, 'share')} % keep their order on the subset, "
             f"{number(found.unseen_order, 'share')} % if one of the two is outside the choice"
         )
-    return told
+    return lines

@@ -411,12 +411,12 @@ def _print_supported(as_json: bool) -> None:
 
 
 def _print_dialects(task: str | None, as_json: bool) -> None:
-    from omnidata.analysis.dialect_gaps import described, gaps
+    from omnidata.analysis.dialect_gaps import describe, find_gaps
     from omnidata.dialects import dialects
 
-    found = {name: described(one) for name, one in dialects().items()}
+    found = {name: describe(one) for name, one in dialects().items()}
     if task is not None:
-        found = {name: gaps(task, name) for name in found}
+        found = {name: find_gaps(task, name) for name in found}
     if as_json:
         terminal.print_json(found)
         return

@@ -10,8 +10,6 @@ import pytest
 
 from omnidata.analysis.report import report
 from omnidata.analysis.runs import read_runs
-from omnidata.analysis.varied_options import read_values
-from omnidata.errors import UsageError
 from omnidata.tasks.omnigui.load import load
 from tests.ablate import senses
 from tests.ablate.test_verb import ablated
@@ -93,26 +91,16 @@ def test_a_model_that_needs_the_whole_sound_decides_at_its_end(
 
 
 @pytest.mark.parametrize(
-    ("given", "fixed", "said"),
-    [
-        (["frames"], (), "two different values are needed"),
-        (["frames=4"], (), "two different values are needed"),
-        (["frames=4,4"], (), "two different values are needed"),
-        (["frames=4,4.0"], (), "two different values are needed"),
-        (["media_until=0.5,0.50"], (), "two different values are needed"),
-        (["history_window=own,1,01"], (), "two different values are needed"),
-        (["frames=4,8", "frames=1,2"], (), "given twice"),
-        (["frames=4,8"], ("frames",), "given twice"),
-    ],
-)
-def test_what_varies_nothing_is_refused(given: list[str], fixed: Any, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        read_values(given, {}, fixed)
-
-
-@pytest.mark.parametrize(
     ("wrong", "said"),
     [
+        (("--vary", "frames"), "two different values are needed"),
+        (("--vary", "frames=4"), "two different values are needed"),
+        (("--vary", "frames=4,4"), "two different values are needed"),
+        (("--vary", "frames=4,4.0"), "two different values are needed"),
+        (("--vary", "media_until=0.5,0.50"), "two different values are needed"),
+        (("--vary", "history_window=own,1,01"), "two different values are needed"),
+        (("--vary", "frames=4,8", "--vary", "frames=1,2"), "given twice"),
+        (("--vary", "frames=4,8", "-M", "frames=4"), "given twice"),
         (("--vary", "history=gold,silver"), '"history" has no value "silver"'),
         (("--vary", "media_until=1,2"), '"media_until" has no value "2"'),
         (("--vary", "seed=1,x"), "the seed is not a number"),

@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from omnidata.analysis.decisions import Decision
 from omnidata.analysis.report import report
 from omnidata.data.convert import convert
 from omnidata.run.evaluate import evaluate
@@ -90,18 +87,6 @@ def test_without_the_data_a_sentence_says_what_is_left_out(tmp_path: Path) -> No
     found = report(runs)
     assert "decisions" not in {table.name for table in found.tables}
     assert any("time to decision is left out: the data are missing" in t for t in found.warnings)
-
-
-@given(st.lists(st.booleans(), min_size=1))
-def test_what_is_decided_stays_right(right: list[bool]) -> None:
-    found = Decision(tuple(right), (True,) * len(right))
-    place = found.place()
-    if place is None:
-        assert not right[-1]
-        assert not any(found.premature(number) for number in range(len(right)))
-    else:
-        assert all(right[place:]) and (place == 0 or not right[place - 1])
-        assert all(found.premature(number) is not each for number, each in enumerate(right))
 
 
 def test_sounds_that_rows_hold_count_as_files_do(tmp_path: Path) -> None:

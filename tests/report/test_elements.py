@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 
-from omnidata.analysis.elements import AXIS, clicks
-from omnidata.analysis.report import report
-from omnidata.run.run_files import read_run
-from omnidata.table import Table
 from tests.cli.running import as_json, omnidata
 from tests.loaders.agentstudio import ground, single, write
 
+AXIS = "element-size"
 UUID = "fef6d1a0-a133-407b-9999-8481767f28f8"
 ROWS = [
     # of 100 x 100: 1 %, 4 %, 9 %, 16 %, 25 %; the three largest hold the centre
@@ -38,18 +35,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def by_name(folder: Path, **options: Any) -> dict[str, Table]:
-    own = read_run(folder)
-    return {each.name: each for each in report([own], clicks=[clicks(own)], **options).tables}
+def by_name(*arguments: str | Path) -> dict[str, Any]:
+    """The tables of the command; a row has its labels, its group and the values of its cells."""
+    tables = as_json(omnidata("report", *arguments, "--by", AXIS, "--json"))["tables"]
+    for table in tables:
+        for row in table["rows"]:
+            row["cells"] = [cell["value"] for cell in row["cells"]]
+    return {table["name"]: table for table in tables}
 
 
 def test_rows_hold_as_many_elements_each_from_small_to_large(run: Path) -> None:
     table = by_name(run)[f"by-{AXIS}"]
-    assert [[cell.value for cell in row.cells] for row in table.rows] == [
+    assert [row["cells"] for row in table["rows"]] == [
         [1, 0.0], [1, 0.0], [1, 1.0], [1, 1.0], [1, 1.0],
     ]  # fmt: skip
-    assert [row.labels[0] for row in table.rows][::4] == ["1", "25"]
-    assert any("up to 1 judged step" in note for note in table.notes), "the flat one"
+    assert [row["group"] for row in table["rows"]][::4] == ["1", "25"]
+    assert any("up to 1 judged step" in note for note in table["notes"]), "the flat one"
 
 
 def test_rows_are_of_steps_and_not_of_answers_to_them(tmp_path: Path) -> None:
@@ -63,12 +64,10 @@ def test_rows_are_of_steps_and_not_of_answers_to_them(tmp_path: Path) -> None:
     for name, more in (("center", ()), ("oracle", ()), ("oracle", ("--limit", "6"))):
         out = tmp_path / f"{name}{len(more)}"
         omnidata("evaluate", "groundui", data, "--model", f"baseline:{name}", *more, "--out", out)
-        own.append(read_run(out))
+        own.append(out)
     for chosen in (own[:1], own):
-        made = {t.name: t for t in report(chosen, clicks=[clicks(run) for run in chosen]).tables}
-        rows = {
-            row.labels[0]: [cell.value for cell in row.cells] for row in made[f"by-{AXIS}"].rows
-        }
+        table = by_name(*chosen)[f"by-{AXIS}"]
+        rows = {row["group"]: row["cells"] for row in table["rows"]}
         # Six of one size are one row, and what is beyond the screen is no part of an element.
         assert [*rows] == ["1", "4", "9 to 25"]
         counts = [[6, 1, 2], [6, 1, 2], [6, 0, 0]][: len(chosen)]
@@ -76,16 +75,16 @@ def test_rows_are_of_steps_and_not_of_answers_to_them(tmp_path: Path) -> None:
 
 
 def test_applications_are_counted_apart_beside_what_is_published(run: Path) -> None:
-    table = by_name(run, with_published=True)[f"{AXIS}-by-application"]
-    rows = {row.group: [cell.value for cell in row.cells[:4]] for row in table.rows}
+    table = by_name(run, "--published")[f"{AXIS}-by-application"]
+    rows = {row["group"]: row["cells"][:4] for row in table["rows"]}
     assert rows == {
         "linux os": [2, 0.0, None, pytest.approx(2.5)],
         "macos music": [2, 1.0, pytest.approx(12.5), None],
     }
-    heads = [head.header for head in table.heads]
+    heads = [head["header"] for head in table["heads"]]
     assert heads[1:3] == ["SeeClick", "Claude-3 Sonnet"]
-    assert [row.cells[4].value for row in table.rows] == [0.607, 0.538]
-    assert not any("Not shown" in note for note in table.notes)
+    assert [row["cells"][4] for row in table["rows"]] == [0.607, 0.538]
+    assert not any("Not shown" in note for note in table["notes"])
 
 
 def test_published_applications_stand_beside_their_own_rules_alone(
@@ -94,9 +93,9 @@ def test_published_applications_stand_beside_their_own_rules_alone(
     out = shutil.copytree(run, tmp_path / "released")
     rules = ("--profile", "agentstudio-release", "--out", out)
     omnidata("score", "groundui", run.parent / "rows.jsonl", out, *rules)
-    table = by_name(out, with_published=True)[f"{AXIS}-by-application"]
-    assert len(table.heads) == 1
-    assert any("Fix: score the runs with --profile agentstudio-paper" in n for n in table.notes)
+    table = by_name(out, "--published")[f"{AXIS}-by-application"]
+    assert len(table["heads"]) == 1
+    assert any("Fix: score the runs with --profile agentstudio-paper" in n for n in table["notes"])
 
 
 def test_the_command_makes_tables_and_a_figure(run: Path, tmp_path: Path) -> None:

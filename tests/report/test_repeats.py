@@ -9,7 +9,6 @@ from shutil import copytree
 import pytest
 
 from omnidata.analysis.report import report
-from omnidata.analysis.variations import differing
 from omnidata.run.run_files import Run, read_run
 from tests.report.made import write_run
 
@@ -48,8 +47,6 @@ def test_mean_deviation_and_extremes_are_those_of_the_runs(runs: list[Run]) -> N
 
 
 def test_answers_and_verdicts_that_differ_are_counted(runs: list[Run]) -> None:
-    found = differing(runs)
-    assert (found.steps, found.answers, found.verdicts) == (3, 2, 1)
     (made,) = [table for table in report(runs).tables if table.name == "repeats"]
     assert "The answers differ on 2 of 3 steps." in made.notes
     assert "The verdicts differ on 1 of 3 steps." in made.notes

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnidata.analysis.runs import grouped, labels, read_runs, repeats, warnings
+from omnidata.analysis.runs import group_alike, labels, read_runs, repeats, warnings
 from omnidata.errors import OmnidataError, RunError, UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
@@ -206,7 +206,7 @@ def test_runs_that_differ_in_more_than_their_seed_are_no_repeats(tmp_path: Path)
     other = write_run(tmp_path / "other", options={"history": "none"})
     data = write_run(tmp_path / "data", dataset_fingerprint="e" * 64)
     assert repeats([*runs, other, data]) == [runs]
-    assert [len(group) for group in grouped([*runs, other], frozenset())] == [1, 1, 1, 1]
+    assert [len(group) for group in group_alike([*runs, other], frozenset())] == [1, 1, 1, 1]
 
 
 def test_different_data_are_warned_of(tmp_path: Path) -> None:

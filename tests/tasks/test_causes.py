@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from omnidata.actions import Action, Point, Space, convert
-from omnidata.analysis.error_tables import error_tables
+from omnidata.analysis.report import report
 from omnidata.errors import Finding, PluginError
 from omnidata.predictions import Prediction
 from omnidata.run.run_files import read_run
@@ -337,7 +337,7 @@ def check_scores(task: Task, data: Path, case: Case, out: Path) -> None:
         labels = statistics(task, source).targets
         assert causes["by_target"].keys() <= labels.keys(), "info calls them what the tables do"
 
-    (shares,) = (each for each in error_tables([run]) if each.name == "errors")
+    (shares,) = (each for each in report([run], errors=True).tables if each.name == "errors")
     cells = shares.rows[0].cells
     assert cells[0].value == len(wrong)
     assert sum(cell.value or 0 for cell in cells[1:]) == pytest.approx(1)
