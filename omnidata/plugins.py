@@ -18,9 +18,8 @@ from omnidata.errors import OmnidataError, PluginError, UsageError
 _US: Final = __name__.partition(".")[0]
 
 
-@cache
-def _installed(group: str, path: tuple[str, ...]) -> EntryPoints:
-    """The entry points of distributions in those folders; reading all metadata takes long."""
+@cache  # reading the metadata of all distributions takes long
+def _entry_points(group: str, path: tuple[str, ...]) -> EntryPoints:
     return entry_points(group=group)
 
 
@@ -42,7 +41,7 @@ class Kind:
 
     def names(self) -> list[str]:
         """Return the names of installed plug-ins, in order."""
-        return sorted(set(_installed(self.group, tuple(sys.path)).names))
+        return sorted(set(_entry_points(self.group, tuple(sys.path)).names))
 
     def make(self, name: str, *arguments: object, where: str) -> Any:
         """Call the plug-in of that name and return its result; None if there is none.
@@ -57,7 +56,7 @@ class Kind:
                 name; the message names them.
             OmnidataError: whatever the distribution's code says.
         """
-        points = tuple(_installed(self.group, tuple(sys.path)).select(name=name))
+        points = tuple(_entry_points(self.group, tuple(sys.path)).select(name=name))
         if not points:
             return None
         if len(points) > 1:
@@ -89,12 +88,12 @@ class Kind:
 
 def origin_of(group: str, name: str) -> str:
     """Return the distribution of a name, with its version and the callable."""
-    return ", ".join(sorted(map(_origin, _installed(group, tuple(sys.path)).select(name=name))))
+    return ", ".join(sorted(map(_origin, _entry_points(group, tuple(sys.path)).select(name=name))))
 
 
 def versions_of(group: str, name: str) -> dict[str, str]:
     """Return the distributions of a name, with their versions."""
-    homes = (point.dist for point in _installed(group, tuple(sys.path)).select(name=name))
+    homes = (point.dist for point in _entry_points(group, tuple(sys.path)).select(name=name))
     return {home.name: home.version for home in homes if home and home.version}
 
 
@@ -102,7 +101,7 @@ def distributions_of(group: str, package: str) -> dict[str, str]:
     """Return the distributions with entry points of a group in a package, with versions."""
     homes = [
         point.dist
-        for point in _installed(group, tuple(sys.path))
+        for point in _entry_points(group, tuple(sys.path))
         if point.module.partition(".")[0] == package
     ]
     return {home.name: home.version for home in homes if home and home.version}
@@ -158,7 +157,6 @@ def _line(frame: FrameType, line: int) -> str:
 
 
 def _origins() -> dict[str, str]:
-    """The distributions of all plug-ins by their top-level packages."""
     points = entry_points()
     groups = [group for group in points.groups if group.startswith(f"{_US}.")]
     found = (point for group in groups for point in points.select(group=group))

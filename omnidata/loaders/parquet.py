@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnidata.errors import DataError, StoreError
 from omnidata.files import ANY, check_file, open_parts
-from omnidata.media.parquet_pages import Pages, look, open_parquet
+from omnidata.media.parquet_pages import Pages, open_parquet, page_sizes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,7 +87,7 @@ def check(
             about = file.metadata.row_group(group)
             chunks = [about.column(number) for number in range(about.num_columns)]
             found = [
-                _Column(columns[chunk.path_in_schema], chunk.num_values, look(content, chunk))
+                _Column(columns[chunk.path_in_schema], chunk.num_values, page_sizes(content, chunk))
                 for chunk in chunks
                 if chunk.path_in_schema in columns
             ]

@@ -22,7 +22,7 @@ from omnidata.media.decoding import samples
 from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.picture import image, image_size, picture_info
 from omnidata.media.storage import InMemoryMedia, open_media, read_stored, upright
-from omnidata.media.truncation import corruption, cut_short
+from omnidata.media.truncation import corruption, missing_bytes
 from omnidata.types import MediaRef, VideoSegment
 
 if TYPE_CHECKING:
@@ -120,12 +120,12 @@ def examine(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Probe:
     try:
         found = {"image": _picture, "video": _clip, "audio": _track}[ref.kind](ref, budget)
     except MediaError as error:
-        if error.fault == "unreadable" and (missing := cut_short(ref, budget=budget)):
+        if error.fault == "unreadable" and (missing := missing_bytes(ref, budget=budget)):
             raise _truncation(ref, missing) from None
         raise
     if ref.kind == "image":
         return found  # what decodes is whole: behind it cameras keep a film, or what they like
-    if missing := cut_short(ref, budget=budget) or _lacking(ref, found, budget):
+    if missing := missing_bytes(ref, budget=budget) or _lacking(ref, found, budget):
         raise _truncation(ref, missing)
     if where := corruption(ref, budget=budget):
         raise broken_media(ref, f"the file is damaged: {where}", f"a complete {ref.kind} file")
@@ -399,7 +399,7 @@ def hold(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> InMemoryMedia:
     # What is cut is written anew: it is the file that it is cut from that may end too early.
     anew = ref.until < 1 and not isinstance(ref.cell, VideoSegment)
     own = replace(ref, until=1.0) if anew else held
-    if cut_short(own, budget=budget):
+    if missing_bytes(own, budget=budget):
         examine(own, budget=budget)  # raises, but for a JPEG with something behind its end
     shown = upright(held, content, budget)
     return held if shown is content else replace(held, content=shown, as_stored=False)

@@ -24,7 +24,7 @@ from omnidata.files import ANY, check_file, open_parts
 from omnidata.media.beginning import beginning
 from omnidata.media.containers import is_turned, open_container, read_cut
 from omnidata.media.encoding import png
-from omnidata.media.parquet_pages import fetch_chunk, look, open_parquet
+from omnidata.media.parquet_pages import fetch_chunk, open_parquet, page_sizes
 from omnidata.media.paths import DEFAULT_BUDGET, Budget, around, place, resolve
 from omnidata.media.picture_file import read_marked, read_upright
 from omnidata.types import ByteRange, MediaRef, ParquetLocation, VideoSegment
@@ -463,7 +463,7 @@ def _start(key: _Key, limit: int) -> _Cursor:
     about = file.metadata.row_group(group)
     chunk = _chunk(file, group, leaf)
     with open_parts(shard) as content:
-        pages = look(content, chunk)
+        pages = page_sizes(content, chunk)
     # References are kept as such where all fit: many may stand for one value. Batches of them would
     # each have a dictionary of its own, so that of a larger chunk, as writers make it which begin
     # with a dictionary and give it up, the values are read themselves.

@@ -1,4 +1,8 @@
-"""Is a file whole by its own structure? Decoders often take what is there and say nothing."""
+"""Damage that decoders pass over in silence: files that end too early, and holes in them.
+
+FFmpeg decodes what is there. PyAV shows neither that a container is shorter than its header says
+nor that the demuxer skipped bytes, so the structure of the container is checked here.
+"""
 
 from __future__ import annotations
 
@@ -13,100 +17,86 @@ from omnidata.media.paths import DEFAULT_BUDGET, Budget
 from omnidata.media.storage import file_or_bytes
 from omnidata.types import MediaRef
 
-_STREAMED = 0x7FFF_0000
-"""RIFF sizes from here on are what writers put that did not know the size."""
-
+_STREAMED = 0x7FFF_0000  # RIFF sizes from here on are of writers that did not know the size
 _PAYLOAD = {b"data", b"VP8 ", b"VP8L"}
 _BOXES = {
     *(b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"mfra", b"sidx", b"ssix"),
     *(b"free", b"skip", b"wide", b"uuid", b"meta", b"emsg", b"prft"),
 }
+_JPEG, _JPEG_END = b"\xff\xd8\xff", b"\xff\xd9"
 _EBML, _SEGMENT, _CLUSTER = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67", b"\x1f\x43\xb6\x75"
-_MOST_PARTS = 10_000  # a clip in fragments has two boxes for each
-_MOST_BLOCKS = 1_000_000  # frames, and as many pieces of sound
+_MAX_PARTS = 10_000  # a clip in fragments has two boxes for each
+_MAX_BLOCKS = 1_000_000  # frames, and as many pieces of sound
 _TAIL = 1 << 16
 
 
-def cut_short(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> str:
-    """How much of the file is missing by its own header; empty if none, or it cannot be known.
+def missing_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> str:
+    """Return how much of a file is missing by its own header, in words; empty if none, or unknown.
 
-    Known are MP4 and MOV (boxes), Matroska and WebM (segment), WAV, AVI and WebP (the chunk of
-    sound or pictures), and JPEG (end marker; to be asked of undecodable files only, as others may
-    have anything behind it).
+    Supported are MP4 and MOV (boxes), Matroska and WebM (segment), WAV, AVI and WebP (the chunk of
+    sound or pictures), and JPEG (end marker). Ask about a JPEG only if it cannot be decoded, as
+    others may have anything behind the picture.
 
     Raises:
-        MediaError: the medium is missing, or is not opened at all.
+        MediaError: the medium is missing, or may not be opened.
     """
     if ref.inline is not None:
         return ""
-    with _file(ref, budget) as (file, size):
-        head = file.read(8)
-        if head[:3] == b"\xff\xd8\xff":
+    with _open(ref, budget) as (file, size, head):
+        end = 0
+        if head[:3] == _JPEG:
             file.seek(-min(size, _TAIL), os.SEEK_END)
-            return "" if b"\xff\xd9" in file.read() else f"{size} bytes without an end marker"
-        stated = 0
-        if len(head) < 8:
-            return ""
-        if head[:4] == b"RIFF":
-            stated = _riff(file, size)
-        elif head[4:] in _BOXES:
-            stated = _boxes(file, size)
+            return "" if _JPEG_END in file.read() else f"{size} bytes without an end marker"
+        if head[:4] == b"RIFF" and len(head) >= 8:
+            begin, length = _riff_payload(file, size)
+            whole = struct.unpack("<I", head[4:8])[0]
+            end = begin + length if begin else whole + 8 if whole < _STREAMED else 0
+        elif head[4:8] in _BOXES:
+            end = _boxes_end(file, size)
         elif head[:4] == _EBML:
             begin, length = _segment(file, size)
-            stated = begin + length if length else 0
-    return f"{size} bytes of {stated}" if stated > size else ""
+            end = begin + length if length else 0
+    return f"{size} bytes of {end}" if end > size else ""
 
 
 def corruption(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> str:
-    """Where a file that is not cut short has bytes that cannot be; empty where none are known.
+    """Return where a file has bytes that belong to no part of it, in words; empty if nowhere.
 
-    Matroska, WebM and AVI only: FFmpeg leaves such bytes out, with all that it cannot find again
-    behind them. Damage inside a frame is the decoder's to tell.
+    Matroska, WebM and AVI only: FFmpeg skips such bytes, and all that it does not find again behind
+    them. The decoder reports damage inside a frame.
 
     Raises:
-        MediaError: the medium is missing, or is not opened at all.
+        MediaError: the medium is missing, or may not be opened.
     """
     if ref.inline is not None:
         return ""
-    with _file(ref, budget) as (file, size):
-        head = file.read(12)
+    with _open(ref, budget) as (file, size, head):
         place: int | None = None
         if head[:4] == _EBML:
             begin, length = _segment(file, size)
-            place = _no_element(file, begin, begin + length) if length else None
+            place = _non_element(file, begin, begin + length) if length else None
         elif head[:4] == b"RIFF" and head[8:] == b"AVI ":
-            begin, length = _payload(file, size)
-            place = _no_chunk(file, begin, min(begin + length, size)) if length else None
+            begin, length = _riff_payload(file, size)
+            place = _non_chunk(file, begin + 4, min(begin + length, size)) if length else None
     return "" if place is None else f"what begins at byte {place} of {size} is no part of it"
 
 
 @contextmanager
-def _file(ref: MediaRef, budget: Budget) -> Iterator[tuple[BinaryIO, int]]:
-    """The bytes, at their beginning, and how many there are."""
+def _open(ref: MediaRef, budget: Budget) -> Iterator[tuple[BinaryIO, int, bytes]]:
     found = file_or_bytes(ref, budget=budget)
     with io.BytesIO(found) if isinstance(found, bytes) else found.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        yield file, size
+        yield file, size, file.read(12)
 
 
-def _riff(file: BinaryIO, size: int) -> int:
-    """Where the payload ends by its header; where there is none, the file; 0 if that is open."""
-    begin, length = _payload(file, size)
-    if begin:
-        return begin + length
-    file.seek(4)
-    (length,) = struct.unpack("<I", file.read(4))
-    return length + 8 if length < _STREAMED else 0
+def _riff_payload(file: BinaryIO, size: int) -> tuple[int, int]:
+    """Return the first byte of sound or pictures, and their size, 0 if unknown; (0, 0) if none.
 
-
-def _payload(file: BinaryIO, size: int) -> tuple[int, int]:
-    """Where sound or pictures begin, and their bytes: 0 if that is left open; (0, 0) if nowhere.
-
-    What else a file holds is not looked at: writers miscount it, and players do not mind.
+    Other chunks do not count: writers miscount them, and players do not mind.
     """
     begin = 12
-    for _ in range(_MOST_PARTS):
+    for _ in range(_MAX_PARTS):
         if begin + 12 > size:
             break
         file.seek(begin)
@@ -118,12 +108,10 @@ def _payload(file: BinaryIO, size: int) -> tuple[int, int]:
     return 0, 0
 
 
-def _no_chunk(file: BinaryIO, begin: int, end: int) -> int | None:
-    """Where the list of an AVI's frames holds what has no name, or does not fit into it."""
-    begin += 4
-    for _ in range(_MOST_BLOCKS):
+def _non_chunk(file: BinaryIO, begin: int, end: int) -> int | None:
+    for _ in range(_MAX_BLOCKS):
         if begin + 8 > end:
-            return None
+            break
         file.seek(begin)
         name, length = struct.unpack("<4sI", file.read(8))
         if not all(32 <= letter < 127 for letter in name) or begin + 8 + length > end:
@@ -132,10 +120,9 @@ def _no_chunk(file: BinaryIO, begin: int, end: int) -> int | None:
     return None
 
 
-def _boxes(file: BinaryIO, size: int) -> int:
-    """Where the last box ends; 0 where a box may end anywhere."""
+def _boxes_end(file: BinaryIO, size: int) -> int:
     end = 0
-    for _ in range(_MOST_PARTS):
+    for _ in range(_MAX_PARTS):
         if end + 8 > size:
             break
         file.seek(end)
@@ -150,21 +137,20 @@ def _boxes(file: BinaryIO, size: int) -> int:
 
 
 def _segment(file: BinaryIO, size: int) -> tuple[int, int]:
-    """Where the one segment's content begins, and its bytes: 0 if they are left open."""
+    """Return the first byte of the segment's content, and its size, 0 if unknown."""
     file.seek(len(_EBML))
-    begin = _length(file) + file.tell()
+    begin = _ebml_number(file) + file.tell()
     if begin > size:
         return 0, 0
     file.seek(begin)
     if file.read(len(_SEGMENT)) != _SEGMENT:
         return 0, 0
-    length = _length(file)
+    length = _ebml_number(file)
     return file.tell(), length
 
 
-def _no_element(file: BinaryIO, begin: int, end: int) -> int | None:
-    """Where a segment, or a cluster in it, holds something that is no EBML element."""
-    for _ in range(_MOST_BLOCKS):
+def _non_element(file: BinaryIO, begin: int, end: int) -> int | None:
+    for _ in range(_MAX_BLOCKS):
         if begin >= end:
             break
         file.seek(begin)
@@ -173,19 +159,19 @@ def _no_element(file: BinaryIO, begin: int, end: int) -> int | None:
         if count > 4:  # an identifier has one byte to four
             return begin
         name = first + file.read(count - 1)
-        length = _length(file)
+        length = _ebml_number(file)
         inside = file.tell()
-        if name != _CLUSTER:
-            # Only clusters may leave their size open.
-            if inside + length > end:
-                return begin
-            inside += length
-        begin = inside
+        if name == _CLUSTER:  # its elements follow; only clusters may leave their size open
+            begin = inside
+        elif inside + length > end:
+            return begin
+        else:
+            begin = inside + length
     return None
 
 
-def _length(file: BinaryIO) -> int:
-    """An EBML number: as many bytes as its first has leading zeros, and one; 0 for "unknown"."""
+def _ebml_number(file: BinaryIO) -> int:
+    """Read a number, which has as many more bytes as its first has leading zeros; 0 if unknown."""
     first = (file.read(1) or b"\0")[0]
     count = 8 - first.bit_length()
     bits = 7 * (count + 1)

@@ -1,10 +1,10 @@
-"""Which code a model is: an edited one must not go on with the answers of the old one.
+"""Hashes of an adapter's code: an edited adapter must not resume a run of the old code.
 
-A hash stands for the code, and the version for the distribution that brings it. Comments,
-docstrings and blank lines are no code. Of a class in a module the hash is of all modules of its
-top-level package, and of what lies beside it on the path and is imported there; of one in a
-notebook or a script, of its methods and of what they name there. A model of omnidata's own is its
-version. What lies in an adapter's attributes is no code: it belongs in `settings`.
+The code of an installed distribution is its version, and a hash of all modules of its top-level
+package and of the uninstalled modules that they import. The code of a class in a notebook or script
+is a hash of its methods and of what they refer to. The code of an adapter of omnidata is the
+version of omnidata. Comments, docstrings and blank lines are no code, and neither are attributes of
+the object: they belong in `settings`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _HAS_DOCSTRING: Final = 0x4000000  # a flag of code objects from Python 3.13 on
 
 
 def code_of(adapter: object) -> str:
-    """The versions and the hash of a model's code, as `run.json` has them.
+    """Return the versions and the hash of an adapter's code, as `run.json` has them.
 
     Args:
-        adapter: the model.
+        adapter: the adapter.
 
     Examples:
         >>> code_of(type("Own", (), {"__module__": "omnidata.own"})()) == (
@@ -59,31 +59,31 @@ def code_of(adapter: object) -> str:
         return f"{_US} {version(_US)}"
     kind = type(adapter)
     digest = hashlib.sha256()
-    named = _Named(digest)
+    references = _References(digest)
     home = kind.__module__.partition(".")[0]
     packages = [home] if _has_files(home) else []
     if not packages:
-        named.add(kind)
-        packages = sorted(named.packages)
+        references.add(kind)
+        packages = sorted(references.packages)
     for base in kind.__mro__:
         name = base.__module__.partition(".")[0]
         if name not in packages and _is_local(name):
             packages.append(name)
     for name in packages:  # grows
         for place, file in _files(name):
-            content, imported = _content(file, *_stamp(file))
+            stat = file.stat()
+            content, imported = _content(file, stat.st_mtime_ns, stat.st_size)
             digest.update(f"\0{place}\0".encode("utf-8", "surrogatepass") + content)
             packages += [each for each in imported if each not in packages and _is_local(each)]
     return ", ".join([*_versions(home), f"sha256 {digest.hexdigest()}"])
 
 
 def is_ours(adapter: object) -> bool:
-    """Whether a model's class is one of omnidata's own."""
+    """Return whether the class of an adapter is part of omnidata."""
     return type(adapter).__module__.partition(".")[0] == _US
 
 
 def _versions(package: str) -> list[str]:
-    """The distributions that bring a package, with their versions, as far as they say so."""
     found = distributions_of(PLUGINS.group, package)
     if not found:
         try:
@@ -93,12 +93,9 @@ def _versions(package: str) -> list[str]:
     return [f"{name} {number}" for name, number in sorted(found.items())]
 
 
-# Packages and modules as files.
-
-
 @lru_cache
 def _roots(package: str, _: tuple[str, ...]) -> tuple[Path, ...]:
-    """The folder of a top-level package, or the file of a module; none where there is no file."""
+    """Return the folders of a top-level package, or the file of a module; empty without a file."""
     try:
         spec = getattr(sys.modules.get(package), "__spec__", None) or find_spec(package)
     except (ImportError, ValueError, AttributeError):
@@ -115,7 +112,6 @@ def _has_files(package: str) -> bool:
 
 
 def _files(package: str) -> Iterator[tuple[str, Path]]:
-    """The modules of a package, each with its place in it, in order."""
     for root in _roots(package, tuple(sys.path)):
         if root.is_file():
             yield root.name, root
@@ -128,21 +124,15 @@ def _files(package: str) -> Iterator[tuple[str, Path]]:
 
 
 def _is_local(package: str) -> bool:
-    """Whether a package lies on the path without having been installed: it has no version."""
     if package in (_US, "__main__") or package in sys.stdlib_module_names:
         return False
     roots = _roots(package, tuple(sys.path))
     return bool(roots) and not any(real(root).startswith(_INSTALLED) for root in roots)
 
 
-def _stamp(file: Path) -> tuple[int, int]:
-    found = file.stat()
-    return found.st_mtime_ns, found.st_size
-
-
 @lru_cache(maxsize=4096)
 def _content(file: Path, *_: int) -> tuple[bytes, tuple[str, ...]]:
-    """A hash of a module's code, and the top-level packages that it imports."""
+    """Return a hash of a module's code, and the top-level packages that it imports."""
     data = file.read_bytes()
     if file.suffix != ".py":
         return hashlib.sha256(data).digest(), ()
@@ -154,12 +144,12 @@ def _content(file: Path, *_: int) -> tuple[bytes, tuple[str, ...]]:
     imported: dict[str, None] = {}
     for line in lines:
         digest.update("\0".join(f"{kind} {text}" for kind, text in line).encode() + b"\n")
-        imported |= dict.fromkeys(_imported([text for _, text in line if text]))
+        imported |= dict.fromkeys(_import_packages([text for _, text in line if text]))
     return digest.digest(), tuple(imported)
 
 
 def _statements(data: bytes) -> Iterator[list[tuple[int, str]]]:
-    """The logical lines of a module as tokens, without those that are a text alone."""
+    """Yield the logical lines of a module as tokens, without docstrings."""
     line: list[tuple[int, str]] = []
     for token in tokenize.tokenize(io.BytesIO(data).readline):
         if token.type in _LAYOUT:
@@ -176,15 +166,15 @@ def _statements(data: bytes) -> Iterator[list[tuple[int, str]]]:
     yield line
 
 
-def _imported(words: list[str]) -> list[str]:
-    """The top-level packages of a line that imports.
+def _import_packages(words: list[str]) -> list[str]:
+    """Return the top-level packages of an import statement.
 
     Examples:
-        >>> _imported(["import", "a", ".", "b", "as", "c", ",", "d"])
+        >>> _import_packages(["import", "a", ".", "b", "as", "c", ",", "d"])
         ['a', 'd']
-        >>> _imported(["from", "a", ".", "b", "import", "c"])
+        >>> _import_packages(["from", "a", ".", "b", "import", "c"])
         ['a']
-        >>> _imported(["from", ".", "import", "c"])
+        >>> _import_packages(["from", ".", "import", "c"])
         []
     """
     if words[:1] == ["from"]:
@@ -194,14 +184,11 @@ def _imported(words: list[str]) -> list[str]:
     return []
 
 
-# Classes of notebooks and scripts, which have no module that could be read again.
-
-
-class _Named:
-    """Adds classes and functions, and what they name in their module, to a hash.
+class _References:
+    """Adds classes and functions, and the globals that they refer to, to a hash.
 
     Attributes:
-        packages: top-level packages of others' that are named; those without a version are code.
+        packages: uninstalled top-level packages that they refer to.
     """
 
     def __init__(self, digest: Any) -> None:
@@ -210,18 +197,17 @@ class _Named:
         self._seen: set[int] = set()
 
     def add(self, thing: object) -> None:
-        """A class, a function, a module or a value."""
         if isinstance(thing, ModuleType):
             self._add_package(thing.__name__.partition(".")[0])
             return
         if not isinstance(thing, type | FunctionType):
             with suppress(RecursionError):  # a value that holds itself
-                self._say(_plain(thing))
+                self._update(_plain(thing))
             return
         if id(thing) in self._seen:
             return
         self._seen.add(id(thing))
-        self._say(thing.__qualname__)
+        self._update(thing.__qualname__)
         if _has_files(home := thing.__module__.partition(".")[0]):
             self._add_package(home)
         elif isinstance(thing, type):
@@ -229,7 +215,7 @@ class _Named:
         else:
             self._add_function(thing)
 
-    def _say(self, text: str) -> None:
+    def _update(self, text: str) -> None:
         self._digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
 
     def _add_package(self, name: str) -> None:
@@ -243,13 +229,13 @@ class _Named:
         for name, value in sorted(vars(kind).items()):
             if name in ("__doc__", "__module__", "__dict__", "__weakref__", "__annotations__"):
                 continue
-            self._say(name)
+            self._update(name)
             for function in _functions(value):
                 self.add(function)
 
     def _add_function(self, function: FunctionType) -> None:
         self._add_code(function.__code__)
-        self._say(_plain((function.__defaults__, function.__kwdefaults__)))
+        self._update(_plain((function.__defaults__, function.__kwdefaults__)))
         for cell in function.__closure__ or ():
             try:
                 self.add(cell.cell_contents)
@@ -259,33 +245,31 @@ class _Named:
             self.add(wrapped)
         for name in _names(function.__code__):
             if name in function.__globals__:
-                self._say(name)
+                self._update(name)
                 self.add(function.__globals__[name])
 
     def _add_code(self, code: CodeType) -> None:
         self._digest.update(code.co_code)
-        self._say(repr((code.co_names, code.co_varnames, code.co_freevars, code.co_argcount)))
+        self._update(repr((code.co_names, code.co_varnames, code.co_freevars, code.co_argcount)))
         for each in code.co_consts[_has_docstring(code) :]:
             if isinstance(each, CodeType):
                 self._add_code(each)
             else:
-                self._say(_plain(each))
+                self._update(_plain(each))
 
 
 def _has_docstring(code: CodeType) -> bool:
     first = code.co_consts[0] if code.co_consts else None
-    told = sys.version_info < (3, 13) or bool(code.co_flags & _HAS_DOCSTRING)
-    return isinstance(first, str) and told
+    is_flagged = sys.version_info < (3, 13) or bool(code.co_flags & _HAS_DOCSTRING)
+    return isinstance(first, str) and is_flagged
 
 
 def _names(code: CodeType) -> list[str]:
-    """The names that a function has of its module, those of inner functions included."""
     inner = [name for each in code.co_consts if isinstance(each, CodeType) for name in _names(each)]
     return sorted({*code.co_names, *inner} - vars(builtins).keys())
 
 
 def _functions(value: object) -> list[object]:
-    """What a member of a class comes to: its functions, or itself."""
     if isinstance(value, property):
         return [each for each in (value.fget, value.fset, value.fdel) if each]
     if isinstance(value, classmethod | staticmethod | MethodType):
@@ -294,7 +278,7 @@ def _functions(value: object) -> list[object]:
 
 
 def _plain(value: object) -> str:
-    """A plain value in words that are the same in every process; of another its class alone."""
+    """Return a plain value as text that is equal in every process; of others the class alone."""
     if isinstance(value, str | bytes | int | float | complex | bool | None | re.Pattern):
         return repr(value)
     if isinstance(value, tuple | list):

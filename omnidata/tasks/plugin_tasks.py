@@ -35,19 +35,19 @@ def load_plugin(task: Task, data: str | Path, **options: Any) -> LoadedDataset:
             source: LoadedDataset = type(task).load(task, data, **options)
         steps = source.steps
         findings = [
-            *_torn_episodes(steps),
-            *_merged_episodes(steps),
-            *_unknown_axes(task.profiles.values(), steps),
+            *_find_torn_episodes(steps),
+            *_find_merged_episodes(steps),
+            *_find_unknown_axes(task.profiles.values(), steps),
         ]
         # A Parquet repository keeps the findings of the data that it was made of.
         findings = [finding for finding in findings if finding not in source.findings]
-        findings += [*unsafe_paths(source), *_misplaced_targets(source)]
+        findings += [*unsafe_paths(source), *_find_misplaced_targets(source)]
     if findings and options.get("strict"):
         refuse_findings(findings, data)
     return replace(source, findings=[*source.findings, *findings]) if findings else source
 
 
-def _torn_episodes(steps: Iterable[Step]) -> list[Finding]:
+def _find_torn_episodes(steps: Iterable[Step]) -> list[Finding]:
     """Find the episodes whose tag `app` changes.
 
     `Step` names an episode `app/episode_id`, because two apps may have the same id. Parts with that
@@ -68,7 +68,8 @@ def _torn_episodes(steps: Iterable[Step]) -> list[Finding]:
                 "episode-torn",
                 "error",
                 episode_id,
-                "the tag app changes within the episode, which falls into " + _listed([*parts]),
+                "the tag app changes within the episode, which falls into "
+                + _first_names([*parts]),
                 "the same tag app, or none, for all steps of an episode",
                 "name the episode in the loader, Step(episode=...), or rename the tag; the parts "
                 "count as episodes until then",
@@ -78,8 +79,7 @@ def _torn_episodes(steps: Iterable[Step]) -> list[Finding]:
     return findings
 
 
-def _merged_episodes(steps: Iterable[Step]) -> list[Finding]:
-    """Find the episodes in which a step index repeats, as if two had one id."""
+def _find_merged_episodes(steps: Iterable[Step]) -> list[Finding]:
     episodes: dict[str, list[Step]] = {}
     for step in filter(_is_unnamed, steps):
         episodes.setdefault(step.episode, []).append(step)
@@ -97,7 +97,7 @@ def _merged_episodes(steps: Iterable[Step]) -> list[Finding]:
                 "error",
                 episode,
                 f"{plural(len(same), 'step')} of the episode have step_index {first}: "
-                f"{_listed(same)}" + (f"; so it is with step_index {also}" if more else ""),
+                f"{_first_names(same)}" + (f"; so it is with step_index {also}" if more else ""),
                 "each step_index once in an episode",
                 "give each of several episodes an episode_id of its own, or number the steps from "
                 "0; they count as one episode until then",
@@ -112,11 +112,11 @@ def _is_unnamed(step: Step) -> bool:
     return step.episode == (f"{app}/{step.episode_id}" if app else step.episode_id)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _unknown_axes(profiles: Iterable[Profile], steps: Sequence[Step]) -> list[Finding]:
+def _find_unknown_axes(profiles: Iterable[Profile], steps: Sequence[Step]) -> list[Finding]:
     tags = {tag for step in steps for tag in step.tags}
     users: dict[str, str] = {}
     for profile in profiles:
@@ -139,7 +139,7 @@ def _unknown_axes(profiles: Iterable[Profile], steps: Sequence[Step]) -> list[Fi
 _PLACES = frozenset({"target-outside", "target-unreadable", "box-outside", "box-unusable"})
 
 
-def _misplaced_targets(source: LoadedDataset) -> list[Finding]:
+def _find_misplaced_targets(source: LoadedDataset) -> list[Finding]:
     """Find the targets outside the screen, unless the loader reported the place of the step."""
     reported = {
         name
@@ -148,10 +148,10 @@ def _misplaced_targets(source: LoadedDataset) -> list[Finding]:
         for name in (finding.where, *finding.sample_ids)
     }
     steps = (step for step in source.steps if step.sample_id not in reported)
-    return [finding for step in steps if (finding := _misplaced_target(step))]
+    return [finding for step in steps if (finding := _find_misplaced_target(step))]
 
 
-def _misplaced_target(step: Step) -> Finding | None:
+def _find_misplaced_target(step: Step) -> Finding | None:
     actions = (step.action, *step.action.then) if step.action else ()
     for region in (place for action in actions for place in (*action.start, *action.end)):
         if isinstance(region, Point):

@@ -16,9 +16,9 @@ from omnidata.adapters import get_adapter
 from omnidata.adapters.anthropic_messages import AnthropicMessages
 from omnidata.dialects import Past, Question, Rules, get_dialect
 from omnidata.errors import CallError, PlatformError, UsageError
-from omnidata.run.adapter_contract import check_taken
+from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
-from omnidata.types import Adapter, Completion, Part, Request, Step
+from omnidata.types import Adapter, Completion, LoadedDataset, Part, Request, Step
 from tests.adapters.servers import Fault, Server, Wire, running, seen_image, seen_text
 from tests.adapters.servers_http import KEY as GOOGLE_KEY
 from tests.adapters.servers_http import GoogleFiles, GoogleGenAI
@@ -340,7 +340,7 @@ def test_a_turn_without_a_call_is_the_end(name: str, shown: Shown, tmp_path: Pat
 
 @pytest.mark.parametrize("name", NAMES)
 def test_another_model_has_no_such_tool(
-    name: str, shown: Shown, monkeypatch: pytest.MonkeyPatch
+    name: str, shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     request = question(shown, name)
@@ -350,8 +350,9 @@ def test_another_model_has_no_such_tool(
             assert "no tool" in adapter.unsupported_reason(request.conversation)
             task = get_task("gui-odyssey", {"dialect": name})
             step = Step("1", "1", 0, 1, "Go on.", (32, 48), {}, (), (), None, {}, {})
+            source = LoadedDataset(task.name, tmp_path, [step], [], 0, "", ["1"], (), {})
             with pytest.raises(UsageError, match="-T dialect"):
-                check_taken(task, adapter, [step])
+                evaluate(task, source, adapter, tmp_path / "run", must_judge=False)
         with pytest.raises(UsageError, match="tool"):
             adapter.prepare(request)
 

@@ -6,13 +6,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from omnidata.cli import main
 from omnidata.errors import RunError
-from omnidata.run.adapter_code import code_of
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.run.parts import merge
@@ -284,12 +284,14 @@ def test_the_code_of_a_class_of_a_script_is_what_it_names(
         assert "the code of the adapter has changed" in said
 
 
-def test_a_model_of_ours_is_its_version(
-    source: LoadedDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_of_ours_is_its_version(source: LoadedDataset, tmp_path: Path) -> None:
     evaluate(TASK, source, "baseline:center", tmp_path / "run", limit=2)
-    monkeypatch.setattr("omnidata.run.adapter_code.version", lambda _: "99.0")
-    with pytest.raises(RunError, match=r"omnidata 99\.0 now"):
+    path = tmp_path / "run" / "run.json"
+    info = json.loads(path.read_text())
+    assert info["versions"]["adapter"] == f"omnidata {version('omnidata')}"
+    info["versions"]["adapter"] = "omnidata 0.0.1"
+    path.write_text(json.dumps(info))
+    with pytest.raises(RunError, match=r"omnidata 0\.0\.1"):
         evaluate(TASK, source, "baseline:center", tmp_path / "run", limit=2)
     evaluate(
         TASK, source, "baseline:center", tmp_path / "run", limit=2,
@@ -298,7 +300,7 @@ def test_a_model_of_ours_is_its_version(
 
 
 def test_a_file_that_is_no_python_is_taken_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: LoadedDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = plugs.on_path(tmp_path / "site", "odd_package", monkeypatch) / "odd_package"
     package.mkdir()
@@ -308,8 +310,10 @@ def test_a_file_that_is_no_python_is_taken_as_it_is(
     (package / ".venv").mkdir()
     (package / ".venv" / "other.py").write_text("")
     kind = type("Odd", (Scripted,), {"__module__": "odd_package.model"})
-    before = code_of(kind(lambda *_: RIGHT))
+    run = tmp_path / "run"
+    evaluate(TASK, source, kind(lambda *_: RIGHT), run, limit=1)
     (package / ".venv" / "other.py").write_text("1 + 1")
-    assert code_of(kind(lambda *_: RIGHT)) == before
+    evaluate(TASK, source, kind(lambda *_: RIGHT), run, limit=1)
     (package / "template.py").write_bytes(b"{{ name }} = '\xfe ")
-    assert code_of(kind(lambda *_: RIGHT)) != before
+    with pytest.raises(RunError, match="the code of the adapter has changed"):
+        evaluate(TASK, source, kind(lambda *_: RIGHT), run, limit=1)

@@ -15,7 +15,6 @@ from PIL import Image
 import omnidata
 from omnidata import media
 from omnidata.cli import main
-from omnidata.cli.arguments import data_of
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.loaders import hooks
@@ -219,7 +218,9 @@ def test_two_episodes_of_one_id_that_are_whole_are_not_torn(site: Path, tmp_path
     assert not get_task("walk").load(data).findings
 
 
-def test_a_plugin_says_itself_whether_a_folder_holds_its_data(site: Path, rows: Path) -> None:
+def test_a_plugin_says_itself_whether_a_folder_holds_its_data(
+    site: Path, rows: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (site / "words_plugin.py").write_text(
         PLUGIN + "\n\nclass Folder(Words):\n"
         "    def load(self, data, **given):\n"
@@ -230,10 +231,11 @@ def test_a_plugin_says_itself_whether_a_folder_holds_its_data(site: Path, rows: 
     inner = rows.parent / "demo" / "data"
     inner.mkdir(parents=True)
     shutil.copy(rows, inner)
-    assert data_of("words", inner.parent) == inner
-    assert data_of("words", inner) == inner
+    read_inner = f"reading {inner}: {inner.parent} itself holds no data"
+    assert read_inner in told(capsys, "validate", "words", inner.parent)
+    assert read_inner not in told(capsys, "validate", "words", inner)
     shutil.copy(rows, inner.parent)
-    assert data_of("words", inner.parent) == inner.parent
+    assert read_inner not in told(capsys, "validate", "words", inner.parent)
 
 
 KNOWN = "words = words_plugin:Known"

@@ -97,6 +97,23 @@ def test_a_mistake_is_one_message_with_the_distribution_and_the_step(
     assert "Traceback" not in found
 
 
+def test_a_mistake_in_another_process_is_the_same_message(
+    site: Path,
+    rows: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code = "Exact.judge = lambda self, step, *_: {}[step.sample_id]"
+    (site / "words_plugin.py").write_text(f"{PLUGIN}\n\n{code}\n", encoding="utf-8")
+    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Words")
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text('{"sample_id": "words/0", "output": "melon"}\n', encoding="utf-8")
+    found = told(capsys, "score", "words", rows, answers, "--workers", "2", code=2)
+    assert "PluginError: words/0: omnidata-words 1.2 (words_plugin:Words) fails: KeyError" in found
+
+
 def test_the_traceback_of_a_mistake_is_printed_on_request(
     site: Path, rows: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
