@@ -143,8 +143,9 @@ class Table:
 
     def row_labels(self) -> list[tuple[str, ...]]:
         """Return the labels of each row; those of published rows have a sign."""
+        signs = self.signs
         return [
-            (f"{row.labels[0]} {self.signs[row.source]}", *row.labels[1:])
+            (f"{row.labels[0]} {signs[row.source]}", *row.labels[1:])
             if row.source
             else row.labels
             for row in self.rows
