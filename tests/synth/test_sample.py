@@ -19,8 +19,8 @@ from PIL import Image
 from omnidata.actions import NUMBERS
 from omnidata.errors import DataError
 from omnidata.loaders.episode_tree import DIMENSIONS
-from omnidata.synth.sample import _FPS, _USUAL_FPS, chirp
-from tests.conftest import CLIP_FPS, make_sample
+from omnidata.synth.sample import chirp, make_sample
+from tests.conftest import Once
 from tests.full import FULL
 from tests.synth.making import digests
 
@@ -79,8 +79,8 @@ def progress() -> list[tuple[int, int]]:
 
 
 @pytest.fixture(scope="module")
-def tree(sample: Path) -> Path:
-    return sample
+def tree(once: Once) -> Path:
+    return once("demo", make_sample)
 
 
 @pytest.fixture(scope="module")
@@ -200,8 +200,7 @@ def test_media_decode_and_have_the_stated_form(sample_episodes: list[Episode]) -
             assert 1 <= seconds <= 2.1
             last_frame = frames[-1].to_ndarray(format="rgb24").astype(np.int16)
             assert np.abs(last_frame - last_screen).mean() < 6, f"{one.name} {index}"
-    assert rates == {CLIP_FPS, 2 * CLIP_FPS}
-    assert {_USUAL_FPS, *_FPS.values()} == {15, 30}
+    assert rates == {15, 30}
     assert len(checked) >= (100 if FULL else 30)
 
 
