@@ -314,11 +314,13 @@ def _episodes(job: Job, tally: Tally) -> Iterator[TreeEpisode]:
         files = [make_files(job.settings, group, index) for index in range(len(group.steps))]
         tally.add(group, files, twins=twins)
         for twin in range(twins):
-            yield _episode(job.settings, group, twin, [made[twin] for made in files])
+            yield tree_episode(job.settings, group, twin, [made[twin] for made in files])
 
 
-def _episode(settings: Settings, group: GroupPlan, twin: int, files: list[Files]) -> TreeEpisode:
-    """The names have the settings' digest: episodes of two datasets are told apart by their ids."""
+def tree_episode(
+    settings: Settings, group: GroupPlan, twin: int, files: Sequence[Files]
+) -> TreeEpisode:
+    """Return an episode; the settings' digest in its name keeps datasets apart."""
     twins = f"G{settings.digest}-{group.number:07d}"
     steps = []
     for step, media in zip(group.steps, files, strict=True):

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from omnidata.loaders.instructions import Language
 from omnidata.media import Frame, Samples, encode_mp4, encode_wav, png
 from omnidata.synth import sounds
-from omnidata.synth.drawing import BADGES, Rect, Span, paint_disc, paint_mark, paint_text
+from omnidata.synth.drawing import BADGES, Canvas, Span
 from omnidata.synth.episodes.plans import Drift, GroupPlan, Motion
 from omnidata.synth.episodes.screens import Drawing, Look, Page
 from omnidata.synth.episodes.settings import CODES, Settings
@@ -60,6 +60,14 @@ def make_files(settings: Settings, group: GroupPlan, index: int) -> Sequence[Fil
     return [Files(*files) for files in zip(shots, clips, tracks, strict=True)]
 
 
+def still_clip(screen: Image.Image, look: Look, settings: Settings, *, seconds: float) -> bytes:
+    """Return an MP4 file in which a screen comes in and nothing happens."""
+    small = screen.resize(settings.clip_size, Image.Resampling.BOX)
+    whole = (0.0, 0.0, 1.0, 1.0)
+    scene = _Scene(small, small, whole, whole, look, None, None)
+    return encode_mp4(scene.frames(round(seconds * settings.fps)), fps=settings.fps)
+
+
 # Files of one size: how many bytes a picture or a clip takes must not tell what it shows.
 
 _END = 12  # bytes of a PNG file's last chunk
@@ -95,14 +103,13 @@ class _Maker:
         self._settings = settings
         self._group = group
         self._step = step = group.steps[index]
-        name, count = group.look.name, len(group.steps)
+        count = len(group.steps)
         page = Page(
             group.look,
             group.layout,
             step.question,
             step.labels,
             step.icons,
-            name if count == 1 else f"{name} {index + 1}/{count}",
             (index + 1) / count,
         )
         self.drawing = Drawing(page, settings.size)
@@ -125,12 +132,12 @@ class _Maker:
         small = self.screen.resize(size, Image.Resampling.BOX)
         behind = small
         if motion is not None:
-            behind = self.drawing.plain.resize(size, Image.Resampling.BOX)
+            behind = self.drawing.blank.resize(size, Image.Resampling.BOX)
         ratio = (size[0] / self.screen.width, size[1] / self.screen.height)
         scene = _Scene(
             small,
             behind,
-            _scaled(layout.stage, ratio),
+            _scaled(self.drawing.signs, ratio),
             _scaled(layout.panel, ratio),
             self._group.look,
             motion,
@@ -172,7 +179,7 @@ _LIT = (255, 214, 64)
 _DARK = (40, 42, 50)
 
 
-def _scaled(rect: Rect, ratio: tuple[float, float]) -> Span:
+def _scaled(rect: Span, ratio: tuple[float, float]) -> Span:
     left, top, right, bottom = rect
     return (left * ratio[0], top * ratio[1], right * ratio[0], bottom * ratio[1])
 
@@ -199,61 +206,50 @@ class _Scene:
             if not 0 <= share < 1 or (self.motion is None and self.drift is None):
                 yield still
                 continue
-            picture = self.behind.copy()
-            draw = ImageDraw.Draw(picture)
+            canvas = Canvas.over(self.behind)
             if self.drift is not None:
-                _paint_drift(draw, self.drift, share, self.panel, self.look)
+                _paint_drift(canvas, self.drift, share, self.panel, self.look)
             if self.motion is not None:
-                _paint_motion(draw, self.motion, share, self.stage, self.look)
-            yield np.asarray(picture)
+                _paint_motion(canvas, self.motion, share, self.stage, self.look)
+            yield np.asarray(canvas.finish())
 
 
-def _paint_drift(
-    draw: ImageDraw.ImageDraw, drift: Drift, share: float, panel: Span, look: Look
-) -> None:
+def _paint_drift(canvas: Canvas, drift: Drift, share: float, panel: Span, look: Look) -> None:
     left, top, right, bottom = panel
     size = min(right - left, bottom - top) * 0.18
     x = left + (right - left) * (share * drift.turns % 1)
     y = top + (bottom - top) * drift.height
-    paint_mark(draw, drift.icon, centre=(x, y), size=size, fill=look.theme.faint)
+    canvas.icon(drift.icon, (x, y), size=size, fill=look.theme.faint)
 
 
-def _paint_motion(
-    draw: ImageDraw.ImageDraw, motion: Motion, share: float, stage: Span, look: Look
-) -> None:
-    """One moment of a motion, of whose time a share in [0, 1) has passed."""
+def _paint_motion(canvas: Canvas, motion: Motion, share: float, stage: Span, look: Look) -> None:
+    """Draw one moment of a motion, of whose time a share in [0, 1) has passed."""
     left, top, right, bottom = stage
     x, y = (left + right) / 2, (top + bottom) / 2
     size = min(right - left, bottom - top)
     code = motion.code
     if motion.kind == "lamp":
-        _paint_lamps(draw, code, stage)
+        wide = (right - left) / CODES
+        for number in range(CODES):
+            fill = _LIT if number == code else _DARK
+            canvas.disc((left + wide * (number + 0.5), y), min(wide, bottom - top) * 0.38, fill)
     elif motion.kind == "colour":
         if int(share * 2 * _FLASHES) % 2 == 0:
-            paint_disc(draw, (x, y), size * 0.4, BADGES[code])
+            canvas.disc((x, y), size * 0.4, BADGES[code])
     elif motion.kind == "move":
         radius = size * 0.14
         along = 2 * share - 1
         dx, dy = ((0, -1), (0, 1), (-1, 0), (1, 0))[code]
         reach = ((right - left) / 2 - radius, (bottom - top) / 2 - radius)
         at = (x + dx * along * reach[0], y + dy * along * reach[1])
-        paint_disc(draw, at, radius, look.theme.accent)
+        canvas.disc(at, radius, look.theme.accent)
     elif motion.kind == "blink":
         slot = share * CODES
         if slot < code + 1 and slot % 1 < 0.5:
-            paint_disc(draw, (x, y), size * 0.4, look.theme.accent)
+            canvas.disc((x, y), size * 0.4, look.theme.accent)
     else:
         number = min(int(share * _RUNS), _RUNS - 1)
         digits = [random.Random(motion.seed + k).randrange(10) for k in range(_RUNS - 2)]
         shown = digits[number] if number < len(digits) else code + 1
         pixels = max(5, round(size * 0.7))
-        paint_text(draw, str(shown), (x, y), pixels=pixels, fill=look.theme.ink, face=look.type)
-
-
-def _paint_lamps(draw: ImageDraw.ImageDraw, lit: int, stage: Span) -> None:
-    left, top, right, bottom = stage
-    wide = (right - left) / CODES
-    radius = min(wide, bottom - top) * 0.38
-    for number in range(CODES):
-        at = (left + wide * (number + 0.5), (top + bottom) / 2)
-        paint_disc(draw, at, radius, _LIT if number == lit else _DARK)
+        canvas.text(str(shown), (x, y), pixels=pixels, fill=look.theme.ink, face=look.face)

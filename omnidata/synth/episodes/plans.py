@@ -192,8 +192,13 @@ class GroupPlan:
         return " ".join(f"Step {k}: {rule}" for k, rule in enumerate(rules, 1))
 
 
-def plan(settings: Settings, number: int) -> GroupPlan:
+def plan(settings: Settings, number: int, *, app: Look | None = None) -> GroupPlan:
     """Decide a group; nothing depends on how many there are.
+
+    Args:
+        settings: of all groups.
+        number: of the group, from 0 on.
+        app: the look of its app; None = one of the settings' apps, by chance.
 
     Examples:
         >>> plain = Settings(audio_share=1, video_share=0, cues=("count",), questions=("leave",),
@@ -203,7 +208,7 @@ def plan(settings: Settings, number: int) -> GroupPlan:
         complete; four: report the task as impossible.
     """
     rng = random.Random(f"{settings.seed}/group/{number}")
-    app = look(settings.seed, rng.randrange(settings.apps))
+    app = app or look(settings.seed, rng.randrange(settings.apps))
     where = layout(app, settings.size)
     steps = tuple(
         _step(settings, rng, app, where, settings.medium(number, index))
