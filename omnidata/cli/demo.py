@@ -83,7 +83,7 @@ def demo(
 
 
 def _sample(out: Path, seed: int) -> Path:
-    """The sample dataset, made unless the last call made the same one."""
+    """Make the sample dataset, unless the last call made the same one."""
     from importlib.metadata import version
 
     from omnidata.storage import atomic_write
@@ -110,7 +110,6 @@ def _sample(out: Path, seed: int) -> Path:
 
 
 def _tiny(out: Path, seed: int) -> Path:
-    """The tiny model, made unless the last call made it."""
     from omnidata.adapters.tiny import make_tiny
 
     folder = out / "tiny-qwen2.5-omni"

@@ -32,7 +32,6 @@ Face = Literal["plain", "bold", "pixel"]
 
 WHITE: Colour = (255, 255, 255)
 GREEN: Colour = (46, 160, 92)
-RED: Colour = (216, 63, 66)
 
 BADGES: tuple[Colour, ...] = ((214, 48, 49), (39, 174, 96), (41, 98, 255), (245, 203, 20))
 """Red, green, blue, yellow."""

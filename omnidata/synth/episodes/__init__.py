@@ -1,6 +1,6 @@
-"""Episodes for training: made-up apps whose steps one medium alone decides.
+"""Episodes for training: invented apps whose steps one medium alone decides.
 
-The sample dataset at scale. Episodes come in groups of four twins, see `plans`. Parts of a few
+Episodes come in groups of four twins, see `plans`. Parts of a few
 groups are made in processes of their own, each in a folder that is renamed when it is whole, so an
 interrupted run goes on; at the end they are joined.
 """
@@ -50,7 +50,7 @@ def make_episodes(
     cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Mapping[str, Any]:
-    """Write a tree of made-up episodes.
+    """Write a tree of synthetic episodes.
 
     Equal settings make equal bytes, and screenshots of equal pixels, with the same versions of
     Pillow, PyAV, NumPy (and espeak-ng) on the same kind of machine, whatever the number of
@@ -83,7 +83,7 @@ def make_episodes(
     if report := staging.finished():
         return report
     with wrap_os_error(out), staging:
-        made = staging.made()
+        made = staging.counts()
         if made is None:
             todo = jobs(settings, staging.parts, first=first, episodes=episodes)
             make_parts(
@@ -95,7 +95,7 @@ def make_episodes(
                 progress=progress or (lambda done, total: None),
             )
             join([part.path / _TREE for part in todo], staging.path)
-            made = _counted(settings, todo)
+            made = _count(settings, todo)
         staging.publish({"made": made}, scratch=(staging.parts.name,))
     return {**staging.plan, "made": made}
 
@@ -134,8 +134,7 @@ def _plan(settings: Settings, first: int, episodes: int) -> dict[str, Any]:
     }
 
 
-def _counted(settings: Settings, todo: list[Job]) -> dict[str, Any]:
-    """What is in all parts."""
+def _count(settings: Settings, todo: list[Job]) -> dict[str, Any]:
     tally = Tally()
     for job in todo:
         tally.merge(json.loads((job.path / _TALLY).read_text(encoding="utf-8")))
@@ -279,24 +278,24 @@ def make(job: Job) -> Failure | None:
                 tree.add(episode)
         write_json(unfinished / _TALLY, tally.as_dict())
         _check_parent()
-        _put(unfinished, job.path)
+        _move(unfinished, job.path)
     except (OSError, OmnidataError) as error:
         return Failure(str(error))
     return None
 
 
 def _check_parent() -> None:
-    """Stop where nobody waits any more.
+    """Stop if the parent has ended.
 
-    The same command may be at work again, and has removed what it found unfinished: whatever is
-    written from now on would be half a part.
+    The same command may be at work again and has removed unfinished parts, so this one would be
+    incomplete.
     """
     parent = parent_process()
     if parent is not None and not parent.is_alive():
         raise RunError("the process that asked for the part has ended")
 
 
-def _put(unfinished: Path, path: Path) -> None:
+def _move(unfinished: Path, path: Path) -> None:
     try:
         unfinished.rename(path)
     except OSError:
@@ -382,6 +381,6 @@ class EpisodesStaging(SynthStaging):
         for left in self.parts.glob(f"*{_UNFINISHED}"):
             shutil.rmtree(left, ignore_errors=True)  # its process may be about to notice
 
-    def made(self) -> Mapping[str, Any] | None:
-        """What an interrupted call counted that had only to publish its work; else None."""
+    def counts(self) -> Mapping[str, Any] | None:
+        """Return the counts of an interrupted call that had only to publish its work, else None."""
         return read_json(self.path / REPORT).get("made")

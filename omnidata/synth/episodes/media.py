@@ -32,30 +32,34 @@ class Files(NamedTuple):
     audio: bytes
 
 
-def make_files(settings: Settings, group: GroupPlan, index: int) -> Sequence[Files]:
-    """The media of a step in all twins; what they share is the same object.
+def make_files(
+    settings: Settings, group: GroupPlan, index: int, *, twins: Sequence[int] = range(CODES)
+) -> Sequence[Files]:
+    """Return the media of a step in some twins; what they share is the same object.
 
     Args:
         settings: sizes.
         group: the plan.
         index: of the step, from 0 on.
+        twins: their numbers, from 0 on.
     """
     step = group.steps[index]
+    codes = [step.codes[twin] for twin in twins]
     maker = _Maker(settings, group, index)
     shots = (
-        _pad_png([png(np.asarray(maker.drawing.with_sign(step.cue, code))) for code in step.codes])
+        _pad_png([png(np.asarray(maker.drawing.with_sign(step.cue, code))) for code in codes])
         if step.medium == "screen"
-        else [png(np.asarray(maker.screen))] * CODES
+        else [png(np.asarray(maker.screen))] * len(codes)
     )
     clips = (
-        _pad_mp4([maker.clip(Motion(step.cue, code, step.seed & 0xFFFFFF)) for code in step.codes])
+        _pad_mp4([maker.clip(Motion(step.cue, code, step.seed & 0xFFFFFF)) for code in codes])
         if step.medium == "video"
-        else [maker.clip(step.distraction.motion)] * CODES
+        else [maker.clip(step.distraction.motion)] * len(codes)
     )
     tracks = (
-        [maker.track(step.cue, code) for code in step.codes]
+        [maker.track(step.cue, code) for code in codes]
         if step.medium == "audio"
-        else [maker.track(*(step.distraction.sound or (None, 0)))] * CODES
+        else [maker.track(*(step.distraction.sound or (None, 0)))] * len(codes)
     )
     return [Files(*files) for files in zip(shots, clips, tracks, strict=True)]
 
@@ -74,7 +78,7 @@ _END = 12  # bytes of a PNG file's last chunk
 
 
 def _pad_png(files: Sequence[bytes]) -> list[bytes]:
-    """PNG files of equal length, by a private chunk that decoders pass over (PNG, 5.4)."""
+    """Use a private chunk, which decoders skip (PNG, 5.4)."""
     padded = []
     for file, count in zip(files, _missing(files), strict=True):
         chunk = b"paDd" + bytes(count)
@@ -84,7 +88,7 @@ def _pad_png(files: Sequence[bytes]) -> list[bytes]:
 
 
 def _pad_mp4(files: Sequence[bytes]) -> list[bytes]:
-    """MP4 files of equal length, by a box of free space (ISO/IEC 14496-12, 8.1.2)."""
+    """Use a box of free space (ISO/IEC 14496-12, 8.1.2)."""
     return [
         file + struct.pack(">I4s", 8 + count, b"free") + bytes(count)
         for file, count in zip(files, _missing(files), strict=True)
@@ -97,7 +101,7 @@ def _missing(files: Sequence[bytes]) -> list[int]:
 
 
 class _Maker:
-    """Draws and mixes what a step's twins share, once."""
+    """Draws and mixes once what the twins of a step share."""
 
     def __init__(self, settings: Settings, group: GroupPlan, index: int) -> None:
         self._settings = settings
@@ -120,13 +124,13 @@ class _Maker:
         self._volume = chance.uniform(0.6, 1.2)
         self._at = chance.uniform(0.05, _LATEST) * settings.seconds
         self._language: Language = "zh" if chance.random() < 0.5 else "en"
-        self._ground = self._mixed_ground()
+        self._ground = self._background()
 
     def clip(self, motion: Motion | None) -> bytes:
-        """An MP4 file whose last frame is the screen alone.
+        """Make an MP4 file whose last frame is the screen alone.
 
-        A sign that does not matter is gone while there is a motion: on a sign of the same colour
-        nobody would see it. A sign that decides is not there yet.
+        A sign that does not matter is gone during a motion, which could not be seen on a sign of
+        the same colour. A sign that decides is not there yet.
         """
         size, layout = self._settings.clip_size, self._group.layout
         small = self.screen.resize(size, Image.Resampling.BOX)
@@ -137,8 +141,8 @@ class _Maker:
         scene = _Scene(
             small,
             behind,
-            _scaled(self.drawing.signs, ratio),
-            _scaled(layout.panel, ratio),
+            _scale(self.drawing.signs, ratio),
+            _scale(layout.panel, ratio),
             self._group.look,
             motion,
             self._step.distraction.drift,
@@ -146,10 +150,9 @@ class _Maker:
         return encode_mp4(scene.frames(self._settings.frames), fps=self._settings.fps)
 
     def track(self, cue: str | None, code: int) -> bytes:
-        """A WAV file, with a cue or without."""
         if cue is None:
             return encode_wav(self._ground)
-        sound = sounds.saying(
+        sound = sounds.signal(
             cue,
             code,
             seconds=self._settings.seconds * _CUE_SHARE,
@@ -158,7 +161,7 @@ class _Maker:
         )
         return encode_wav(sounds.over(self._ground, sound * self._volume, at=self._at))
 
-    def _mixed_ground(self) -> Samples:
+    def _background(self) -> Samples:
         rng, seconds = np.random.default_rng(self._step.seed), self._settings.seconds
         ground = sounds.room(rng, seconds=seconds, level=float(rng.uniform(0.002, 0.01)))
         kind = self._step.distraction.noise
@@ -179,7 +182,7 @@ _LIT = (255, 214, 64)
 _DARK = (40, 42, 50)
 
 
-def _scaled(rect: Span, ratio: tuple[float, float]) -> Span:
+def _scale(rect: Span, ratio: tuple[float, float]) -> Span:
     left, top, right, bottom = rect
     return (left * ratio[0], top * ratio[1], right * ratio[0], bottom * ratio[1])
 

@@ -258,7 +258,7 @@ def _box(rect: Rect) -> Box:
 
 
 def _distraction(settings: Settings, rng: random.Random, medium: Medium) -> Distraction:
-    """Cues that say something false come only in the media that the step is not about."""
+    """Put cues that say something false only into the media that do not decide."""
     heard, seen, shown = (rng.random() < settings.distractors for _ in range(3))
     noise = sound = drift = motion = sign = None
     if heard and (medium == "audio" or rng.random() < 0.5):

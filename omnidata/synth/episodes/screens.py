@@ -1,4 +1,4 @@
-"""Screens of the made-up apps: how each app looks, where things are, and signs on the stage."""
+"""Screens of the invented apps: how each app looks, where things are, and signs on the stage."""
 
 from __future__ import annotations
 
@@ -300,7 +300,6 @@ class Drawing:
         return picture
 
     def _paint_plate(self, canvas: Canvas) -> None:
-        """Draw the empty place of signs and motions."""
         if self._pen.rich:
             self._paint_frame(canvas)
             theme, unit = self._page.look.theme, self._page.layout.unit
@@ -390,7 +389,6 @@ class _Pen:
             self.navigation(layout.navigation)
 
     def status(self, ink: Colour) -> None:
-        """Draw a clock, the signal and the battery."""
         high, unit, right = self._height * 0.019, self._unit, self._width
         self.label("9:41", (5 * unit, high), 3.3, ink, anchor="lm")
         for k in range(4):
@@ -415,7 +413,7 @@ class _Pen:
 
     def card(self, rect: Span) -> None:
         theme = self._look.theme
-        self._rounded(rect, theme.card, outline=theme.soft, radius=0.08)
+        self._round_box(rect, theme.card, outline=theme.soft, radius=0.08)
 
     def answers(self, page: Page) -> None:
         if page.question == "tap":
@@ -440,7 +438,7 @@ class _Pen:
         fill, ink, outline = self._colours(number)
         left, top, right, bottom = rect
         x, y, high, wide = (left + right) / 2, (top + bottom) / 2, bottom - top, right - left
-        self._rounded(rect, fill, outline=outline, radius=look.radius)
+        self._round_box(rect, fill, outline=outline, radius=look.radius)
         if not self.rich:
             if look.icons:
                 size = min(high, wide) * 0.4
@@ -470,7 +468,7 @@ class _Pen:
         x, y, high = (left + right) / 2, (top + bottom) / 2, bottom - top
         size = min(high, right - left)
         fill, ink, outline = self._colours(0)
-        self._rounded(rect, fill, outline=outline, radius=look.radius)
+        self._round_box(rect, fill, outline=outline, radius=look.radius)
         if not self.rich:
             self.canvas.icon(icon, (x, y), size=size * 0.4, fill=ink)
             return
@@ -492,12 +490,11 @@ class _Pen:
                 self.canvas.rect(strip, mix(fill, ink, 0.35))
 
     def _field(self, rect: Rect) -> None:
-        """Draw a text field with the focus, and keys below it."""
         theme, canvas = self._look.theme, self.canvas
         left, top, right, bottom = rect
         high, wide = (bottom - top) / 5, (right - left) / 10
         field = (left, top, right, top + high * 0.86)
-        self._rounded(field, theme.card, outline=theme.accent, radius=0.5)
+        self._round_box(field, theme.card, outline=theme.accent, radius=0.5)
         x = left + high * 0.5
         if self.rich:
             canvas.icon("search", (x, top + high * 0.43), size=high * 0.4, fill=theme.faint)
@@ -518,11 +515,11 @@ class _Pen:
         left, top, wide, high = place
         theme, gap = self._look.theme, min(wide, high) * 0.06
         box = (left + gap, top + gap, left + wide - gap, top + high - gap)
-        self._rounded(box, fill or theme.soft, radius=0.16)
+        self._round_box(box, fill or theme.soft, radius=0.16)
         if text:
             self.label(text, (left + wide / 2, top + high / 2), 4.2, theme.ink, thin=True)
 
-    def _rounded(
+    def _round_box(
         self, box: Span, fill: Colour, *, outline: Colour | None = None, radius: float
     ) -> None:
         shorter = min(box[2] - box[0], box[3] - box[1])
@@ -540,7 +537,7 @@ class _Pen:
         anchor: Literal["lm", "mm"] = "mm",
         thin: bool = False,
     ) -> None:
-        """Draw a text whose size is in units."""
+        """Draw a text; `size` is in units."""
         face = self._look.face
         if self.rich and face == "plain" and not thin:
             face = "bold"
@@ -566,7 +563,6 @@ def _paint_sign(canvas: Canvas, kind: str, code: int, box: Span, look: Look) -> 
 
 
 def _paint_arrow(canvas: Canvas, at: Spot, reach: float, code: int, fill: Colour) -> None:
-    """Draw an arrow up, down, left or right."""
     shape = ((0, -1), (0.8, 0), (0.3, 0), (0.3, 1), (-0.3, 1), (-0.3, 0), (-0.8, 0))
     turned = [((u, v), (u, -v), (v, u), (-v, u))[code % CODES] for u, v in shape]
     canvas.polygon([(at[0] + u * reach, at[1] + v * reach) for u, v in turned], fill)

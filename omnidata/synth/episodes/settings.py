@@ -273,26 +273,28 @@ class Settings:
         for name in ("audio_share", "video_share", "seconds", "distractors"):
             # Written as 1.0 where 1 was given: equal settings have equal reports and names.
             object.__setattr__(self, name, float(getattr(self, name)))
-        _within("--audio-share", self.audio_share, 0, 1)
-        _within("--video-share", self.video_share, 0, 1)
-        _within("--audio-share + --video-share", self.audio_share + self.video_share, 0, 1 + 1e-9)
-        _within("--distractors", self.distractors, 0, 1)
-        _within("--seconds", self.seconds, 0.5, 60)
-        _within("--fps", self.fps, 1, 60)
-        _within("--seconds x --fps", self.seconds * self.fps, 2, MOST_FRAMES)
-        _within("--max-steps", self.max_steps, 1, MOST_STEPS)
-        _within("--apps", self.apps, 1, MOST_APPS)
+        _check_within("--audio-share", self.audio_share, 0, 1)
+        _check_within("--video-share", self.video_share, 0, 1)
+        _check_within(
+            "--audio-share + --video-share", self.audio_share + self.video_share, 0, 1 + 1e-9
+        )
+        _check_within("--distractors", self.distractors, 0, 1)
+        _check_within("--seconds", self.seconds, 0.5, 60)
+        _check_within("--fps", self.fps, 1, 60)
+        _check_within("--seconds x --fps", self.seconds * self.fps, 2, MOST_FRAMES)
+        _check_within("--max-steps", self.max_steps, 1, MOST_STEPS)
+        _check_within("--apps", self.apps, 1, MOST_APPS)
         for side in (*self.size, *self.clip_size):
-            _within("--size and --clip-size", side, SMALLEST, LARGEST)
+            _check_within("--size and --clip-size", side, SMALLEST, LARGEST)
         if any(side % 2 for side in self.clip_size):
             raise UsageError(
                 "a side of the clips is odd",
                 where=f"--clip-size {self.clip_size[0]}x{self.clip_size[1]}",
                 expected="even numbers: H.264 keeps colour at half the size",
             )
-        _known("--answers", self.questions, QUESTIONS)
+        _check_names("--answers", self.questions, QUESTIONS)
         if self.cues is not None:
-            _known("--cue", self.cues, CUES)
+            _check_names("--cue", self.cues, CUES)
             self._check_lengths(self.cues)
         for medium in MEDIA:
             if self.share(medium) > 0 and not self.cues_of(medium):
@@ -378,14 +380,16 @@ def _start(seed: int, name: str) -> float:
     return random.Random(f"{seed}/{name}").random()
 
 
-def _within(where: str, value: float, low: float, high: float) -> None:
+def _check_within(where: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise UsageError(
             f"{value:g} is out of range", where=where, expected=f"{low:g} to {round(high, 6):g}"
         )
 
 
-def _known(where: str, names: Sequence[str], known: Mapping[str, Any] | Sequence[str]) -> None:
+def _check_names(
+    where: str, names: Sequence[str], known: Mapping[str, Any] | Sequence[str]
+) -> None:
     for name in names:
         if name not in known:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""Screens of the made-up desktop: every control is drawn where its rectangle says that it is."""
+"""Screens of the invented desktop: every control is drawn where its rectangle says that it is."""
 
 from __future__ import annotations
 
