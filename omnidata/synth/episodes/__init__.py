@@ -135,10 +135,12 @@ def _plan(settings: Settings, first: int, episodes: int) -> dict[str, Any]:
 
 
 def _count(settings: Settings, todo: list[Job]) -> dict[str, Any]:
-    tally = Tally()
+    tally: Tally = {axis: Counter() for axis in _AXES}
     for job in todo:
-        tally.merge(json.loads((job.path / _TALLY).read_text(encoding="utf-8")))
-    counts = tally.as_dict()
+        part = json.loads((job.path / _TALLY).read_text(encoding="utf-8"))
+        for axis in _AXES:
+            tally[axis].update(part[axis])
+    counts = {axis: dict(sorted(found.items())) for axis, found in tally.items()}
     steps = counts["sizes"]["steps"]
     return {
         **counts,
@@ -153,8 +155,6 @@ def _count(settings: Settings, todo: list[Job]) -> dict[str, Any]:
     }
 
 
-# What was made, counted; counts of parts add up to those of the whole.
-
 AXES_OF_STEPS = (
     "media",
     "cues",
@@ -167,58 +167,32 @@ AXES_OF_STEPS = (
 )
 """What is counted by steps."""
 
-AXES = (*AXES_OF_STEPS, "steps_per_episode")
-"""What is counted; the last by episodes."""
+_AXES = ("sizes", "bytes", *AXES_OF_STEPS, "steps_per_episode")
+Tally = dict[str, Counter[str]]
+"""Counts by axis; those of parts add up to those of the whole."""
 
 
-class Tally:
-    """Counts of episodes and steps."""
-
-    def __init__(self) -> None:
-        self._sizes: Counter[str] = Counter()
-        self._axes: dict[str, Counter[str]] = {axis: Counter() for axis in AXES}
-        self._bytes: Counter[str] = Counter()
-
-    def add(self, group: GroupPlan, files: Sequence[Sequence[Files]], *, twins: int) -> None:
-        """Count the first twins of a group; `files` by step and twin."""
-        self._sizes.update(
-            groups=1,
-            incomplete_groups=int(twins < CODES),
-            episodes=twins,
-            steps=twins * len(group.steps),
-        )
-        self._axes["steps_per_episode"][str(len(group.steps))] += twins
-        for step, made in zip(group.steps, files, strict=True):
-            for twin in range(twins):
-                self._axes["primitives"][step.action(twin).label] += 1
-                self._bytes["screenshot"] += len(made[twin].screenshot)
-                self._bytes["video"] += len(made[twin].video)
-                self._bytes["audio"] += len(made[twin].audio)
-            for axis, name in (
-                ("media", step.medium),
-                ("cues", step.cue),
-                ("questions", step.question),
-                ("apps", group.look.name),
-                ("languages", group.look.language),
-                ("words", group.look.words),
-                *(("distractors", name) for name in step.distraction.names()),
-            ):
-                self._axes[axis][name] += twins
-
-    def merge(self, other: Mapping[str, Any]) -> None:
-        """Add what `as_dict` gave of another one."""
-        self._sizes.update(other["sizes"])
-        self._bytes.update(other["bytes"])
-        for axis in AXES:
-            self._axes[axis].update(other[axis])
-
-    def as_dict(self) -> dict[str, Any]:
-        """The counts as JSON values, every axis in the order of its names."""
-        return {
-            "sizes": dict(sorted(self._sizes.items())),
-            "bytes": dict(sorted(self._bytes.items())),
-            **{axis: dict(sorted(counts.items())) for axis, counts in self._axes.items()},
-        }
+def _count_group(tally: Tally, group: GroupPlan, files: Sequence[Sequence[Files]]) -> None:
+    """Count the first twins of a group; `files` by step and twin."""
+    twins, length = len(files[0]), len(group.steps)
+    sizes = {"episodes": twins, "groups": 1, "incomplete_groups": int(twins < CODES)}
+    tally["sizes"].update(**sizes, steps=twins * length)
+    tally["steps_per_episode"][str(length)] += twins
+    look = group.look
+    for step, made in zip(group.steps, files, strict=True):
+        for twin, media in enumerate(made):
+            tally["primitives"][step.action(twin).label] += 1
+            tally["bytes"].update({role: len(data) for role, data in media._asdict().items()})
+        for axis, name in (
+            ("media", step.medium),
+            ("cues", step.cue),
+            ("questions", step.question),
+            ("apps", look.name),
+            ("languages", look.language),
+            ("words", look.words),
+            *(("distractors", name) for name in step.distraction.names()),
+        ):
+            tally[axis][name] += twins
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,12 +245,12 @@ def make(job: Job) -> Failure | None:
     # Named after the process: one whose parent was killed may still be at the same part.
     unfinished = job.path.with_name(f"{job.path.name}.{machine()}.{os.getpid()}{_UNFINISHED}")
     try:
-        tally = Tally()
+        tally: Tally = {axis: Counter() for axis in _AXES}
         with TreeWriter(unfinished / _TREE) as tree:
             for episode in _episodes(job, tally):
                 _check_parent()
                 tree.add(episode)
-        write_json(unfinished / _TALLY, tally.as_dict())
+        write_json(unfinished / _TALLY, tally)
         _check_parent()
         _move(unfinished, job.path)
     except (OSError, OmnidataError) as error:
@@ -310,8 +284,11 @@ def _episodes(job: Job, tally: Tally) -> Iterator[TreeEpisode]:
         if twins <= 0:
             return
         group = plan(job.settings, number)
-        files = [make_files(job.settings, group, index) for index in range(len(group.steps))]
-        tally.add(group, files, twins=twins)
+        files = [
+            make_files(job.settings, group, index)[:twins]  # padded as if all were there
+            for index in range(len(group.steps))
+        ]
+        _count_group(tally, group, files)
         for twin in range(twins):
             yield tree_episode(job.settings, group, twin, [made[twin] for made in files])
 

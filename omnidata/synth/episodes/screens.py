@@ -584,7 +584,7 @@ def launcher(looks: Sequence[Look], size: Screen) -> tuple[Image.Image, list[Rec
     canvas.text("Tuesday, 3 June", (middle, height * 0.235), pixels=round(4.7 * unit), fill=WHITE)
     places = []
     for number, app in enumerate(looks):
-        x, y = width * (0.18 + 0.32 * (number % 3)), height * (0.44 + 0.165 * (number // 3))
+        x, y = width * (0.18 + 0.32 * (number % 3)), height * (0.4 + 0.165 * (number // 3))
         reach = 9.4 * unit
         box = (round(x - reach), round(y - reach), round(x + reach), round(y + reach))
         colour = app.theme.accent

@@ -49,122 +49,72 @@ class CueKind:
     seconds: float = 0.0
 
 
-_NUMBERS = (("one", "一"), ("two", "二"), ("three", "三"), ("four", "四"))
-_COLOURS = (("red", "红色"), ("green", "绿色"), ("blue", "蓝色"), ("yellow", "黄色"))
-_WAYS = (("up", "向上"), ("down", "向下"), ("left", "向左"), ("right", "向右"))
+def _codes(text: str) -> tuple[tuple[str, str], ...]:
+    """Read pairs of an English and a Chinese wording."""
+    pairs = (part.split("|") for part in text.split("; "))
+    return tuple((en, zh) for en, zh in pairs)
+
+
+_NUMBERS = "one|一; two|二; three|三; four|四"
+_TIMES = "one|一次; two|二次; three|三次; four|四次"
+_COLOURS = _codes("red|红色; green|绿色; blue|蓝色; yellow|黄色")
+_WAYS = _codes("up|向上; down|向下; left|向左; right|向右")
+_DIGITS = _codes("1|1; 2|2; 3|3; 4|4")
 
 CUES: Mapping[str, CueKind] = {
     "pitch": CueKind(
-        "audio",
-        "Listen to how high the tone is",
-        "听提示音的高低",
-        (
-            ("lowest", "最低"),
-            ("second lowest", "第二低"),
-            ("second highest", "第二高"),
-            ("highest", "最高"),
-        ),
+        "audio", "Listen to how high the tone is", "听提示音的高低",
+        _codes("lowest|最低; second lowest|第二低; second highest|第二高; highest|最高"),
     ),
-    "count": CueKind(
-        "audio",
-        "Count the beeps",
-        "数一数提示音的次数",
-        tuple((en, f"{zh}次") for en, zh in _NUMBERS),
-    ),
+    "count": CueKind("audio", "Count the beeps", "数一数提示音的次数", _codes(_TIMES)),
     "glide": CueKind(
-        "audio",
-        "Listen to how the tone moves",
-        "听提示音的音调变化",
-        (
-            ("it rises", "上升"),
-            ("it falls", "下降"),
-            ("it rises, then falls", "先升后降"),
-            ("it falls, then rises", "先降后升"),
+        "audio", "Listen to how the tone moves", "听提示音的音调变化",
+        _codes(
+            "it rises|上升; it falls|下降; "
+            "it rises, then falls|先升后降; it falls, then rises|先降后升"
         ),
     ),
     "timbre": CueKind(
-        "audio",
-        "Listen to the kind of sound",
-        "听声音的种类",
-        (
-            ("a steady tone", "平稳的长音"),
-            ("a fast trill", "急促的颤音"),
-            ("a bell that dies away", "渐弱的铃声"),
-            ("a hiss", "嘶嘶声"),
+        "audio", "Listen to the kind of sound", "听声音的种类",
+        _codes(
+            "a steady tone|平稳的长音; a fast trill|急促的颤音; "
+            "a bell that dies away|渐弱的铃声; a hiss|嘶嘶声"
         ),
     ),
     "speech": CueKind(
-        "audio",
-        "Listen to the number that is spoken",
-        "听读出的数字",
-        _NUMBERS,
-        seconds=1.0,
+        "audio", "Listen to the number that is spoken", "听读出的数字",
+        _codes(_NUMBERS), seconds=1.0,
     ),
     "lamp": CueKind(
-        "video",
-        "Watch which of four lamps lights up",
-        "看四盏灯中哪一盏亮起",
-        (
-            ("the first", "第一"),
-            ("the second", "第二"),
-            ("the third", "第三"),
-            ("the last", "最后"),
-        ),
-        frames=3,
+        "video", "Watch which of four lamps lights up", "看四盏灯中哪一盏亮起",
+        _codes("the first|第一; the second|第二; the third|第三; the last|最后"), frames=3,
     ),
     "colour": CueKind(
-        "video",
-        "Watch the colour of the badge that flashes",
-        "看闪烁标记的颜色",
-        _COLOURS,
-        frames=4,
+        "video", "Watch the colour of the badge that flashes", "看闪烁标记的颜色",
+        _COLOURS, frames=4,
     ),
-    "move": CueKind(
-        "video",
-        "Watch where the ball moves",
-        "看小球移动的方向",
-        _WAYS,
-        frames=6,
-    ),
+    "move": CueKind("video", "Watch where the ball moves", "看小球移动的方向", _WAYS, frames=6),
     "blink": CueKind(
-        "video",
-        "Count how often the badge blinks",
-        "数一数标记闪烁的次数",
-        tuple((en, f"{zh}次") for en, zh in _NUMBERS),
-        frames=16,
+        "video", "Count how often the badge blinks", "数一数标记闪烁的次数",
+        _codes(_TIMES), frames=16,
     ),
     "number": CueKind(
-        "video",
-        "Watch the changing number; what counts is the last one",
-        "看变化的数字，以最后一个为准",
-        tuple((digit, digit) for digit in "1234"),
-        frames=12,
+        "video", "Watch the changing number; what counts is the last one",
+        "看变化的数字，以最后一个为准", _DIGITS, frames=12,
     ),
-    "digit": CueKind(
-        "screen",
-        "Look at the number on the screen",
-        "看屏幕上的数字",
-        tuple((digit, digit) for digit in "1234"),
-    ),
+    "digit": CueKind("screen", "Look at the number on the screen", "看屏幕上的数字", _DIGITS),
     "badge": CueKind(
-        "screen",
-        "Look at the colour of the badge on the screen",
-        "看屏幕上标记的颜色",
+        "screen", "Look at the colour of the badge on the screen", "看屏幕上标记的颜色",
         _COLOURS,
     ),
     "arrow": CueKind(
-        "screen",
-        "Look where the arrow on the screen points",
-        "看屏幕上箭头的方向",
-        _WAYS,
+        "screen", "Look where the arrow on the screen points", "看屏幕上箭头的方向", _WAYS,
     ),
     "dots": CueKind(
-        "screen",
-        "Count the dots on the screen",
-        "数一数屏幕上的圆点",
-        tuple((en, f"{zh}个") for en, zh in _NUMBERS),
+        "screen", "Count the dots on the screen", "数一数屏幕上的圆点",
+        _codes(_TIMES.replace("次", "个")),
     ),
-}
+}  # fmt: skip
 """By name: tones, patterns and speech; things that are seen for a moment; signs that stay."""
 
 QuestionKind = Literal["tap", "swipe", "touch", "input", "leave"]
@@ -172,23 +122,16 @@ QUESTIONS: tuple[QuestionKind, ...] = ("tap", "swipe", "touch", "input", "leave"
 """Which button; which way; how to touch; what to type; how to go on without a touch."""
 
 FIXED: Mapping[QuestionKind, tuple[tuple[str, str], ...]] = {
-    "swipe": (
-        ("swipe up", "向上滑动"),
-        ("swipe down", "向下滑动"),
-        ("swipe left", "向左滑动"),
-        ("swipe right", "向右滑动"),
+    "swipe": _codes(
+        "swipe up|向上滑动; swipe down|向下滑动; swipe left|向左滑动; swipe right|向右滑动"
     ),
-    "touch": (
-        ("tap the big button", "点击大按钮"),
-        ("double-tap the big button", "双击大按钮"),
-        ("long-press the big button", "长按大按钮"),
-        ("wait", "等待"),
+    "touch": _codes(
+        "tap the big button|点击大按钮; double-tap the big button|双击大按钮; "
+        "long-press the big button|长按大按钮; wait|等待"
     ),
-    "leave": (
-        ("go back", "返回"),
-        ("go to the home screen", "回到主屏幕"),
-        ("report the task as complete", "报告任务完成"),
-        ("report the task as impossible", "报告任务无法完成"),
+    "leave": _codes(
+        "go back|返回; go to the home screen|回到主屏幕; "
+        "report the task as complete|报告任务完成; report the task as impossible|报告任务无法完成"
     ),
 }
 """The wording of answers that are always the same."""
