@@ -237,16 +237,17 @@ class Canvas:
         self._draw = ImageDraw.Draw(image)
 
     @classmethod
-    def over(cls, image: Image.Image, *, fine: int = 1) -> Canvas:
-        """Return a canvas with a copy of a picture, which is `fine` times the finished one."""
+    def over(cls, image: Image.Image) -> Canvas:
+        """Return a canvas with a copy of a picture."""
         canvas = cls.__new__(cls)
-        canvas._start(image.copy(), fine)
+        canvas._start(image.copy(), 1)
         return canvas
 
     def part(self, rect: Rect) -> Canvas:
         """Return a copy of a part, which is drawn on with the coordinates of the whole."""
         left, top, right, bottom = (value * self.fine for value in rect)
-        canvas = self.over(self._image.crop((left, top, right, bottom)), fine=self.fine)
+        canvas = Canvas.__new__(Canvas)
+        canvas._start(self._image.crop((left, top, right, bottom)), self.fine)
         canvas._origin = (left, top)
         return canvas
 

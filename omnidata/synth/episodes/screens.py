@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from PIL import Image
@@ -266,9 +266,7 @@ class Drawing:
         size: of the screen in pixels.
 
     Attributes:
-        plain: the screen with a picture on its stage.
-        blank: the screen with an empty place for signs and motions.
-        signs: that place, in pixels.
+        signs: the place of signs and motions, in pixels.
     """
 
     def __init__(self, page: Page, size: Screen) -> None:
@@ -279,8 +277,16 @@ class Drawing:
         pen.answers(page)
         self.signs = _inner(page.layout)
         self._bare = pen.canvas.finish()
-        self.plain = self._with_stage(self._paint_picture)
-        self.blank = self._with_stage(self._paint_plate)
+
+    @cached_property
+    def plain(self) -> Image.Image:
+        """The screen with a picture on its stage, where it is large enough for one."""
+        return self._with_stage(self._paint_picture) if self._pen.rich else self._bare
+
+    @cached_property
+    def blank(self) -> Image.Image:
+        """The screen with an empty place for signs and motions."""
+        return self._with_stage(self._paint_plate) if self._pen.rich else self._bare
 
     def with_sign(self, kind: str, code: int) -> Image.Image:
         """Return the screen with a sign on the stage; `kind` is a screen cue."""
@@ -324,8 +330,6 @@ class Drawing:
         return frame, number
 
     def _paint_picture(self, canvas: Canvas) -> None:
-        if not self._pen.rich:
-            return
         kind, accent = self._page.look.kind, self._page.look.theme.accent
         (left, top, right, bottom), number = self._paint_frame(canvas)
         x, y, high = (left + right) / 2, (top + bottom) / 2, bottom - top
