@@ -17,7 +17,7 @@ from omnidata.media import Frame, Samples, encode_mp4, encode_wav, png
 from omnidata.synth import sounds
 from omnidata.synth.drawing import BADGES, Canvas, Span
 from omnidata.synth.episodes.plans import Drift, GroupPlan, Motion
-from omnidata.synth.episodes.screens import Drawing, Look, Page
+from omnidata.synth.episodes.screens import Drawing, Look
 from omnidata.synth.episodes.settings import CODES, Settings
 
 _CUE_SHARE = 0.6  # of the sound, that a cue takes
@@ -107,16 +107,15 @@ class _Maker:
         self._settings = settings
         self._group = group
         self._step = step = group.steps[index]
-        count = len(group.steps)
-        page = Page(
+        self.drawing = Drawing(
             group.look,
             group.layout,
-            step.question,
-            step.labels,
-            step.icons,
-            (index + 1) / count,
+            settings.size,
+            question=step.question,
+            labels=step.labels,
+            icons=step.icons,
+            passed=(index + 1) / len(group.steps),
         )
-        self.drawing = Drawing(page, settings.size)
         sign = step.distraction.sign
         self.screen = self.drawing.with_sign(*sign) if sign else self.drawing.plain
         chance = random.Random(step.seed)

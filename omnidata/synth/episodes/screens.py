@@ -237,45 +237,47 @@ def _options(arrangement: Arrangement, panel: Rect, gap: int) -> tuple[Rect, ...
     return tuple(boxes)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What a screen shows.
-
-    Attributes:
-        look: of the app.
-        layout: where things are.
-        question: what can be touched.
-        labels: of the buttons, or the text in the field; as many as the question needs.
-        icons: of the buttons and the panel, names of `ICONS`.
-        passed: share of the episode's steps up to this one; two steps in a row never look the same.
-    """
-
-    look: Look
-    layout: Layout
-    question: QuestionKind
-    labels: Sequence[str]
-    icons: Sequence[str]
-    passed: float
-
-
 class Drawing:
-    """A page as pixels.
+    """A screen of an app as pixels.
 
     Args:
-        page: what to draw.
+        look: of the app.
+        layout: where things are.
         size: of the screen in pixels.
+        question: what can be touched.
+        labels: of the buttons; as many as the question needs.
+        icons: of the buttons and the panel, names of `ICONS`.
+        passed: share of the episode's steps up to this one; two steps in a row never look the same.
 
     Attributes:
         signs: the place of signs and motions, in pixels.
     """
 
-    def __init__(self, page: Page, size: Screen) -> None:
-        self._page = page
-        self._pen = pen = _Pen(page.look, page.layout, size)
-        pen.bars(page.passed)
-        pen.card(page.layout.stage)
-        pen.answers(page)
-        self.signs = _inner(page.layout)
+    def __init__(
+        self,
+        look: Look,
+        layout: Layout,
+        size: Screen,
+        *,
+        question: QuestionKind,
+        labels: Sequence[str],
+        icons: Sequence[str],
+        passed: float,
+    ) -> None:
+        self._look = look
+        self._layout = layout
+        self._picture = ICON_NAMES.index(icons[0])
+        self._pen = pen = _Pen(look, layout, size)
+        pen.bars(passed)
+        pen.card(layout.stage)
+        if question == "tap":
+            for number, rect in enumerate(layout.options):
+                pen.option(rect, number, labels[number], icons[number])
+        elif question == "input":
+            pen.field(layout.panel)
+        else:
+            pen.panel(layout.panel, question, icons[0])
+        self.signs = _inner(layout)
         self._bare = pen.canvas.finish()
 
     @cached_property
@@ -293,12 +295,12 @@ class Drawing:
 
         def paint(canvas: Canvas) -> None:
             self._paint_plate(canvas)
-            _paint_sign(canvas, kind, code, self.signs, self._page.look)
+            _paint_sign(canvas, kind, code, self.signs, self._look)
 
         return self._with_stage(paint)
 
     def _with_stage(self, paint: Callable[[Canvas], None]) -> Image.Image:
-        place = self._page.layout.stage
+        place = self._layout.stage
         stage = self._pen.canvas.part(place)
         paint(stage)
         picture = self._bare.copy()
@@ -308,19 +310,19 @@ class Drawing:
     def _paint_plate(self, canvas: Canvas) -> None:
         if self._pen.rich:
             self._paint_frame(canvas)
-            theme, unit = self._page.look.theme, self._page.layout.unit
+            theme, unit = self._look.theme, self._layout.unit
             canvas.rect(self.signs, theme.card, radius=2.4 * unit)
 
     def _paint_frame(self, canvas: Canvas) -> tuple[Rect, int]:
         """Draw the frame of a picture and a caption; return the frame and the picture's number."""
-        look, unit = self._page.look, self._page.layout.unit
-        left, top, right, bottom = self._page.layout.stage
+        look, unit = self._look, self._layout.unit
+        left, top, right, bottom = self._layout.stage
         theme, edge = look.theme, round(2.2 * unit)
         frame = (left + edge, top + edge, right - edge, round(bottom - 12 * unit))
         light = mix(theme.accent, WHITE, 0.72)
         canvas.gradient(frame, light, mix(theme.accent, WHITE, 0.15), radius=3 * unit)
         captions = _ART[look.kind][1]
-        number = ICON_NAMES.index(self._page.icons[0]) % len(captions)
+        number = self._picture % len(captions)
         y = (frame[3] + bottom) / 2
         at = (frame[0] + unit, y)
         self._pen.label(captions[number], at, 5, theme.ink, canvas=canvas, anchor="lm")
@@ -330,7 +332,7 @@ class Drawing:
         return frame, number
 
     def _paint_picture(self, canvas: Canvas) -> None:
-        kind, accent = self._page.look.kind, self._page.look.theme.accent
+        kind, accent = self._look.kind, self._look.theme.accent
         (left, top, right, bottom), number = self._paint_frame(canvas)
         x, y, high = (left + right) / 2, (top + bottom) / 2, bottom - top
         size, dark = min(high, right - left) * 0.62, mix(accent, _DARK, 0.35)
@@ -419,15 +421,6 @@ class _Pen:
         theme = self._look.theme
         self._round_box(rect, theme.card, outline=theme.soft, radius=0.08)
 
-    def answers(self, page: Page) -> None:
-        if page.question == "tap":
-            for number, rect in enumerate(page.layout.options):
-                self._option(rect, number, page.labels[number], page.icons[number])
-        elif page.question == "input":
-            self._field(page.layout.panel)
-        else:
-            self._panel(page.layout.panel, page.question, page.icons[0])
-
     def _colours(self, number: int) -> tuple[Colour, Colour, Colour | None]:
         """Return the fill, the text and the outline of a button."""
         theme = self._look.theme
@@ -437,7 +430,7 @@ class _Pen:
             return shade(number * 0.23 + 0.05, 0.5, 0.5), WHITE, None
         return theme.card, theme.ink, theme.soft if self.rich else theme.accent
 
-    def _option(self, rect: Rect, number: int, label: str, icon: str) -> None:
+    def option(self, rect: Rect, number: int, label: str, icon: str) -> None:
         look, unit = self._look, self._unit
         fill, ink, outline = self._colours(number)
         left, top, right, bottom = rect
@@ -458,14 +451,15 @@ class _Pen:
             self.canvas.disc(at, disc, tint)
             self.canvas.icon(icon, at, size=disc * 1.15, fill=WHITE if outline else ink)
         if tall:
-            self.label(label, (x, y + min(below, high * 0.12 + disc + 2 * unit)), 4.3, ink)
+            under = min(below, high * 0.12 + disc + 2 * unit) if look.icons else 0
+            self.label(label, (x, y + under), 4.3, ink)
             return
         start = at[0] + disc + 3 * unit if look.icons else left + 5 * unit
         note = mix(fill, ink, 0.6)
         self.label(label, (start, y - 2.4 * unit), 4.4, ink, anchor="lm")
         self.label(_TIMES[number], (start, y + 3.4 * unit), 3.4, note, anchor="lm", thin=True)
 
-    def _panel(self, rect: Rect, question: QuestionKind, icon: str) -> None:
+    def panel(self, rect: Rect, question: QuestionKind, icon: str) -> None:
         """Draw what is swiped over, touched, or left."""
         look, theme = self._look, self._look.theme
         left, top, right, bottom = rect
@@ -493,7 +487,7 @@ class _Pen:
                 strip = (left + 5 * self._unit, upper, end, upper + self._unit)
                 self.canvas.rect(strip, mix(fill, ink, 0.35))
 
-    def _field(self, rect: Rect) -> None:
+    def field(self, rect: Rect) -> None:
         theme, canvas = self._look.theme, self.canvas
         left, top, right, bottom = rect
         high, wide = (bottom - top) / 5, (right - left) / 10
