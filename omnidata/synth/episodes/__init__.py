@@ -37,7 +37,7 @@ REPORT = "synth.json"
 _MADE_BY = ("omnidata", "av", "isal", "numpy", "pillow")
 _PARTS, _TREE, _TALLY, _UNFINISHED = ".parts", "tree", "tally.json", ".unfinished"
 _GROUPS = 4
-"""Groups of twins in a part: so much is lost where a process is killed."""
+"""Groups of twins in a part: the most that a killed process loses."""
 
 
 def make_episodes(
@@ -60,13 +60,13 @@ def make_episodes(
     Args:
         out: the folder of the app folders; new, empty, or what the same call made before. Until
             all is whole the work lies beside it, in `.<name>.unfinished`; `.<name>.lock` stays.
-        settings: what decides the episodes.
+        settings: of the episodes.
         episodes: how many; a multiple of four makes all groups of twins whole.
         first: the number of the first, a multiple of four: what comes before is left out, so that
             two datasets of one seed have the same apps and no episode in common.
         workers: processes; 1 = this one.
-        cluster: whose workers make them; None for this machine.
-        progress: called with the number of episodes that are there and of all.
+        cluster: its workers make the parts; None = this machine.
+        progress: called with the number of finished episodes and of all.
 
     Returns:
         The report, as it lies in `synth.json`.
@@ -75,7 +75,7 @@ def make_episodes(
         UsageError: `episodes` or `first` is out of range, or nothing can be written at `out`.
         DataError: `out` or the unfinished work has other settings, or another process is writing
             there.
-        RunError: a part could not be made, or the disk takes no more.
+        RunError: a part could not be made, or the disk is full.
         PlatformError: speech is asked for, and the extra `voice` does not work here.
     """
     _check_range(first, episodes)
@@ -101,7 +101,7 @@ def make_episodes(
 
 
 def with_speech(settings: Settings) -> Settings:
-    """The settings with spoken numbers among the cues, where there is time and `voice` works."""
+    """Return the settings with spoken numbers among the cues, if there is time and `voice` works."""
     if not settings.has_time_for("speech"):
         return settings
     try:

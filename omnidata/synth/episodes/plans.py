@@ -1,4 +1,4 @@
-"""What is in the steps of a group of twins, decided by the seed and the group's number alone.
+"""The steps of a group of twins, decided by the seed and the number of the group alone.
 
 The episodes of a group are the same in all but one medium at each step, and in the answer: the
 step's medium says another code to each of them. So nothing but that medium can tell the answers
@@ -96,7 +96,7 @@ class Distraction:
     sign: tuple[str, int] | None = None
 
     def names(self) -> list[str]:
-        """What there is."""
+        """Return the fields that are not None."""
         return [name for name in self.__slots__ if getattr(self, name) is not None]
 
 
@@ -129,11 +129,11 @@ class StepPlan:
     seed: int
 
     def action(self, twin: int) -> Action:
-        """What is right in a twin."""
+        """Return the right action of a twin."""
         return self.actions[self.answer_of[self.codes[twin]]]
 
     def rule(self, language: Language) -> str:
-        """The sentence of the instruction that tells how to answer."""
+        """Return the sentence of the instruction that says how to answer."""
         cue = CUES[self.cue]
         chinese = language == "zh"
         pairs = [
@@ -183,7 +183,7 @@ class GroupPlan:
         return "present" if screen_alone else "critical"
 
     def instruction(self, language: Language) -> str:
-        """All rules, numbered where there are several."""
+        """Return all rules, numbered if there are several."""
         rules = [step.rule(language) for step in self.steps]
         if len(rules) == 1:
             return rules[0]

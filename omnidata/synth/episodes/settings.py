@@ -1,7 +1,4 @@
-"""What decides an episode: the cues and questions that there are, and the settings.
-
-Two runs with equal settings make the same episodes.
-"""
+"""The cues, the questions and the settings of episodes; equal settings make equal episodes."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ Medium = Literal["audio", "video", "screen"]
 MEDIA: tuple[Medium, ...] = ("audio", "video", "screen")
 
 CODES = 4
-"""What a cue can say, the answers of a question, and the episodes of a group of twins."""
+"""The codes of a cue, the answers of a question, and the episodes of a group of twins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +172,7 @@ class Settings:
     """The settings; the defaults are the sample dataset's sizes.
 
     Attributes:
-        seed: of everything that chance decides.
+        seed: of all random choices.
         audio_share, video_share: of the steps, those whose answer is in that medium alone; the
             rest is in the screenshot alone.
         size: width and height of the screenshots in pixels.
@@ -207,7 +204,7 @@ class Settings:
     distractors: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse what no episode can be made of.
+        """Check all values.
 
         Raises:
             UsageError: a value is out of range, the clips or sounds are too short for a cue that is
@@ -284,21 +281,21 @@ class Settings:
         return CUES[cue].frames <= self.frames and CUES[cue].seconds <= self.seconds
 
     def share(self, medium: Medium) -> float:
-        """The share of the steps that are decided in a medium."""
+        """Return the share of the steps that are decided in a medium."""
         shares = {"audio": self.audio_share, "video": self.video_share}
         return shares.get(medium, max(0.0, 1 - self.audio_share - self.video_share - 1e-12))
 
     def cues_of(self, medium: Medium) -> tuple[str, ...]:
-        """The cues of a medium."""
+        """Return the cues of a medium."""
         return tuple(name for name in self.all_cues if CUES[name].medium == medium)
 
     def length(self, group: int) -> int:
-        """How many steps the episodes of a group have; see `medium`."""
+        """Return the number of steps in the episodes of a group; see `medium`."""
         place = (_start(self.seed, "length") + group * _PLASTIC[1]) % 1
         return 1 + int(place * self.max_steps)
 
     def medium(self, group: int, step: int) -> Medium:
-        """The medium that decides a step.
+        """Return the medium that decides a step.
 
         Together with `length` a sequence of low discrepancy (Kronecker's, by the powers of the
         plastic number) and no dice, so that even a few hundred steps have the shares that were
@@ -311,7 +308,7 @@ class Settings:
         return "video" if seen else "screen"
 
     def as_dict(self) -> Mapping[str, Any]:
-        """The settings as JSON values, with the cues by name."""
+        """Return the settings as JSON values, with the cues by name."""
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in {**asdict(self), "cues": self.all_cues}.items()

@@ -37,56 +37,29 @@ class App:
     icon: str
 
 
-_APPS = (
-    App("Slidora", "Office", ("New", "Open", "Insert", "Paste", "Notes", "Export"), "none", "film"),
-    App("Pagewell", "Office", ("New", "Open", "Insert", "Paste", "Style", "Export"), "none", "bag"),
-    App("Gridley", "Office", ("New", "Open", "Sort", "Total", "Copy", "Chart"), "none", "box"),
-    App(
-        "Pixelry",
-        "Multimedia Editing",
-        ("Open", "Filter", "Crop", "Caption", "Copy", "Save"),
-        "none",
-        "camera",
-    ),
-    App(
-        "Reelsmith",
-        "Multimedia Editing",
-        ("Open", "Slides", "Trim", "Music", "Sound", "Render"),
-        "none",
-        "play",
-    ),
-    App(
-        "Tunebox",
-        "Multimedia Playback",
-        ("Open", "Play", "Loop", "Rate"),
-        "none",
-        "headphones",
-    ),
-    App(
-        "Postling",
-        "Social Communication",
-        ("New", "Attach", "Save", "Copy", "Send"),
-        "people",
-        "send",
-    ),
-    App("Cabinet", "System Management", ("Go", "Copy", "Eject", "Sort"), "files", "door"),
-    App("Packrat", "Utility Tools", ("Create", "Add", "Extract", "Pack"), "none", "cart"),
-    App("Wordhop", "Utility Tools", ("Paste", "Open", "Translate", "Copy"), "none", "share"),
-    App("Jotwell", "Note Management", ("New", "Paste", "Attach", "Copy"), "topics", "note"),
-    App("Tickoff", "Task Management", ("Add", "Star", "Import", "Due"), "topics", "check"),
-    App("Snaplet", "Screen Capture", ("Shot", "Record", "Clip", "Save"), "windows", "shield"),
-    App(
-        "Webway",
-        "Web Browsing",
-        ("Search", "Picture", "Summary", "Data", "Song"),
-        "topics",
-        "search",
-    ),
-    App("Codewright", "Programming", ("Open", "Format", "Run", "Deploy"), "none", "lamp"),
-    App("Larder", "Lifestyle", ("Shopping", "Export", "Photo", "Share"), "dishes", "oven"),
+_APPS: tuple[tuple[str, str, str, Listed, str], ...] = (
+    ("Slidora", "Office", "New Open Insert Paste Notes Export", "none", "film"),
+    ("Pagewell", "Office", "New Open Insert Paste Style Export", "none", "bag"),
+    ("Gridley", "Office", "New Open Sort Total Copy Chart", "none", "box"),
+    ("Pixelry", "Multimedia Editing", "Open Filter Crop Caption Copy Save", "none", "camera"),
+    ("Reelsmith", "Multimedia Editing", "Open Slides Trim Music Sound Render", "none", "play"),
+    ("Tunebox", "Multimedia Playback", "Open Play Loop Rate", "none", "headphones"),
+    ("Postling", "Social Communication", "New Attach Save Copy Send", "people", "send"),
+    ("Cabinet", "System Management", "Go Copy Eject Sort", "files", "door"),
+    ("Packrat", "Utility Tools", "Create Add Extract Pack", "none", "cart"),
+    ("Wordhop", "Utility Tools", "Paste Open Translate Copy", "none", "share"),
+    ("Jotwell", "Note Management", "New Paste Attach Copy", "topics", "note"),
+    ("Tickoff", "Task Management", "Add Star Import Due", "topics", "check"),
+    ("Snaplet", "Screen Capture", "Shot Record Clip Save", "windows", "shield"),
+    ("Webway", "Web Browsing", "Search Picture Summary Data Song", "topics", "search"),
+    ("Codewright", "Programming", "Open Format Run Deploy", "none", "lamp"),
+    ("Larder", "Lifestyle", "Shopping Export Photo Share", "dishes", "oven"),
 )
 
-APPS: Mapping[str, App] = {app.name: app for app in _APPS}
+APPS: Mapping[str, App] = {
+    name: App(name, category, tuple(buttons.split()), listed, icon)
+    for name, category, buttons, listed, icon in _APPS
+}
 """By name: 16 apps of all 12 categories."""
 
 PEOPLE = ("Emily", "Noor", "Tomas", "Aiko", "Lena", "Kofi", "Marta", "Ravi", "Sven", "Ines")
