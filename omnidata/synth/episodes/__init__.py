@@ -101,7 +101,7 @@ def make_episodes(
 
 
 def with_speech(settings: Settings) -> Settings:
-    """Return the settings with spoken numbers among the cues, if there is time and `voice` works."""
+    """Return the settings with spoken numbers as cues, if there is time and `voice` works."""
     if not settings.has_time_for("speech"):
         return settings
     try:
