@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -67,9 +66,8 @@ def make_files(
 def still_clip(screen: Image.Image, look: Look, settings: Settings, *, seconds: float) -> bytes:
     """Return an MP4 file in which a screen comes in and nothing happens."""
     small = screen.resize(settings.clip_size, Image.Resampling.BOX)
-    whole = (0.0, 0.0, 1.0, 1.0)
-    scene = _Scene(small, small, whole, whole, look, None, None)
-    return encode_mp4(scene.frames(round(seconds * settings.fps)), fps=settings.fps)
+    frames = _frames(small, look, round(seconds * settings.fps))
+    return encode_mp4(frames, fps=settings.fps)
 
 
 # Files of one size: how many bytes a picture or a clip takes must not tell what it shows.
@@ -131,22 +129,24 @@ class _Maker:
         A sign that does not matter is gone during a motion, which could not be seen on a sign of
         the same colour. A sign that decides is not there yet.
         """
-        size, layout = self._settings.clip_size, self._group.layout
-        small = self.screen.resize(size, Image.Resampling.BOX)
+        settings, look, drift = self._settings, self._group.look, self._step.distraction.drift
+        small = self.screen.resize(settings.clip_size, Image.Resampling.BOX)
         behind = small
         if motion is not None:
-            behind = self.drawing.blank.resize(size, Image.Resampling.BOX)
-        ratio = (size[0] / self.screen.width, size[1] / self.screen.height)
-        scene = _Scene(
-            small,
-            behind,
-            _scale(self.drawing.signs, ratio),
-            _scale(layout.panel, ratio),
-            self._group.look,
-            motion,
-            self._step.distraction.drift,
-        )
-        return encode_mp4(scene.frames(self._settings.frames), fps=self._settings.fps)
+            behind = self.drawing.blank.resize(settings.clip_size, Image.Resampling.BOX)
+        ratio = (small.width / self.screen.width, small.height / self.screen.height)
+        stage, panel = _scale(self.drawing.signs, ratio), _scale(self._group.layout.panel, ratio)
+
+        def paint(share: float) -> Canvas:
+            canvas = Canvas.over(behind)
+            if drift is not None:
+                _paint_drift(canvas, drift, share, panel, look)
+            if motion is not None:
+                _paint_motion(canvas, motion, share, stage, look)
+            return canvas
+
+        frames = _frames(small, look, settings.frames, paint if motion or drift else None)
+        return encode_mp4(frames, fps=settings.fps)
 
     def track(self, cue: str | None, code: int) -> bytes:
         if cue is None:
@@ -186,34 +186,21 @@ def _scale(rect: Span, ratio: tuple[float, float]) -> Span:
     return (left * ratio[0], top * ratio[1], right * ratio[0], bottom * ratio[1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Scene:
-    screen: Image.Image
-    behind: Image.Image
-    stage: Span
-    panel: Span
-    look: Look
-    motion: Motion | None
-    drift: Drift | None
-
-    def frames(self, count: int) -> Iterator[Frame]:
-        still = np.asarray(self.screen)
-        empty = Image.new("RGB", self.screen.size, self.look.theme.ground)
-        for number in range(count):
-            passed = number / (count - 1)
-            if passed < _ARRIVED:
-                yield np.asarray(Image.blend(empty, self.screen, passed / _ARRIVED))
-                continue
-            share = (passed - _FROM) / (_TO - _FROM)
-            if not 0 <= share < 1 or (self.motion is None and self.drift is None):
-                yield still
-                continue
-            canvas = Canvas.over(self.behind)
-            if self.drift is not None:
-                _paint_drift(canvas, self.drift, share, self.panel, self.look)
-            if self.motion is not None:
-                _paint_motion(canvas, self.motion, share, self.stage, self.look)
-            yield np.asarray(canvas.finish())
+def _frames(
+    screen: Image.Image, look: Look, count: int, paint: Callable[[float], Canvas] | None = None
+) -> Iterator[Frame]:
+    """Show a screen that comes in; `paint` draws one moment, of which a share in [0, 1) is over."""
+    still = np.asarray(screen)
+    empty = Image.new("RGB", screen.size, look.theme.ground)
+    for number in range(count):
+        passed = number / (count - 1)
+        share = (passed - _FROM) / (_TO - _FROM)
+        if passed < _ARRIVED:
+            yield np.asarray(Image.blend(empty, screen, passed / _ARRIVED))
+        elif paint and 0 <= share < 1:
+            yield np.asarray(paint(share).finish())
+        else:
+            yield still
 
 
 def _paint_drift(canvas: Canvas, drift: Drift, share: float, panel: Span, look: Look) -> None:
