@@ -13,7 +13,7 @@ Mark = Literal["", "best", "drop", "gain"]
 DASH = "-"
 """Stands in place of a number that is not defined."""
 PUBLISHED = "as published, scorer not confirmed"
-LOWER_IS_BETTER = frozenset({"edit_distance", "ece", "aurc"})
+_LOWER_IS_BETTER = frozenset({"edit_distance", "ece", "aurc"})
 _SIGNS = "†‡§¶"
 
 
@@ -40,7 +40,7 @@ class Column:
     @property
     def lower_is_better(self) -> bool:
         """Whether a smaller value is a better one."""
-        return self.metric in LOWER_IS_BETTER
+        return self.metric in _LOWER_IS_BETTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +145,7 @@ class Table:
         """Return the labels of each row; those of published rows have a sign."""
         signs = self.signs
         return [
-            (f"{row.labels[0]} {signs[row.source]}", *row.labels[1:])
-            if row.source
-            else row.labels
+            (f"{row.labels[0]} {signs[row.source]}", *row.labels[1:]) if row.source else row.labels
             for row in self.rows
         ]
 

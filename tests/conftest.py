@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.full import FULL
 from tests.hub_server import Hub, online, serving
+from tests.sample import write_sample
 
 ROOT = Path(__file__).resolve().parents[1]
 os.environ["HF_HUB_OFFLINE"] = "1"  # nothing imports `datasets` before this line
@@ -189,24 +190,10 @@ def once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Once:
     return make
 
 
-CLIP_FPS = 15 if FULL else 5
-"""Frames per second of the clips of the sample that tests share; Reelio's have twice as many."""
-
-
-def make_sample(out: Path, **options: Any) -> Path:
-    """The sample; in `make test` with a third of the frames, which take most of the time."""
-    import omnidata.synth.sample
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(omnidata.synth.sample, "_FPS", {"Reelio": 2 * CLIP_FPS})
-        patch.setattr(omnidata.synth.sample, "_USUAL_FPS", CLIP_FPS)
-        return omnidata.synth.sample.make_sample(out, **options)
-
-
 @pytest.fixture(scope="session")
 def sample(once: Once) -> Path:
-    """The sample dataset of seed 0, made once per test run; nobody writes into it."""
-    return once("sample", make_sample)
+    """The dataset of `tests/sample.py`, written once per test run; nobody writes into it."""
+    return once("sample", write_sample)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from omnidata.analysis.comparison import check_ids, check_source, find_data
 from omnidata.analysis.runs import group_alike, labels, unlike
 from omnidata.errors import OmnidataError, RunError
 from omnidata.run.run_files import Run
-from omnidata.table import LOWER_IS_BETTER, Cell, Column, Head, Mark, Row, Table
+from omnidata.table import Cell, Column, Head, Mark, Row, Table
 from omnidata.tasks.published import PublishedRow, TableSpec, Variation
 from omnidata.types import LoadedDataset, Step
 
@@ -294,7 +294,7 @@ def compare_rows(rows: Sequence[Row], columns: Sequence[Column], *, across: bool
 
 def _gain(of: Cell, base: Cell, column: Column) -> float | None:
     change = add_change(of, base).change
-    lower = column.metric in LOWER_IS_BETTER
+    lower = column.lower_is_better
     return -change if change is not None and lower else change
 
 

@@ -48,7 +48,11 @@ def demo(
     task = get_task(episode_tree_reader())
     source = task.load(data)
     terminal.print_findings(source)
-    tiny = _tiny(out, seed) if local else None
+    tiny = out / "tiny-qwen2.5-omni" if local else None
+    if tiny and not tiny.exists():
+        from omnidata.adapters.tiny import make_tiny
+
+        make_tiny("qwen2.5-omni", tiny, seed=seed)
     results = {}
     for model in _MODELS:
         with counting() as count, terminal.progress(model) as progress:
@@ -83,7 +87,7 @@ def demo(
 
 
 def _sample(out: Path, seed: int) -> Path:
-    """The sample dataset, made unless the last call made the same one."""
+    """Make the sample dataset, unless the last call made the same one."""
     from importlib.metadata import version
 
     from omnidata.storage import atomic_write
@@ -107,14 +111,6 @@ def _sample(out: Path, seed: int) -> Path:
         file.write(json.dumps(wanted).encode())
     unfinished.rename(data)
     return data
-
-
-def _tiny(out: Path, seed: int) -> Path:
-    """The tiny model, made unless the last call made it."""
-    from omnidata.adapters.tiny import make_tiny
-
-    folder = out / "tiny-qwen2.5-omni"
-    return folder if folder.exists() else make_tiny("qwen2.5-omni", folder, seed=seed)
 
 
 def _print_side_by_side(results: dict[str, dict[str, Any]], profile: Profile) -> None:

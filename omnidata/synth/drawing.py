@@ -1,20 +1,21 @@
-"""What the made-up screens are drawn with: icons, colours of an app, text and simple shapes.
+"""The drawing kit of all invented screens: a canvas, icons and the colours of an app.
 
-Text is in Pillow's built-in fonts, and icons are strokes, so that nothing differs between machines
-and no picture files are needed.
+It draws the phone apps of `synth.episodes` and the desktop apps of `synth.pool`. Text is in the
+built-in fonts of Pillow, and icons are strokes, so that nothing differs between machines and no
+picture files are needed.
 """
 
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Literal
 
 from PIL import Image, ImageDraw, ImageFont
 
-from omnidata.actions import OPPOSITE, Action, Box, Direction
+from omnidata.actions import OPPOSITE, Action, Box, Direction, Screen
 
 Colour = tuple[int, int, int]
 
@@ -24,9 +25,13 @@ Rect = tuple[int, int, int, int]
 Span = tuple[float, float, float, float]
 """A rectangle with edges between pixels."""
 
+Spot = tuple[float, float]
+"""A point, in pixels."""
+
+Face = Literal["plain", "bold", "pixel"]
+
 WHITE: Colour = (255, 255, 255)
 GREEN: Colour = (46, 160, 92)
-RED: Colour = (216, 63, 66)
 
 BADGES: tuple[Colour, ...] = ((214, 48, 49), (39, 174, 96), (41, 98, 255), (245, 203, 20))
 """Red, green, blue, yellow."""
@@ -37,6 +42,7 @@ KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _PIXEL_FONT = 11  # height of Pillow's bitmap font
 _SMALLEST_BOLD = 14  # pixels; below that letters would run together
 _SMALLEST_ICON = 10  # pixels; below that its strokes have no inside
+_SMALLEST_ROUND = 12  # pixels; Pillow has no space for corners in less
 _BRIGHT = 165
 
 Stroke = tuple[str, float, tuple[float, ...]]
@@ -141,63 +147,6 @@ ICONS: Mapping[str, tuple[Stroke, ...]] = {
 }
 
 
-def paint_icon(
-    draw: ImageDraw.ImageDraw,
-    name: str,
-    *,
-    centre: tuple[float, float],
-    size: float,
-    fill: tuple[int, ...],
-) -> None:
-    """Draw an icon.
-
-    Args:
-        draw: where.
-        name: a key of `ICONS`.
-        centre: the middle, in pixels of the picture.
-        size: the edge of the grid in pixels.
-        fill: the colour.
-    """
-    origin = (centre[0] - size / 2, centre[1] - size / 2)
-    for stroke in ICONS[name]:
-        _paint(draw, stroke, origin=origin, unit=size / 24, fill=fill)
-
-
-def _paint(
-    draw: ImageDraw.ImageDraw,
-    stroke: Stroke,
-    *,
-    origin: tuple[float, float],
-    unit: float,
-    fill: tuple[int, ...],
-) -> None:
-    kind, thickness, numbers = stroke
-    width = max(1, round(thickness * unit)) if thickness else 0
-    left, top = origin
-    if kind == "line":
-        places = zip(numbers[::2], numbers[1::2], strict=True)
-        points = [(left + x * unit, top + y * unit) for x, y in places]
-        if width:
-            draw.line(points, fill=fill, width=width, joint="curve")
-        else:
-            draw.polygon(points, fill=fill)
-        return
-    style: dict[str, Any] = {"outline": fill, "width": width} if width else {"fill": fill}
-    if kind == "box":
-        x0, y0, x1, y1, radius = (number * unit for number in numbers)
-        box = (left + x0, top + y0, left + x1, top + y1)
-        draw.rounded_rectangle(box, radius, **style)
-        return
-    x, y, radius = left + numbers[0] * unit, top + numbers[1] * unit, numbers[2] * unit
-    around = (x - radius, y - radius, x + radius, y + radius)
-    if kind == "circle":
-        draw.ellipse(around, **style)
-    elif width:
-        draw.arc(around, numbers[3], numbers[4], fill=fill, width=width)
-    else:
-        draw.chord(around, numbers[3], numbers[4], fill=fill)
-
-
 @dataclass(frozen=True, slots=True)
 class Theme:
     """The colours of an app.
@@ -250,43 +199,184 @@ def shade(hue: float, lightness: float, saturation: float) -> Colour:
     return round(red * 255), round(green * 255), round(blue * 255)
 
 
+def mix(one: Colour, other: Colour, share: float) -> Colour:
+    """Return a colour between two; `share` in [0, 1] is the other's."""
+    red, green, blue = (
+        round(a + (b - a) * min(max(share, 0), 1)) for a, b in zip(one, other, strict=True)
+    )
+    return red, green, blue
+
+
 def ink_on(ground: Colour) -> Colour:
     """White, or black on a ground that is too bright for it (by Rec. 601 luma)."""
     red, green, blue = ground
     return (20, 20, 24) if 0.299 * red + 0.587 * green + 0.114 * blue > _BRIGHT else WHITE
 
 
-def paint_text(
-    draw: ImageDraw.ImageDraw,
-    text: str,
-    at: tuple[float, float],
-    *,
-    pixels: int,
-    fill: Colour,
-    face: Literal["plain", "bold", "pixel"],
-) -> None:
-    """A line of text about a point.
+class Canvas:
+    """A picture that is being drawn; all lengths are pixels of the finished one.
 
     Args:
-        draw: where.
-        text: ASCII; Pillow's built-in fonts have nothing else.
-        at: the middle.
-        pixels: height of the type.
-        fill: colour.
-        face: the built-in outline font, the same with thicker strokes, or the bitmap font.
+        size: width and height.
+        ground: colour of the background.
+        fine: shapes are drawn so many times larger and reduced, because Pillow's have no smooth
+            edges.
+
+    Attributes:
+        targets: what can be touched, by name.
     """
-    if face == "pixel":
-        mask = _pixel_text(text, max(1, round(pixels / _PIXEL_FONT)))
-        place = (round(at[0] - mask.width / 2), round(at[1] - mask.height / 2))
-        draw.bitmap(place, mask, fill=fill)
-        return
-    stroke = -(-pixels // 24) if face == "bold" and pixels >= _SMALLEST_BOLD else 0
-    draw.text(at, text, fill=fill, font=font(pixels), anchor="mm", stroke_width=stroke)
+
+    def __init__(self, size: Screen, ground: Colour, *, fine: int = 1) -> None:
+        self._start(Image.new("RGB", (size[0] * fine, size[1] * fine), ground), fine)
+
+    def _start(self, image: Image.Image, fine: int) -> None:
+        self.targets: dict[str, Rect] = {}
+        self.fine = fine
+        self._origin = (0, 0)
+        self._image = image
+        self._draw = ImageDraw.Draw(image)
+
+    @classmethod
+    def over(cls, image: Image.Image) -> Canvas:
+        """Return a canvas with a copy of a picture."""
+        canvas = cls.__new__(cls)
+        canvas._start(image.copy(), 1)
+        return canvas
+
+    def part(self, rect: Rect) -> Canvas:
+        """Return a copy of a part, which is drawn on with the coordinates of the whole."""
+        left, top, right, bottom = (value * self.fine for value in rect)
+        canvas = Canvas.__new__(Canvas)
+        canvas._start(self._image.crop((left, top, right, bottom)), self.fine)
+        canvas._origin = (left, top)
+        return canvas
+
+    def finish(self) -> Image.Image:
+        """Return the picture at its final size."""
+        return self._image.reduce(self.fine) if self.fine > 1 else self._image
+
+    def rect(
+        self,
+        rect: Span,
+        fill: Colour | None,
+        *,
+        radius: float = 0,
+        outline: Colour | None = None,
+        width: float = 1,
+    ) -> None:
+        """Draw a rectangle; its right and bottom edge are outside."""
+        left, top = self._spot(rect[:2])
+        right, bottom = self._spot(rect[2:])
+        style: dict[str, Any] = {"fill": fill, "outline": outline}
+        style["width"] = max(1, round(width * self.fine)) if outline else 0
+        box = (left, top, max(left, right - 1), max(top, bottom - 1))
+        if min(right - left, bottom - top) < _SMALLEST_ROUND * self.fine or not radius:
+            self._draw.rectangle(box, **style)
+        else:
+            self._draw.rounded_rectangle(box, radius * self.fine, **style)
+
+    def gradient(self, rect: Rect, top: Colour, bottom: Colour, *, radius: float = 0) -> None:
+        """Draw a rectangle whose colour changes downwards."""
+        left, upper = (round(value) for value in self._spot(rect[:2]))
+        size = ((rect[2] - rect[0]) * self.fine, (rect[3] - rect[1]) * self.fine)
+        column = Image.composite(
+            Image.new("RGB", (1, size[1]), bottom),
+            Image.new("RGB", (1, size[1]), top),
+            Image.linear_gradient("L").resize((1, size[1])),
+        )
+        mask = Image.new("L", size)
+        ImageDraw.Draw(mask).rounded_rectangle(
+            (0, 0, size[0] - 1, size[1] - 1), radius * self.fine, fill=255
+        )
+        self._image.paste(column.resize(size, Image.Resampling.NEAREST), (left, upper), mask)
+
+    def disc(self, at: Spot, radius: float, fill: Colour) -> None:
+        """Draw a filled circle."""
+        self._draw.ellipse(self._around(at, radius), fill=fill)
+
+    def polygon(self, points: Sequence[Spot], fill: Colour) -> None:
+        """Draw a filled polygon."""
+        self._draw.polygon([self._spot(point) for point in points], fill=fill)
+
+    def line(self, points: Sequence[Spot], fill: Colour) -> None:
+        """Draw a line, one pixel wide."""
+        self._draw.line([self._spot(point) for point in points], fill, self.fine)
+
+    def text(
+        self,
+        text: str,
+        at: Spot,
+        *,
+        pixels: int,
+        fill: Colour,
+        face: Face = "plain",
+        anchor: Literal["lm", "mm", "rm"] = "mm",
+    ) -> None:
+        """Draw a line of text.
+
+        Args:
+            text: ASCII; Pillow's built-in fonts have nothing else.
+            at: its left end, its middle or its right end, by the anchor.
+            pixels: height of the type.
+            fill: colour.
+            face: the built-in outline font, the same with thicker strokes, or the bitmap font.
+            anchor: as Pillow names it.
+        """
+        (x, y), high = self._spot(at), pixels * self.fine
+        if face == "pixel":
+            mask = _pixel_text(text, max(1, round(high / _PIXEL_FONT)))
+            left = x - mask.width * {"l": 0.0, "m": 0.5, "r": 1.0}[anchor[0]]
+            self._draw.bitmap((round(left), round(y - mask.height / 2)), mask, fill=fill)
+            return
+        bold = face == "bold" and high >= _SMALLEST_BOLD
+        stroke = max(1, high // 60) if bold else 0
+        self._draw.text((x, y), text, fill, font(high), anchor=anchor, stroke_width=stroke)
+
+    def icon(self, name: str, at: Spot, *, size: float, fill: Colour) -> None:
+        """Draw one of `ICONS` about a point, or a disc where it would be too small to see."""
+        if size * self.fine < _SMALLEST_ICON:
+            self.disc(at, size / 2, fill)
+            return
+        for stroke in ICONS[name]:
+            self._stroke(stroke, (at[0] - size / 2, at[1] - size / 2), size / 24, fill)
+
+    def _stroke(self, stroke: Stroke, origin: Spot, unit: float, fill: Colour) -> None:
+        kind, thickness, numbers = stroke
+        draw, grid = self._draw, unit * self.fine
+        left, top = self._spot(origin)
+        width = max(1, round(thickness * grid)) if thickness else 0
+        style: dict[str, Any] = {"outline": fill, "width": width} if width else {"fill": fill}
+        if kind == "line":
+            places = zip(numbers[::2], numbers[1::2], strict=True)
+            points = [(left + x * grid, top + y * grid) for x, y in places]
+            if width:
+                draw.line(points, fill=fill, width=width, joint="curve")
+            else:
+                draw.polygon(points, fill=fill)
+        elif kind == "box":
+            x0, y0, x1, y1, radius = (number * grid for number in numbers)
+            draw.rounded_rectangle((left + x0, top + y0, left + x1, top + y1), radius, **style)
+        else:
+            at = (origin[0] + numbers[0] * unit, origin[1] + numbers[1] * unit)
+            around = self._around(at, numbers[2] * unit)
+            if kind == "circle":
+                draw.ellipse(around, **style)
+            elif width:
+                draw.arc(around, numbers[3], numbers[4], fill=fill, width=width)
+            else:
+                draw.chord(around, numbers[3], numbers[4], fill=fill)
+
+    def _around(self, at: Spot, radius: float) -> Span:
+        (x, y), reach = self._spot(at), radius * self.fine
+        return (x - reach, y - reach, x + reach, y + reach)
+
+    def _spot(self, at: Spot) -> Spot:
+        return at[0] * self.fine - self._origin[0], at[1] * self.fine - self._origin[1]
 
 
 @cache
 def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """Pillow's built-in outline font, `size` pixels high."""
+    """Return Pillow's built-in outline font, `size` pixels high."""
     return ImageFont.load_default(size)
 
 
@@ -297,28 +387,6 @@ def _pixel_text(text: str, factor: int) -> Image.Image:
     mask = Image.new("L", (max(1, round(right - left)), max(1, round(bottom - top))))
     ImageDraw.Draw(mask).text((-left, -top), text, fill=255, font=font)
     return mask.resize((mask.width * factor, mask.height * factor), Image.Resampling.NEAREST)
-
-
-def paint_mark(
-    draw: ImageDraw.ImageDraw,
-    name: str,
-    *,
-    centre: tuple[float, float],
-    size: float,
-    fill: tuple[int, ...],
-) -> None:
-    """An icon, or a disc where there is no room for one; arguments as for `paint_icon`."""
-    if size < _SMALLEST_ICON:
-        paint_disc(draw, centre, size / 2, fill)
-    else:
-        paint_icon(draw, name, centre=centre, size=size, fill=fill)
-
-
-def paint_disc(
-    draw: ImageDraw.ImageDraw, at: tuple[float, float], radius: float, fill: tuple[int, ...]
-) -> None:
-    """A filled circle."""
-    draw.ellipse((at[0] - radius, at[1] - radius, at[0] + radius, at[1] + radius), fill=fill)
 
 
 # What is done on the screens.

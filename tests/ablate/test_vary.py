@@ -18,7 +18,7 @@ from tests.conftest import Once
 from tests.export.small import tree
 from tests.goldens.worlds import build
 from tests.plugin import data as odyssey
-from tests.synth.making import made, only
+from tests.synth.making import make_steps, only
 
 
 def settings_of(found: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_a_model_that_needs_the_whole_sound_decides_at_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, once: Once
 ) -> None:
     taps = only("audio", max_steps=1, questions=("tap",))
-    data = once("heard", lambda folder: made(folder, taps, episodes=40))
+    data = once("heard", lambda folder: make_steps(folder, taps, episodes=40))
     senses.install(tmp_path / "site", monkeypatch)
     known = senses.learn(load(data), "audio", tmp_path / "known.json")
     out = tmp_path / "out"

@@ -22,7 +22,7 @@ from tests.cli.running import omnidata
 from tests.conftest import Once
 from tests.data.tiny import wav
 from tests.export.small import tree
-from tests.synth.making import made, only
+from tests.synth.making import make_steps, only
 from tests.trees import read_lines
 
 GRID = ["text-IAV", "text-IV", "text-IA", "text-I"]
@@ -34,7 +34,7 @@ EPISODES = 40
 def heard(once: Once) -> Path:
     """Episodes whose answers are only in the sound; groups of four twins."""
     taps = only("audio", max_steps=1, questions=("tap",))
-    return once("heard", lambda folder: made(folder, taps, episodes=EPISODES))
+    return once("heard", lambda folder: make_steps(folder, taps, episodes=EPISODES))
 
 
 def ablated(*arguments: str | Path, code: int = 0) -> Any:

@@ -14,15 +14,14 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from omnidata.cli import main
-from omnidata.synth.sample import chirp
-from omnidata.synth.sample.script import Script
 from omnidata.tasks.omnigui.load import load
 from tests.cli.running import Started, as_json, omnidata
+from tests.data.converting import small
 from tests.full import in_gate
 from tests.trees import row, write_app, write_lines, write_rows
 
@@ -146,16 +145,17 @@ def test_the_version_is_that_of_the_package() -> None:
 
 
 def test_a_demo_makes_data_and_two_runs_and_a_second_one_uses_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    sample: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """With two episodes of the sample."""
+    """With two episodes of another dataset, which are there at once."""
 
-    def episodes(*, seed: int) -> Script:
-        script = chirp.episodes(seed=seed)
-        del script.plans[2:]
-        return script
+    def write(out: Path, **_: Any) -> Path:
+        return small(out, sample, "C001", "C007")
 
-    monkeypatch.setattr("omnidata.synth.sample._APPS", (SimpleNamespace(episodes=episodes),))
+    monkeypatch.setattr("omnidata.synth.sample.make_sample", write)
 
     def demo(*more: str, code: int = 0) -> tuple[str, str]:
         with pytest.raises(SystemExit) as ended:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from omnidata.synth.sample import make_sample
 from tests.data.converting import small
 from tests.loaders import agentstudio, desk, every, neighbours, omnibench, osworld, phones
 from tests.loaders import published_forms as forms
+from tests.sample import write_sample
 
 World = Callable[[Path], Path]
 """Writes a dataset into a folder that is not there yet, and gives what a user would name."""
@@ -57,10 +57,10 @@ _CONTROL: tuple[Mapping[str, Any], ...] = (
 
 @functools.cache
 def _sample() -> Path:
-    """The sample, drawn once in a process."""
+    """The sample, written once in a process."""
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return make_sample(folder / "whole")
+    return write_sample(folder / "whole", fps=15)
 
 
 def _omnigui(folder: Path) -> Path:

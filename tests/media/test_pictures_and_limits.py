@@ -18,9 +18,9 @@ from PIL import Image
 from omnidata.errors import MediaError, UsageError
 from omnidata.media import Budget, check, frames, image, probe, read_bytes, samples
 from omnidata.types import MediaRef, Modality
-from tests.conftest import CLIP_FPS
 from tests.measured import cost
 from tests.media.bombs import tone, write_wav
+from tests.sample import CLIP_FPS
 
 sides = st.integers(1, 400)
 

@@ -31,7 +31,7 @@ ROLES = {"audio": "audio", "video": "video", "screen": "screenshot"}
 """The role of the file of each medium."""
 
 
-def made(out: Path, settings: Settings, *, episodes: int = 16) -> Sequence[Step]:
+def make_steps(out: Path, settings: Settings, *, episodes: int = 16) -> Sequence[Step]:
     """The steps of a new dataset."""
     make_episodes(out, settings, episodes=episodes)
     source = load(out)

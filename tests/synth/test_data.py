@@ -18,7 +18,7 @@ from omnidata.tasks import get_task
 from omnidata.types import MediaRef, Step
 from tests.cli.running import as_json, omnidata
 from tests.full import FULL, in_gate
-from tests.synth.making import TINY, made, only, right
+from tests.synth.making import TINY, make_steps, only, right
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_the_nearest_example_in_the_deciding_medium_gets_held_out_steps_right(
         medium, cues=(cue,), questions=("leave",), shuffled=False, max_steps=1, apps=1,
         seconds=1.0, distractors=0.0,
     )  # fmt: skip
-    steps = made(tmp_path / "data", chosen, episodes=160 if FULL else 96)
+    steps = make_steps(tmp_path / "data", chosen, episodes=160 if FULL else 96)
     learnt, held_out = steps[:-40], steps[-40:]
     for looked_at in {medium, "audio", "screen"}:
         rule = KNeighborsClassifier(n_neighbors=1)

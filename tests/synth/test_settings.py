@@ -19,7 +19,7 @@ from omnidata.synth.episodes.screens import layout, look
 from omnidata.synth.episodes.settings import CUES, MOST_APPS
 from omnidata.tasks.omnigui.load import load
 from omnidata.types import Step
-from tests.synth.making import TINY, digests, made
+from tests.synth.making import TINY, digests, make_steps
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_no_two_apps_have_one_name() -> None:
 
 def test_the_report_counts_what_is_there(tmp_path: Path) -> None:
     report = make_episodes(tmp_path / "data", TINY, episodes=42)["made"]
-    steps = made(tmp_path / "data", TINY, episodes=42)
+    steps = make_steps(tmp_path / "data", TINY, episodes=42)
     assert report["sizes"] == {
         "episodes": 42, "groups": 11, "incomplete_groups": 1, "steps": len(steps),
     }  # fmt: skip
@@ -178,14 +178,14 @@ def _names(steps: Sequence[Step]) -> set[str]:
 def test_other_settings_have_no_name_of_an_episode_or_group_in_common(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    names = _names(made(tmp_path / "these", TINY, episodes=4))
+    names = _names(make_steps(tmp_path / "these", TINY, episodes=4))
     assert len(names) == 5
-    assert not names & _names(made(tmp_path / "others", replace(TINY, **changes), episodes=4))
+    assert not names & _names(make_steps(tmp_path / "others", replace(TINY, **changes), episodes=4))
 
 
 def test_what_comes_later_has_names_of_its_own_that_begin_alike(tmp_path: Path) -> None:
     make_episodes(tmp_path / "late", TINY, first=8, episodes=8)
-    early = _names(made(tmp_path / "early", TINY, episodes=8))
+    early = _names(make_steps(tmp_path / "early", TINY, episodes=8))
     late = _names(load(tmp_path / "late").steps)
     assert not early & late
     assert len({name.removeprefix("E").removeprefix("G")[:8] for name in early | late}) == 1

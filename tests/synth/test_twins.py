@@ -19,7 +19,7 @@ from omnidata.synth.episodes import Settings
 from omnidata.synth.episodes.settings import CUES, QUESTIONS
 from omnidata.types import MediaRef, Step
 from tests.full import FULL, in_gate
-from tests.synth.making import ROLES, TINY, content, made, only, right, twins
+from tests.synth.making import ROLES, TINY, content, make_steps, only, right, twins
 
 ALL_CUES = tuple(name for name in CUES if name != "speech")
 
@@ -48,7 +48,7 @@ def any_settings(draw: st.DrawFn) -> Settings:
 @given(any_settings())
 def test_twins_differ_in_the_deciding_medium_and_the_answer_alone(chosen: Settings) -> None:
     with tempfile.TemporaryDirectory() as name:
-        steps = made(Path(name) / "data", chosen, episodes=8)
+        steps = make_steps(Path(name) / "data", chosen, episodes=8)
         for group in twins(steps):
             first = group[0]
             assert len(group) == 4
@@ -75,7 +75,7 @@ def test_a_cue_can_be_told_apart_by_what_is_decoded(tmp_path: Path, cue: str) ->
     medium = CUES[cue].medium
     chosen = only(medium, cues=(cue,), fps=16, seconds=1.0, max_steps=1, size=(96, 128))
     chosen = replace(chosen, clip_size=(48, 64), distractors=0.0)
-    for group in twins(made(tmp_path / "data", chosen, episodes=8)):
+    for group in twins(make_steps(tmp_path / "data", chosen, episodes=8)):
         seen = [_decoded(step, ROLES[medium]) for step in group]
         for number, one in enumerate(seen):
             for other in seen[:number]:
@@ -94,7 +94,7 @@ def test_a_sign_does_not_hide_what_is_to_be_seen_in_the_clip(tmp_path: Path, cue
     )
     least = {}
     for distractors in (0.0, 1.0):
-        steps = made(tmp_path / str(distractors), replace(chosen, distractors=distractors))
+        steps = make_steps(tmp_path / str(distractors), replace(chosen, distractors=distractors))
         least[distractors] = min(_changed(group) for group in twins(steps))
     assert least[1.0] >= 0.8 * least[0.0]
 
@@ -129,7 +129,7 @@ def test_the_history_says_nothing_about_the_answer(tmp_path: Path) -> None:
         "audio", cues=("pitch",), questions=("leave",), max_steps=2, shuffled=False,
         size=(32, 32), clip_size=(32, 32), fps=4,
     )  # fmt: skip
-    steps = made(tmp_path / "data", chosen, episodes=480 if FULL else 256)
+    steps = make_steps(tmp_path / "data", chosen, episodes=480 if FULL else 256)
     second = [step for step in steps if step.step_index == 1]
     pairs = Counter(
         (NUMBERS[step.history[0].label], NUMBERS[step.action.label])
@@ -145,6 +145,6 @@ def test_the_history_says_nothing_about_the_answer(tmp_path: Path) -> None:
 
 def test_a_sign_is_not_in_the_clip(tmp_path: Path) -> None:
     chosen = only("screen", cues=("digit",), max_steps=1, distractors=0.0, size=(64, 96))
-    for step in made(tmp_path / "data", replace(chosen, clip_size=(64, 96))):
+    for step in make_steps(tmp_path / "data", replace(chosen, clip_size=(64, 96))):
         last = frames(_ref(step, "video"), which="all").pixels[-1].astype(int)
         assert np.abs(last - image(_ref(step, "screenshot")).pixels.astype(int)).max() > 60

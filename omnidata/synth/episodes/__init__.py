@@ -1,6 +1,6 @@
-"""Episodes for training: made-up apps whose steps one medium alone decides.
+"""Episodes for training: invented apps whose steps one medium alone decides.
 
-The sample dataset at scale. Episodes come in groups of four twins, see `plans`. Parts of a few
+Episodes come in groups of four twins, see `plans`. Parts of a few
 groups are made in processes of their own, each in a folder that is renamed when it is whole, so an
 interrupted run goes on; at the end they are joined.
 """
@@ -37,7 +37,7 @@ REPORT = "synth.json"
 _MADE_BY = ("omnidata", "av", "isal", "numpy", "pillow")
 _PARTS, _TREE, _TALLY, _UNFINISHED = ".parts", "tree", "tally.json", ".unfinished"
 _GROUPS = 4
-"""Groups of twins in a part: so much is lost where a process is killed."""
+"""Groups of twins in a part: the most that a killed process loses."""
 
 
 def make_episodes(
@@ -50,7 +50,7 @@ def make_episodes(
     cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> Mapping[str, Any]:
-    """Write a tree of made-up episodes.
+    """Write a tree of synthetic episodes.
 
     Equal settings make equal bytes, and screenshots of equal pixels, with the same versions of
     Pillow, PyAV, NumPy (and espeak-ng) on the same kind of machine, whatever the number of
@@ -60,13 +60,13 @@ def make_episodes(
     Args:
         out: the folder of the app folders; new, empty, or what the same call made before. Until
             all is whole the work lies beside it, in `.<name>.unfinished`; `.<name>.lock` stays.
-        settings: what decides the episodes.
+        settings: of the episodes.
         episodes: how many; a multiple of four makes all groups of twins whole.
         first: the number of the first, a multiple of four: what comes before is left out, so that
             two datasets of one seed have the same apps and no episode in common.
         workers: processes; 1 = this one.
-        cluster: whose workers make them; None for this machine.
-        progress: called with the number of episodes that are there and of all.
+        cluster: its workers make the parts; None = this machine.
+        progress: called with the number of finished episodes and of all.
 
     Returns:
         The report, as it lies in `synth.json`.
@@ -75,7 +75,7 @@ def make_episodes(
         UsageError: `episodes` or `first` is out of range, or nothing can be written at `out`.
         DataError: `out` or the unfinished work has other settings, or another process is writing
             there.
-        RunError: a part could not be made, or the disk takes no more.
+        RunError: a part could not be made, or the disk is full.
         PlatformError: speech is asked for, and the extra `voice` does not work here.
     """
     _check_range(first, episodes)
@@ -83,7 +83,7 @@ def make_episodes(
     if report := staging.finished_report():
         return report
     with wrap_os_error(out), staging:
-        made = staging.made()
+        made = staging.counts()
         if made is None:
             todo = jobs(settings, staging.parts, first=first, episodes=episodes)
             make_parts(
@@ -95,13 +95,13 @@ def make_episodes(
                 progress=progress or (lambda done, total: None),
             )
             join([part.path / _TREE for part in todo], staging.path)
-            made = _counted(settings, todo)
+            made = _count(settings, todo)
         staging.publish({"made": made}, scratch=(staging.parts.name,))
     return {**staging.plan, "made": made}
 
 
 def with_speech(settings: Settings) -> Settings:
-    """The settings with spoken numbers among the cues, where there is time and `voice` works."""
+    """Return the settings with spoken numbers as cues, if there is time and `voice` works."""
     if not settings.has_time_for("speech"):
         return settings
     try:
@@ -134,12 +134,13 @@ def _plan(settings: Settings, first: int, episodes: int) -> dict[str, Any]:
     }
 
 
-def _counted(settings: Settings, todo: list[Job]) -> dict[str, Any]:
-    """What is in all parts."""
-    tally = Tally()
+def _count(settings: Settings, todo: list[Job]) -> dict[str, Any]:
+    tally: Tally = {axis: Counter() for axis in _AXES}
     for job in todo:
-        tally.merge(json.loads((job.path / _TALLY).read_text(encoding="utf-8")))
-    counts = tally.as_dict()
+        part = json.loads((job.path / _TALLY).read_text(encoding="utf-8"))
+        for axis in _AXES:
+            tally[axis].update(part[axis])
+    counts = {axis: dict(sorted(found.items())) for axis, found in tally.items()}
     steps = counts["sizes"]["steps"]
     return {
         **counts,
@@ -154,8 +155,6 @@ def _counted(settings: Settings, todo: list[Job]) -> dict[str, Any]:
     }
 
 
-# What was made, counted; counts of parts add up to those of the whole.
-
 AXES_OF_STEPS = (
     "media",
     "cues",
@@ -168,58 +167,32 @@ AXES_OF_STEPS = (
 )
 """What is counted by steps."""
 
-AXES = (*AXES_OF_STEPS, "steps_per_episode")
-"""What is counted; the last by episodes."""
+_AXES = ("sizes", "bytes", *AXES_OF_STEPS, "steps_per_episode")
+Tally = dict[str, Counter[str]]
+"""Counts by axis; those of parts add up to those of the whole."""
 
 
-class Tally:
-    """Counts of episodes and steps."""
-
-    def __init__(self) -> None:
-        self._sizes: Counter[str] = Counter()
-        self._axes: dict[str, Counter[str]] = {axis: Counter() for axis in AXES}
-        self._bytes: Counter[str] = Counter()
-
-    def add(self, group: GroupPlan, files: Sequence[Sequence[Files]], *, twins: int) -> None:
-        """Count the first twins of a group; `files` by step and twin."""
-        self._sizes.update(
-            groups=1,
-            incomplete_groups=int(twins < CODES),
-            episodes=twins,
-            steps=twins * len(group.steps),
-        )
-        self._axes["steps_per_episode"][str(len(group.steps))] += twins
-        for step, made in zip(group.steps, files, strict=True):
-            for twin in range(twins):
-                self._axes["primitives"][step.action(twin).label] += 1
-                self._bytes["screenshot"] += len(made[twin].screenshot)
-                self._bytes["video"] += len(made[twin].video)
-                self._bytes["audio"] += len(made[twin].audio)
-            for axis, name in (
-                ("media", step.medium),
-                ("cues", step.cue),
-                ("questions", step.question),
-                ("apps", group.look.name),
-                ("languages", group.look.language),
-                ("words", group.look.words),
-                *(("distractors", name) for name in step.distraction.names()),
-            ):
-                self._axes[axis][name] += twins
-
-    def merge(self, other: Mapping[str, Any]) -> None:
-        """Add what `as_dict` gave of another one."""
-        self._sizes.update(other["sizes"])
-        self._bytes.update(other["bytes"])
-        for axis in AXES:
-            self._axes[axis].update(other[axis])
-
-    def as_dict(self) -> dict[str, Any]:
-        """The counts as JSON values, every axis in the order of its names."""
-        return {
-            "sizes": dict(sorted(self._sizes.items())),
-            "bytes": dict(sorted(self._bytes.items())),
-            **{axis: dict(sorted(counts.items())) for axis, counts in self._axes.items()},
-        }
+def _count_group(tally: Tally, group: GroupPlan, files: Sequence[Sequence[Files]]) -> None:
+    """Count the first twins of a group; `files` by step and twin."""
+    twins, length = len(files[0]), len(group.steps)
+    sizes = {"episodes": twins, "groups": 1, "incomplete_groups": int(twins < CODES)}
+    tally["sizes"].update(**sizes, steps=twins * length)
+    tally["steps_per_episode"][str(length)] += twins
+    look = group.look
+    for step, made in zip(group.steps, files, strict=True):
+        for twin, media in enumerate(made):
+            tally["primitives"][step.action(twin).label] += 1
+            tally["bytes"].update({role: len(data) for role, data in media._asdict().items()})
+        for axis, name in (
+            ("media", step.medium),
+            ("cues", step.cue),
+            ("questions", step.question),
+            ("apps", look.name),
+            ("languages", look.language),
+            ("words", look.words),
+            *(("distractors", name) for name in step.distraction.names()),
+        ):
+            tally[axis][name] += twins
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,31 +245,31 @@ def make(job: Job) -> Failure | None:
     # Named after the process: one whose parent was killed may still be at the same part.
     unfinished = job.path.with_name(f"{job.path.name}.{machine()}.{os.getpid()}{_UNFINISHED}")
     try:
-        tally = Tally()
+        tally: Tally = {axis: Counter() for axis in _AXES}
         with TreeWriter(unfinished / _TREE) as tree:
             for episode in _episodes(job, tally):
                 _check_parent()
                 tree.add(episode)
-        write_json(unfinished / _TALLY, tally.as_dict())
+        write_json(unfinished / _TALLY, tally)
         _check_parent()
-        _put(unfinished, job.path)
+        _move(unfinished, job.path)
     except (OSError, OmnidataError) as error:
         return Failure(str(error))
     return None
 
 
 def _check_parent() -> None:
-    """Stop where nobody waits any more.
+    """Stop if the parent has ended.
 
-    The same command may be at work again, and has removed what it found unfinished: whatever is
-    written from now on would be half a part.
+    The same command may be at work again and has removed unfinished parts, so this one would be
+    incomplete.
     """
     parent = parent_process()
     if parent is not None and not parent.is_alive():
         raise RunError("the process that asked for the part has ended")
 
 
-def _put(unfinished: Path, path: Path) -> None:
+def _move(unfinished: Path, path: Path) -> None:
     try:
         unfinished.rename(path)
     except OSError:
@@ -311,14 +284,19 @@ def _episodes(job: Job, tally: Tally) -> Iterator[TreeEpisode]:
         if twins <= 0:
             return
         group = plan(job.settings, number)
-        files = [make_files(job.settings, group, index) for index in range(len(group.steps))]
-        tally.add(group, files, twins=twins)
+        files = [
+            make_files(job.settings, group, index)[:twins]  # padded as if all were there
+            for index in range(len(group.steps))
+        ]
+        _count_group(tally, group, files)
         for twin in range(twins):
-            yield _episode(job.settings, group, twin, [made[twin] for made in files])
+            yield tree_episode(job.settings, group, twin, [made[twin] for made in files])
 
 
-def _episode(settings: Settings, group: GroupPlan, twin: int, files: list[Files]) -> TreeEpisode:
-    """The names have the settings' digest: episodes of two datasets are told apart by their ids."""
+def tree_episode(
+    settings: Settings, group: GroupPlan, twin: int, files: Sequence[Files]
+) -> TreeEpisode:
+    """Return an episode; the settings' digest in its name keeps datasets apart."""
     twins = f"G{settings.digest}-{group.number:07d}"
     steps = []
     for step, media in zip(group.steps, files, strict=True):
@@ -380,6 +358,6 @@ class EpisodesStaging(SynthStaging):
         for left in self.parts.glob(f"*{_UNFINISHED}"):
             shutil.rmtree(left, ignore_errors=True)  # its process may be about to notice
 
-    def made(self) -> Mapping[str, Any] | None:
-        """What an interrupted call counted that had only to publish its work; else None."""
+    def counts(self) -> Mapping[str, Any] | None:
+        """Return the counts of an interrupted call that had only to publish its work, else None."""
         return read_json(self.path / REPORT).get("made")

@@ -5,19 +5,18 @@ from __future__ import annotations
 import random
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from omnidata.loaders.instructions import Language
 from omnidata.media import Frame, Samples, encode_mp4, encode_wav, png
 from omnidata.synth import sounds
-from omnidata.synth.drawing import BADGES, Rect, Span, paint_disc, paint_mark, paint_text
+from omnidata.synth.drawing import BADGES, Canvas, Span
 from omnidata.synth.episodes.plans import Drift, GroupPlan, Motion
-from omnidata.synth.episodes.screens import Drawing, Look, Page
+from omnidata.synth.episodes.screens import Drawing, Look
 from omnidata.synth.episodes.settings import CODES, Settings
 
 _CUE_SHARE = 0.6  # of the sound, that a cue takes
@@ -32,32 +31,43 @@ class Files(NamedTuple):
     audio: bytes
 
 
-def make_files(settings: Settings, group: GroupPlan, index: int) -> Sequence[Files]:
-    """The media of a step in all twins; what they share is the same object.
+def make_files(
+    settings: Settings, group: GroupPlan, index: int, *, twins: Sequence[int] = range(CODES)
+) -> Sequence[Files]:
+    """Return the media of a step in some twins; what they share is the same object.
 
     Args:
         settings: sizes.
         group: the plan.
         index: of the step, from 0 on.
+        twins: their numbers, from 0 on.
     """
     step = group.steps[index]
+    codes = [step.codes[twin] for twin in twins]
     maker = _Maker(settings, group, index)
     shots = (
-        _pad_png([png(np.asarray(maker.drawing.with_sign(step.cue, code))) for code in step.codes])
+        _pad_png([png(np.asarray(maker.drawing.with_sign(step.cue, code))) for code in codes])
         if step.medium == "screen"
-        else [png(np.asarray(maker.screen))] * CODES
+        else [png(np.asarray(maker.screen))] * len(codes)
     )
     clips = (
-        _pad_mp4([maker.clip(Motion(step.cue, code, step.seed & 0xFFFFFF)) for code in step.codes])
+        _pad_mp4([maker.clip(Motion(step.cue, code, step.seed & 0xFFFFFF)) for code in codes])
         if step.medium == "video"
-        else [maker.clip(step.distraction.motion)] * CODES
+        else [maker.clip(step.distraction.motion)] * len(codes)
     )
     tracks = (
-        [maker.track(step.cue, code) for code in step.codes]
+        [maker.track(step.cue, code) for code in codes]
         if step.medium == "audio"
-        else [maker.track(*(step.distraction.sound or (None, 0)))] * CODES
+        else [maker.track(*(step.distraction.sound or (None, 0)))] * len(codes)
     )
     return [Files(*files) for files in zip(shots, clips, tracks, strict=True)]
+
+
+def still_clip(screen: Image.Image, look: Look, settings: Settings, *, seconds: float) -> bytes:
+    """Return an MP4 file in which a screen comes in and nothing happens."""
+    small = screen.resize(settings.clip_size, Image.Resampling.BOX)
+    frames = _frames(small, look, round(seconds * settings.fps))
+    return encode_mp4(frames, fps=settings.fps)
 
 
 # Files of one size: how many bytes a picture or a clip takes must not tell what it shows.
@@ -66,7 +76,7 @@ _END = 12  # bytes of a PNG file's last chunk
 
 
 def _pad_png(files: Sequence[bytes]) -> list[bytes]:
-    """PNG files of equal length, by a private chunk that decoders pass over (PNG, 5.4)."""
+    """Use a private chunk, which decoders skip (PNG, 5.4)."""
     padded = []
     for file, count in zip(files, _missing(files), strict=True):
         chunk = b"paDd" + bytes(count)
@@ -76,7 +86,7 @@ def _pad_png(files: Sequence[bytes]) -> list[bytes]:
 
 
 def _pad_mp4(files: Sequence[bytes]) -> list[bytes]:
-    """MP4 files of equal length, by a box of free space (ISO/IEC 14496-12, 8.1.2)."""
+    """Use a box of free space (ISO/IEC 14496-12, 8.1.2)."""
     return [
         file + struct.pack(">I4s", 8 + count, b"free") + bytes(count)
         for file, count in zip(files, _missing(files), strict=True)
@@ -89,23 +99,21 @@ def _missing(files: Sequence[bytes]) -> list[int]:
 
 
 class _Maker:
-    """Draws and mixes what a step's twins share, once."""
+    """Draws and mixes once what the twins of a step share."""
 
     def __init__(self, settings: Settings, group: GroupPlan, index: int) -> None:
         self._settings = settings
         self._group = group
         self._step = step = group.steps[index]
-        name, count = group.look.name, len(group.steps)
-        page = Page(
+        self.drawing = Drawing(
             group.look,
             group.layout,
-            step.question,
-            step.labels,
-            step.icons,
-            name if count == 1 else f"{name} {index + 1}/{count}",
-            (index + 1) / count,
+            settings.size,
+            question=step.question,
+            labels=step.labels,
+            icons=step.icons,
+            passed=(index + 1) / len(group.steps),
         )
-        self.drawing = Drawing(page, settings.size)
         sign = step.distraction.sign
         self.screen = self.drawing.with_sign(*sign) if sign else self.drawing.plain
         chance = random.Random(step.seed)
@@ -113,36 +121,37 @@ class _Maker:
         self._volume = chance.uniform(0.6, 1.2)
         self._at = chance.uniform(0.05, _LATEST) * settings.seconds
         self._language: Language = "zh" if chance.random() < 0.5 else "en"
-        self._ground = self._mixed_ground()
+        self._ground = self._background()
 
     def clip(self, motion: Motion | None) -> bytes:
-        """An MP4 file whose last frame is the screen alone.
+        """Make an MP4 file whose last frame is the screen alone.
 
-        A sign that does not matter is gone while there is a motion: on a sign of the same colour
-        nobody would see it. A sign that decides is not there yet.
+        A sign that does not matter is gone during a motion, which could not be seen on a sign of
+        the same colour. A sign that decides is not there yet.
         """
-        size, layout = self._settings.clip_size, self._group.layout
-        small = self.screen.resize(size, Image.Resampling.BOX)
+        settings, look, drift = self._settings, self._group.look, self._step.distraction.drift
+        small = self.screen.resize(settings.clip_size, Image.Resampling.BOX)
         behind = small
         if motion is not None:
-            behind = self.drawing.plain.resize(size, Image.Resampling.BOX)
-        ratio = (size[0] / self.screen.width, size[1] / self.screen.height)
-        scene = _Scene(
-            small,
-            behind,
-            _scaled(layout.stage, ratio),
-            _scaled(layout.panel, ratio),
-            self._group.look,
-            motion,
-            self._step.distraction.drift,
-        )
-        return encode_mp4(scene.frames(self._settings.frames), fps=self._settings.fps)
+            behind = self.drawing.blank.resize(settings.clip_size, Image.Resampling.BOX)
+        ratio = (small.width / self.screen.width, small.height / self.screen.height)
+        stage, panel = _scale(self.drawing.signs, ratio), _scale(self._group.layout.panel, ratio)
+
+        def paint(share: float) -> Canvas:
+            canvas = Canvas.over(behind)
+            if drift is not None:
+                _paint_drift(canvas, drift, share, panel, look)
+            if motion is not None:
+                _paint_motion(canvas, motion, share, stage, look)
+            return canvas
+
+        frames = _frames(small, look, settings.frames, paint if motion or drift else None)
+        return encode_mp4(frames, fps=settings.fps)
 
     def track(self, cue: str | None, code: int) -> bytes:
-        """A WAV file, with a cue or without."""
         if cue is None:
             return encode_wav(self._ground)
-        sound = sounds.saying(
+        sound = sounds.signal(
             cue,
             code,
             seconds=self._settings.seconds * _CUE_SHARE,
@@ -151,7 +160,7 @@ class _Maker:
         )
         return encode_wav(sounds.over(self._ground, sound * self._volume, at=self._at))
 
-    def _mixed_ground(self) -> Samples:
+    def _background(self) -> Samples:
         rng, seconds = np.random.default_rng(self._step.seed), self._settings.seconds
         ground = sounds.room(rng, seconds=seconds, level=float(rng.uniform(0.002, 0.01)))
         kind = self._step.distraction.noise
@@ -172,88 +181,64 @@ _LIT = (255, 214, 64)
 _DARK = (40, 42, 50)
 
 
-def _scaled(rect: Rect, ratio: tuple[float, float]) -> Span:
+def _scale(rect: Span, ratio: tuple[float, float]) -> Span:
     left, top, right, bottom = rect
     return (left * ratio[0], top * ratio[1], right * ratio[0], bottom * ratio[1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Scene:
-    screen: Image.Image
-    behind: Image.Image
-    stage: Span
-    panel: Span
-    look: Look
-    motion: Motion | None
-    drift: Drift | None
-
-    def frames(self, count: int) -> Iterator[Frame]:
-        still = np.asarray(self.screen)
-        empty = Image.new("RGB", self.screen.size, self.look.theme.ground)
-        for number in range(count):
-            passed = number / (count - 1)
-            if passed < _ARRIVED:
-                yield np.asarray(Image.blend(empty, self.screen, passed / _ARRIVED))
-                continue
-            share = (passed - _FROM) / (_TO - _FROM)
-            if not 0 <= share < 1 or (self.motion is None and self.drift is None):
-                yield still
-                continue
-            picture = self.behind.copy()
-            draw = ImageDraw.Draw(picture)
-            if self.drift is not None:
-                _paint_drift(draw, self.drift, share, self.panel, self.look)
-            if self.motion is not None:
-                _paint_motion(draw, self.motion, share, self.stage, self.look)
-            yield np.asarray(picture)
+def _frames(
+    screen: Image.Image, look: Look, count: int, paint: Callable[[float], Canvas] | None = None
+) -> Iterator[Frame]:
+    """Show a screen that comes in; `paint` draws one moment, of which a share in [0, 1) is over."""
+    still = np.asarray(screen)
+    empty = Image.new("RGB", screen.size, look.theme.ground)
+    for number in range(count):
+        passed = number / (count - 1)
+        share = (passed - _FROM) / (_TO - _FROM)
+        if passed < _ARRIVED:
+            yield np.asarray(Image.blend(empty, screen, passed / _ARRIVED))
+        elif paint and 0 <= share < 1:
+            yield np.asarray(paint(share).finish())
+        else:
+            yield still
 
 
-def _paint_drift(
-    draw: ImageDraw.ImageDraw, drift: Drift, share: float, panel: Span, look: Look
-) -> None:
+def _paint_drift(canvas: Canvas, drift: Drift, share: float, panel: Span, look: Look) -> None:
     left, top, right, bottom = panel
     size = min(right - left, bottom - top) * 0.18
     x = left + (right - left) * (share * drift.turns % 1)
     y = top + (bottom - top) * drift.height
-    paint_mark(draw, drift.icon, centre=(x, y), size=size, fill=look.theme.faint)
+    canvas.icon(drift.icon, (x, y), size=size, fill=look.theme.faint)
 
 
-def _paint_motion(
-    draw: ImageDraw.ImageDraw, motion: Motion, share: float, stage: Span, look: Look
-) -> None:
-    """One moment of a motion, of whose time a share in [0, 1) has passed."""
+def _paint_motion(canvas: Canvas, motion: Motion, share: float, stage: Span, look: Look) -> None:
+    """Draw one moment of a motion, of whose time a share in [0, 1) has passed."""
     left, top, right, bottom = stage
     x, y = (left + right) / 2, (top + bottom) / 2
     size = min(right - left, bottom - top)
     code = motion.code
     if motion.kind == "lamp":
-        _paint_lamps(draw, code, stage)
+        wide = (right - left) / CODES
+        for number in range(CODES):
+            fill = _LIT if number == code else _DARK
+            canvas.disc((left + wide * (number + 0.5), y), min(wide, bottom - top) * 0.38, fill)
     elif motion.kind == "colour":
         if int(share * 2 * _FLASHES) % 2 == 0:
-            paint_disc(draw, (x, y), size * 0.4, BADGES[code])
+            canvas.disc((x, y), size * 0.4, BADGES[code])
     elif motion.kind == "move":
         radius = size * 0.14
         along = 2 * share - 1
         dx, dy = ((0, -1), (0, 1), (-1, 0), (1, 0))[code]
         reach = ((right - left) / 2 - radius, (bottom - top) / 2 - radius)
         at = (x + dx * along * reach[0], y + dy * along * reach[1])
-        paint_disc(draw, at, radius, look.theme.accent)
+        canvas.disc(at, radius, look.theme.accent)
     elif motion.kind == "blink":
         slot = share * CODES
         if slot < code + 1 and slot % 1 < 0.5:
-            paint_disc(draw, (x, y), size * 0.4, look.theme.accent)
+            canvas.disc((x, y), size * 0.4, look.theme.accent)
     else:
         number = min(int(share * _RUNS), _RUNS - 1)
         digits = [random.Random(motion.seed + k).randrange(10) for k in range(_RUNS - 2)]
         shown = digits[number] if number < len(digits) else code + 1
         pixels = max(5, round(size * 0.7))
-        paint_text(draw, str(shown), (x, y), pixels=pixels, fill=look.theme.ink, face=look.type)
-
-
-def _paint_lamps(draw: ImageDraw.ImageDraw, lit: int, stage: Span) -> None:
-    left, top, right, bottom = stage
-    wide = (right - left) / CODES
-    radius = min(wide, bottom - top) * 0.38
-    for number in range(CODES):
-        at = (left + wide * (number + 0.5), (top + bottom) / 2)
-        paint_disc(draw, at, radius, _LIT if number == lit else _DARK)
+        canvas.text(str(shown), (x, y), pixels=pixels, fill=look.theme.ink, face=look.face)

@@ -1,4 +1,4 @@
-"""What is in the steps of a group of twins, decided by the seed and the group's number alone.
+"""The steps of a group of twins, decided by the seed and the number of the group alone.
 
 The episodes of a group are the same in all but one medium at each step, and in the answer: the
 step's medium says another code to each of them. So nothing but that medium can tell the answers
@@ -96,7 +96,7 @@ class Distraction:
     sign: tuple[str, int] | None = None
 
     def names(self) -> list[str]:
-        """What there is."""
+        """Return the fields that are not None."""
         return [name for name in self.__slots__ if getattr(self, name) is not None]
 
 
@@ -129,11 +129,11 @@ class StepPlan:
     seed: int
 
     def action(self, twin: int) -> Action:
-        """What is right in a twin."""
+        """Return the right action of a twin."""
         return self.actions[self.answer_of[self.codes[twin]]]
 
     def rule(self, language: Language) -> str:
-        """The sentence of the instruction that tells how to answer."""
+        """Return the sentence of the instruction that says how to answer."""
         cue = CUES[self.cue]
         chinese = language == "zh"
         pairs = [
@@ -183,7 +183,7 @@ class GroupPlan:
         return "present" if screen_alone else "critical"
 
     def instruction(self, language: Language) -> str:
-        """All rules, numbered where there are several."""
+        """Return all rules, numbered if there are several."""
         rules = [step.rule(language) for step in self.steps]
         if len(rules) == 1:
             return rules[0]
@@ -192,8 +192,13 @@ class GroupPlan:
         return " ".join(f"Step {k}: {rule}" for k, rule in enumerate(rules, 1))
 
 
-def plan(settings: Settings, number: int) -> GroupPlan:
+def plan(settings: Settings, number: int, *, app: Look | None = None) -> GroupPlan:
     """Decide a group; nothing depends on how many there are.
+
+    Args:
+        settings: of all groups.
+        number: of the group, from 0 on.
+        app: the look of its app; None = one of the settings' apps, by chance.
 
     Examples:
         >>> plain = Settings(audio_share=1, video_share=0, cues=("count",), questions=("leave",),
@@ -203,7 +208,7 @@ def plan(settings: Settings, number: int) -> GroupPlan:
         complete; four: report the task as impossible.
     """
     rng = random.Random(f"{settings.seed}/group/{number}")
-    app = look(settings.seed, rng.randrange(settings.apps))
+    app = app or look(settings.seed, rng.randrange(settings.apps))
     where = layout(app, settings.size)
     steps = tuple(
         _step(settings, rng, app, where, settings.medium(number, index))
@@ -253,7 +258,7 @@ def _box(rect: Rect) -> Box:
 
 
 def _distraction(settings: Settings, rng: random.Random, medium: Medium) -> Distraction:
-    """Cues that say something false come only in the media that the step is not about."""
+    """Put cues that say something false only into the media that do not decide."""
     heard, seen, shown = (rng.random() < settings.distractors for _ in range(3))
     noise = sound = drift = motion = sign = None
     if heard and (medium == "audio" or rng.random() < 0.5):

@@ -1,7 +1,4 @@
-"""What decides an episode: the cues and questions that there are, and the settings.
-
-Two runs with equal settings make the same episodes.
-"""
+"""The cues, the questions and the settings of episodes; equal settings make equal episodes."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ Medium = Literal["audio", "video", "screen"]
 MEDIA: tuple[Medium, ...] = ("audio", "video", "screen")
 
 CODES = 4
-"""What a cue can say, the answers of a question, and the episodes of a group of twins."""
+"""The codes of a cue, the answers of a question, and the episodes of a group of twins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,122 +46,72 @@ class CueKind:
     seconds: float = 0.0
 
 
-_NUMBERS = (("one", "一"), ("two", "二"), ("three", "三"), ("four", "四"))
-_COLOURS = (("red", "红色"), ("green", "绿色"), ("blue", "蓝色"), ("yellow", "黄色"))
-_WAYS = (("up", "向上"), ("down", "向下"), ("left", "向左"), ("right", "向右"))
+def _codes(text: str) -> tuple[tuple[str, str], ...]:
+    """Read pairs of an English and a Chinese wording."""
+    pairs = (part.split("|") for part in text.split("; "))
+    return tuple((en, zh) for en, zh in pairs)
+
+
+_NUMBERS = "one|一; two|二; three|三; four|四"
+_TIMES = "one|一次; two|二次; three|三次; four|四次"
+_COLOURS = _codes("red|红色; green|绿色; blue|蓝色; yellow|黄色")
+_WAYS = _codes("up|向上; down|向下; left|向左; right|向右")
+_DIGITS = _codes("1|1; 2|2; 3|3; 4|4")
 
 CUES: Mapping[str, CueKind] = {
     "pitch": CueKind(
-        "audio",
-        "Listen to how high the tone is",
-        "听提示音的高低",
-        (
-            ("lowest", "最低"),
-            ("second lowest", "第二低"),
-            ("second highest", "第二高"),
-            ("highest", "最高"),
-        ),
+        "audio", "Listen to how high the tone is", "听提示音的高低",
+        _codes("lowest|最低; second lowest|第二低; second highest|第二高; highest|最高"),
     ),
-    "count": CueKind(
-        "audio",
-        "Count the beeps",
-        "数一数提示音的次数",
-        tuple((en, f"{zh}次") for en, zh in _NUMBERS),
-    ),
+    "count": CueKind("audio", "Count the beeps", "数一数提示音的次数", _codes(_TIMES)),
     "glide": CueKind(
-        "audio",
-        "Listen to how the tone moves",
-        "听提示音的音调变化",
-        (
-            ("it rises", "上升"),
-            ("it falls", "下降"),
-            ("it rises, then falls", "先升后降"),
-            ("it falls, then rises", "先降后升"),
+        "audio", "Listen to how the tone moves", "听提示音的音调变化",
+        _codes(
+            "it rises|上升; it falls|下降; "
+            "it rises, then falls|先升后降; it falls, then rises|先降后升"
         ),
     ),
     "timbre": CueKind(
-        "audio",
-        "Listen to the kind of sound",
-        "听声音的种类",
-        (
-            ("a steady tone", "平稳的长音"),
-            ("a fast trill", "急促的颤音"),
-            ("a bell that dies away", "渐弱的铃声"),
-            ("a hiss", "嘶嘶声"),
+        "audio", "Listen to the kind of sound", "听声音的种类",
+        _codes(
+            "a steady tone|平稳的长音; a fast trill|急促的颤音; "
+            "a bell that dies away|渐弱的铃声; a hiss|嘶嘶声"
         ),
     ),
     "speech": CueKind(
-        "audio",
-        "Listen to the number that is spoken",
-        "听读出的数字",
-        _NUMBERS,
-        seconds=1.0,
+        "audio", "Listen to the number that is spoken", "听读出的数字",
+        _codes(_NUMBERS), seconds=1.0,
     ),
     "lamp": CueKind(
-        "video",
-        "Watch which of four lamps lights up",
-        "看四盏灯中哪一盏亮起",
-        (
-            ("the first", "第一"),
-            ("the second", "第二"),
-            ("the third", "第三"),
-            ("the last", "最后"),
-        ),
-        frames=3,
+        "video", "Watch which of four lamps lights up", "看四盏灯中哪一盏亮起",
+        _codes("the first|第一; the second|第二; the third|第三; the last|最后"), frames=3,
     ),
     "colour": CueKind(
-        "video",
-        "Watch the colour of the badge that flashes",
-        "看闪烁标记的颜色",
-        _COLOURS,
-        frames=4,
+        "video", "Watch the colour of the badge that flashes", "看闪烁标记的颜色",
+        _COLOURS, frames=4,
     ),
-    "move": CueKind(
-        "video",
-        "Watch where the ball moves",
-        "看小球移动的方向",
-        _WAYS,
-        frames=6,
-    ),
+    "move": CueKind("video", "Watch where the ball moves", "看小球移动的方向", _WAYS, frames=6),
     "blink": CueKind(
-        "video",
-        "Count how often the badge blinks",
-        "数一数标记闪烁的次数",
-        tuple((en, f"{zh}次") for en, zh in _NUMBERS),
-        frames=16,
+        "video", "Count how often the badge blinks", "数一数标记闪烁的次数",
+        _codes(_TIMES), frames=16,
     ),
     "number": CueKind(
-        "video",
-        "Watch the changing number; what counts is the last one",
-        "看变化的数字，以最后一个为准",
-        tuple((digit, digit) for digit in "1234"),
-        frames=12,
+        "video", "Watch the changing number; what counts is the last one",
+        "看变化的数字，以最后一个为准", _DIGITS, frames=12,
     ),
-    "digit": CueKind(
-        "screen",
-        "Look at the number on the screen",
-        "看屏幕上的数字",
-        tuple((digit, digit) for digit in "1234"),
-    ),
+    "digit": CueKind("screen", "Look at the number on the screen", "看屏幕上的数字", _DIGITS),
     "badge": CueKind(
-        "screen",
-        "Look at the colour of the badge on the screen",
-        "看屏幕上标记的颜色",
+        "screen", "Look at the colour of the badge on the screen", "看屏幕上标记的颜色",
         _COLOURS,
     ),
     "arrow": CueKind(
-        "screen",
-        "Look where the arrow on the screen points",
-        "看屏幕上箭头的方向",
-        _WAYS,
+        "screen", "Look where the arrow on the screen points", "看屏幕上箭头的方向", _WAYS,
     ),
     "dots": CueKind(
-        "screen",
-        "Count the dots on the screen",
-        "数一数屏幕上的圆点",
-        tuple((en, f"{zh}个") for en, zh in _NUMBERS),
+        "screen", "Count the dots on the screen", "数一数屏幕上的圆点",
+        _codes(_TIMES.replace("次", "个")),
     ),
-}
+}  # fmt: skip
 """By name: tones, patterns and speech; things that are seen for a moment; signs that stay."""
 
 QuestionKind = Literal["tap", "swipe", "touch", "input", "leave"]
@@ -172,23 +119,16 @@ QUESTIONS: tuple[QuestionKind, ...] = ("tap", "swipe", "touch", "input", "leave"
 """Which button; which way; how to touch; what to type; how to go on without a touch."""
 
 FIXED: Mapping[QuestionKind, tuple[tuple[str, str], ...]] = {
-    "swipe": (
-        ("swipe up", "向上滑动"),
-        ("swipe down", "向下滑动"),
-        ("swipe left", "向左滑动"),
-        ("swipe right", "向右滑动"),
+    "swipe": _codes(
+        "swipe up|向上滑动; swipe down|向下滑动; swipe left|向左滑动; swipe right|向右滑动"
     ),
-    "touch": (
-        ("tap the big button", "点击大按钮"),
-        ("double-tap the big button", "双击大按钮"),
-        ("long-press the big button", "长按大按钮"),
-        ("wait", "等待"),
+    "touch": _codes(
+        "tap the big button|点击大按钮; double-tap the big button|双击大按钮; "
+        "long-press the big button|长按大按钮; wait|等待"
     ),
-    "leave": (
-        ("go back", "返回"),
-        ("go to the home screen", "回到主屏幕"),
-        ("report the task as complete", "报告任务完成"),
-        ("report the task as impossible", "报告任务无法完成"),
+    "leave": _codes(
+        "go back|返回; go to the home screen|回到主屏幕; "
+        "report the task as complete|报告任务完成; report the task as impossible|报告任务无法完成"
     ),
 }
 """The wording of answers that are always the same."""
@@ -232,7 +172,7 @@ class Settings:
     """The settings; the defaults are the sample dataset's sizes.
 
     Attributes:
-        seed: of everything that chance decides.
+        seed: of all random choices.
         audio_share, video_share: of the steps, those whose answer is in that medium alone; the
             rest is in the screenshot alone.
         size: width and height of the screenshots in pixels.
@@ -264,7 +204,7 @@ class Settings:
     distractors: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse what no episode can be made of.
+        """Check all values.
 
         Raises:
             UsageError: a value is out of range, the clips or sounds are too short for a cue that is
@@ -273,26 +213,28 @@ class Settings:
         for name in ("audio_share", "video_share", "seconds", "distractors"):
             # Written as 1.0 where 1 was given: equal settings have equal reports and names.
             object.__setattr__(self, name, float(getattr(self, name)))
-        _within("--audio-share", self.audio_share, 0, 1)
-        _within("--video-share", self.video_share, 0, 1)
-        _within("--audio-share + --video-share", self.audio_share + self.video_share, 0, 1 + 1e-9)
-        _within("--distractors", self.distractors, 0, 1)
-        _within("--seconds", self.seconds, 0.5, 60)
-        _within("--fps", self.fps, 1, 60)
-        _within("--seconds x --fps", self.seconds * self.fps, 2, MOST_FRAMES)
-        _within("--max-steps", self.max_steps, 1, MOST_STEPS)
-        _within("--apps", self.apps, 1, MOST_APPS)
+        _check_within("--audio-share", self.audio_share, 0, 1)
+        _check_within("--video-share", self.video_share, 0, 1)
+        _check_within(
+            "--audio-share + --video-share", self.audio_share + self.video_share, 0, 1 + 1e-9
+        )
+        _check_within("--distractors", self.distractors, 0, 1)
+        _check_within("--seconds", self.seconds, 0.5, 60)
+        _check_within("--fps", self.fps, 1, 60)
+        _check_within("--seconds x --fps", self.seconds * self.fps, 2, MOST_FRAMES)
+        _check_within("--max-steps", self.max_steps, 1, MOST_STEPS)
+        _check_within("--apps", self.apps, 1, MOST_APPS)
         for side in (*self.size, *self.clip_size):
-            _within("--size and --clip-size", side, SMALLEST, LARGEST)
+            _check_within("--size and --clip-size", side, SMALLEST, LARGEST)
         if any(side % 2 for side in self.clip_size):
             raise UsageError(
                 "a side of the clips is odd",
                 where=f"--clip-size {self.clip_size[0]}x{self.clip_size[1]}",
                 expected="even numbers: H.264 keeps colour at half the size",
             )
-        _known("--answers", self.questions, QUESTIONS)
+        _check_names("--answers", self.questions, QUESTIONS)
         if self.cues is not None:
-            _known("--cue", self.cues, CUES)
+            _check_names("--cue", self.cues, CUES)
             self._check_lengths(self.cues)
         for medium in MEDIA:
             if self.share(medium) > 0 and not self.cues_of(medium):
@@ -339,21 +281,21 @@ class Settings:
         return CUES[cue].frames <= self.frames and CUES[cue].seconds <= self.seconds
 
     def share(self, medium: Medium) -> float:
-        """The share of the steps that are decided in a medium."""
+        """Return the share of the steps that are decided in a medium."""
         shares = {"audio": self.audio_share, "video": self.video_share}
         return shares.get(medium, max(0.0, 1 - self.audio_share - self.video_share - 1e-12))
 
     def cues_of(self, medium: Medium) -> tuple[str, ...]:
-        """The cues of a medium."""
+        """Return the cues of a medium."""
         return tuple(name for name in self.all_cues if CUES[name].medium == medium)
 
     def length(self, group: int) -> int:
-        """How many steps the episodes of a group have; see `medium`."""
+        """Return the number of steps in the episodes of a group; see `medium`."""
         place = (_start(self.seed, "length") + group * _PLASTIC[1]) % 1
         return 1 + int(place * self.max_steps)
 
     def medium(self, group: int, step: int) -> Medium:
-        """The medium that decides a step.
+        """Return the medium that decides a step.
 
         Together with `length` a sequence of low discrepancy (Kronecker's, by the powers of the
         plastic number) and no dice, so that even a few hundred steps have the shares that were
@@ -366,7 +308,7 @@ class Settings:
         return "video" if seen else "screen"
 
     def as_dict(self) -> Mapping[str, Any]:
-        """The settings as JSON values, with the cues by name."""
+        """Return the settings as JSON values, with the cues by name."""
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in {**asdict(self), "cues": self.all_cues}.items()
@@ -378,14 +320,16 @@ def _start(seed: int, name: str) -> float:
     return random.Random(f"{seed}/{name}").random()
 
 
-def _within(where: str, value: float, low: float, high: float) -> None:
+def _check_within(where: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise UsageError(
             f"{value:g} is out of range", where=where, expected=f"{low:g} to {round(high, 6):g}"
         )
 
 
-def _known(where: str, names: Sequence[str], known: Mapping[str, Any] | Sequence[str]) -> None:
+def _check_names(
+    where: str, names: Sequence[str], known: Mapping[str, Any] | Sequence[str]
+) -> None:
     for name in names:
         if name not in known:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""A sample pool of subtasks for composition: made-up desktop apps with drawn screens.
+"""A sample pool of subtasks for composition: invented desktop apps with drawn screens.
 
 What OmniBench's pool has (appendix C): subtasks with resources and bindings, a trajectory for every
 binding, an evaluation function as text. Nothing is downloaded, nothing is anybody's.
@@ -53,7 +53,7 @@ _WHEEL = 3
 
 
 class PoolStaging(SynthStaging):
-    """A pool in the making."""
+    """A pool that is being made."""
 
     noun = "a pool"
     work = "making a pool"
@@ -89,15 +89,14 @@ def make_pool(out: Path, *, seed: int = 0, progress: Progress | None = None) -> 
     if report := staging.finished_report():
         return report
     with staging, wrap_os_error(staging.path):
-        library = _made(staging.path, seed, progress or (lambda done, total: None))
+        library = _make_library(staging.path, seed, progress or (lambda done, total: None))
         write_library(library, staging.path, pictures=False)
         made = _report(library, len(list((staging.path / _PICTURES).iterdir())))
         staging.publish(made)
     return {**staging.plan, **made}
 
 
-def _made(folder: Path, seed: int, progress: Progress) -> Library:
-    """Subtasks and trajectories; their pictures are written to the folder."""
+def _make_library(folder: Path, seed: int, progress: Progress) -> Library:
     values, album = Values(seed), _Album(folder, seed)
     subtasks: dict[str, Subtask] = {}
     trajectories: list[Trajectory] = []
@@ -140,10 +139,9 @@ def _subtask(recipe: Recipe, values: Values, seed: int) -> Subtask:
 def _trajectories(
     recipe: Recipe, subtask: Subtask, values: Values, album: _Album
 ) -> Iterator[Trajectory]:
-    """One for every binding."""
-    entries = values.listed(APPS[recipe.app].listed)
+    entries = values.entries(APPS[recipe.app].listed)
     for number, binding in enumerate(subtask.parameters):
-        observations, actions = _recorded(recipe, binding, entries, album)
+        observations, actions = _record(recipe, binding, entries, album)
         yield Trajectory(
             id=f"{subtask.id}({number})",
             instruction=fill(recipe.template, binding),
@@ -153,10 +151,9 @@ def _trajectories(
         )
 
 
-def _recorded(
+def _record(
     recipe: Recipe, binding: Mapping[str, str], entries: Sequence[str], album: _Album
 ) -> tuple[tuple[str, ...], tuple[Mapping[str, Any], ...]]:
-    """The screens and the actions of a subtask, as an expert would record them."""
     expert = _Expert(fill(recipe.template, binding), album)
     expert.click(recipe.app, double=True)
     running = any(kind.endswith("_in_processing") for kind in recipe.inputs)
@@ -175,7 +172,7 @@ def _recorded(
 
 
 class _Album:
-    """Draws views; equal pictures are one file, which is called after what it shows."""
+    """Draws views; equal pictures are one file, named after its content."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self._folder = folder
@@ -195,7 +192,7 @@ class _Album:
 
 
 class _Expert:
-    """Does a subtask and keeps the screen before each action (OmniBench, appendix C.2)."""
+    """Does a subtask and records the screen before each action (OmniBench, appendix C.2)."""
 
     def __init__(self, goal: str, album: _Album) -> None:
         self.view = View()
@@ -303,7 +300,7 @@ _ONE_PLACE = re.compile(r"\{(\w+)\}")
 
 
 def _evaluation(recipe: Recipe, places: Sequence[str]) -> str:
-    """The text of a subtask's evaluation function (OmniBench, appendix C.3)."""
+    """Follow OmniBench, appendix C.3."""
     calls = [("check_mouse_clicks", repr(recipe.app), f"the click on {recipe.app}")]
     for act in recipe.acts:
         if isinstance(act, Ask):

@@ -399,8 +399,8 @@ class Values:
             for kind, (ending, count) in FILES.items()
         }
 
-    def listed(self, listed: Listed) -> list[str]:
-        """What a window lists, shuffled."""
+    def entries(self, listed: Listed) -> list[str]:
+        """Return the entries of a window's list, shuffled."""
         return self._rng(f"list of {listed}").sample(_LISTS[listed], len(_LISTS[listed]))
 
     def bindings(self, template: str, places: Sequence[str]) -> list[dict[str, str]]:

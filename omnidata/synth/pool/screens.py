@@ -1,4 +1,4 @@
-"""Screens of the made-up desktop: every control is drawn where its rectangle says that it is."""
+"""Screens of the invented desktop: every control is drawn where its rectangle says that it is."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
-from PIL import Image, ImageDraw
+from PIL import Image
 
-from omnidata.synth.drawing import WHITE, Colour, Rect, Theme, paint_icon, paint_text, shade
+from omnidata.synth.drawing import WHITE, Canvas, Colour, Rect, Span, Spot, Theme, shade
 
 # The made-up desktop apps: names, categories of Table 10, buttons and what they list.
 
@@ -37,56 +37,29 @@ class App:
     icon: str
 
 
-_APPS = (
-    App("Slidora", "Office", ("New", "Open", "Insert", "Paste", "Notes", "Export"), "none", "film"),
-    App("Pagewell", "Office", ("New", "Open", "Insert", "Paste", "Style", "Export"), "none", "bag"),
-    App("Gridley", "Office", ("New", "Open", "Sort", "Total", "Copy", "Chart"), "none", "box"),
-    App(
-        "Pixelry",
-        "Multimedia Editing",
-        ("Open", "Filter", "Crop", "Caption", "Copy", "Save"),
-        "none",
-        "camera",
-    ),
-    App(
-        "Reelsmith",
-        "Multimedia Editing",
-        ("Open", "Slides", "Trim", "Music", "Sound", "Render"),
-        "none",
-        "play",
-    ),
-    App(
-        "Tunebox",
-        "Multimedia Playback",
-        ("Open", "Play", "Loop", "Rate"),
-        "none",
-        "headphones",
-    ),
-    App(
-        "Postling",
-        "Social Communication",
-        ("New", "Attach", "Save", "Copy", "Send"),
-        "people",
-        "send",
-    ),
-    App("Cabinet", "System Management", ("Go", "Copy", "Eject", "Sort"), "files", "door"),
-    App("Packrat", "Utility Tools", ("Create", "Add", "Extract", "Pack"), "none", "cart"),
-    App("Wordhop", "Utility Tools", ("Paste", "Open", "Translate", "Copy"), "none", "share"),
-    App("Jotwell", "Note Management", ("New", "Paste", "Attach", "Copy"), "topics", "note"),
-    App("Tickoff", "Task Management", ("Add", "Star", "Import", "Due"), "topics", "check"),
-    App("Snaplet", "Screen Capture", ("Shot", "Record", "Clip", "Save"), "windows", "shield"),
-    App(
-        "Webway",
-        "Web Browsing",
-        ("Search", "Picture", "Summary", "Data", "Song"),
-        "topics",
-        "search",
-    ),
-    App("Codewright", "Programming", ("Open", "Format", "Run", "Deploy"), "none", "lamp"),
-    App("Larder", "Lifestyle", ("Shopping", "Export", "Photo", "Share"), "dishes", "oven"),
+_APPS: tuple[tuple[str, str, str, Listed, str], ...] = (
+    ("Slidora", "Office", "New Open Insert Paste Notes Export", "none", "film"),
+    ("Pagewell", "Office", "New Open Insert Paste Style Export", "none", "bag"),
+    ("Gridley", "Office", "New Open Sort Total Copy Chart", "none", "box"),
+    ("Pixelry", "Multimedia Editing", "Open Filter Crop Caption Copy Save", "none", "camera"),
+    ("Reelsmith", "Multimedia Editing", "Open Slides Trim Music Sound Render", "none", "play"),
+    ("Tunebox", "Multimedia Playback", "Open Play Loop Rate", "none", "headphones"),
+    ("Postling", "Social Communication", "New Attach Save Copy Send", "people", "send"),
+    ("Cabinet", "System Management", "Go Copy Eject Sort", "files", "door"),
+    ("Packrat", "Utility Tools", "Create Add Extract Pack", "none", "cart"),
+    ("Wordhop", "Utility Tools", "Paste Open Translate Copy", "none", "share"),
+    ("Jotwell", "Note Management", "New Paste Attach Copy", "topics", "note"),
+    ("Tickoff", "Task Management", "Add Star Import Due", "topics", "check"),
+    ("Snaplet", "Screen Capture", "Shot Record Clip Save", "windows", "shield"),
+    ("Webway", "Web Browsing", "Search Picture Summary Data Song", "topics", "search"),
+    ("Codewright", "Programming", "Open Format Run Deploy", "none", "lamp"),
+    ("Larder", "Lifestyle", "Shopping Export Photo Share", "dishes", "oven"),
 )
 
-APPS: Mapping[str, App] = {app.name: app for app in _APPS}
+APPS: Mapping[str, App] = {
+    name: App(name, category, tuple(buttons.split()), listed, icon)
+    for name, category, buttons, listed, icon in _APPS
+}
 """By name: 16 apps of all 12 categories."""
 
 PEOPLE = ("Emily", "Noor", "Tomas", "Aiko", "Lena", "Kofi", "Marta", "Ravi", "Sven", "Ines")
@@ -176,9 +149,8 @@ class _Painter:
         self._seed = seed
         self._theme = _theme(seed, view.app)
         ground = shade(random.Random(f"{seed}/wall").random(), 0.32, 0.35)
-        self._image = Image.new("RGB", SIZE, ground)
-        self._draw = ImageDraw.Draw(self._image)
-        self._controls: dict[str, Rect] = {}
+        self._canvas = Canvas(SIZE, ground)
+        self._controls = self._canvas.targets
 
     def screen(self) -> Screen:
         if not self._view.app:
@@ -188,29 +160,26 @@ class _Painter:
             if self._view.question:
                 self._controls.clear()  # the dialog is modal
                 self._dialog()
-        return Screen(self._image, self._controls)
+        return Screen(self._canvas.finish(), self._controls)
 
     def _desktop(self) -> None:
         for number, app in enumerate(APPS.values()):
             column, row = number % _COLUMNS, number // _COLUMNS
             left, top = 22 + column * 100, 20 + row * 122
-            box = (left, top, left + 95, top + 95)
             colour = _theme(self._seed, app.name).accent
-            self._draw.rounded_rectangle(
-                (left + 20, top + 4, left + 75, top + 59), 12, fill=colour, outline=WHITE
-            )
-            middle = (left + 47.5, top + 31.5)
-            paint_icon(self._draw, app.icon, centre=middle, size=34, fill=WHITE)
-            self._text(app.name, (left + 47.5, top + 78), WHITE, _TEXT)
-            self._controls[app.name] = box
+            badge = (left + 20, top + 4, left + 75, top + 59)
+            self._rect(badge, fill=colour, outline=WHITE, radius=12)
+            self._canvas.icon(app.icon, (left + 47.5, top + 31.5), size=34, fill=WHITE)
+            self._text(app.name, (left + 47.5, top + 78), WHITE)
+            self._controls[app.name] = (left, top, left + 95, top + 95)
 
     def _window(self) -> None:
         view, theme = self._view, self._theme
         left, top, right, bottom = _WINDOW
-        self._draw.rectangle(_WINDOW, fill=theme.ground, outline=theme.faint)
-        self._draw.rectangle((left, top, right, top + 28), fill=theme.accent)
+        self._rect(_WINDOW, fill=theme.ground, outline=theme.faint)
+        self._rect((left, top, right, top + 28), fill=theme.accent)
         title = f"{view.app} - {view.file}" if view.file else view.app
-        self._text(title, ((left + right) / 2, top + 14), WHITE, _TEXT)
+        self._text(title, ((left + right) / 2, top + 14), WHITE)
         for number, name in enumerate(APPS[view.app].buttons):
             x = left + 10 + number * 98
             self._button(name, (x, top + 36, x + 90, top + 66))
@@ -219,44 +188,45 @@ class _Painter:
             self._sheet(_SHEET)
         else:
             self._sheet((_LIST[0], _SHEET[1], _SHEET[2], _SHEET[3]))
-        self._draw.line((left, bottom - 26, right, bottom - 26), fill=theme.faint)
-        self._text(view.says or "Ready", ((left + right) / 2, bottom - 13), theme.faint, _SMALL)
+        self._canvas.line(((left, bottom - 26), (right, bottom - 26)), theme.faint)
+        says = view.says or "Ready"
+        self._text(says, ((left + right) / 2, bottom - 13), theme.faint, pixels=_SMALL)
 
     def _list(self) -> None:
         view, theme = self._view, self._theme
-        self._draw.rectangle(_LIST, fill=theme.card, outline=theme.faint)
+        self._rect(_LIST, fill=theme.card, outline=theme.faint)
         self._controls[CONTENT] = _LIST
         left, top, right, _ = _LIST
         for number, entry in enumerate(view.entries[view.first : view.first + VISIBLE]):
             box = (left + 4, top + 4 + number * 51, right - 4, top + 50 + number * 51)
             fill = theme.soft if entry == view.chosen else theme.ground
-            self._draw.rectangle(box, fill=fill, outline=theme.faint)
-            middle = ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
-            self._text(entry, middle, theme.ink, _TEXT)
+            self._rect(box, fill=fill, outline=theme.faint)
+            self._text(entry, ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2), theme.ink)
             self._controls[entry] = box
 
     def _sheet(self, box: Rect) -> None:
-        """The document: its name, and lines that stand for what it says."""
+        """Draw the document: its name, and lines that stand for its text."""
         view, theme = self._view, self._theme
-        self._draw.rectangle(box, fill=theme.card, outline=theme.faint)
+        left, top, right, _ = box
+        self._rect(box, fill=theme.card, outline=theme.faint)
         self._controls.setdefault(CONTENT, box)
         shown = view.file or view.chosen
-        self._text(shown or "Nothing is open", ((box[0] + box[2]) / 2, box[1] + 24), theme.ink, 16)
+        middle = ((left + right) / 2, top + 24)
+        self._text(shown or "Nothing is open", middle, theme.ink, pixels=16)
         lengths = random.Random(f"lines of {shown}")
-        for number in range(8 if shown else 0):
-            y = box[1] + 56 + number * 24
-            end = box[0] + 24 + (box[2] - box[0] - 48) * lengths.uniform(0.4, 1)
-            self._draw.rectangle((box[0] + 24, y, end, y + 6), fill=theme.soft)
+        for y in range(top + 56, top + 248, 24) if shown else ():
+            end = left + 24 + (right - left - 48) * lengths.uniform(0.4, 1)
+            self._rect((left + 24, y, end, y + 6), fill=theme.soft)
 
     def _dialog(self) -> None:
         view, theme = self._view, self._theme
         left, top, right, _ = _DIALOG
-        self._draw.rectangle(_DIALOG, fill=theme.card, outline=theme.accent, width=2)
-        self._text(view.question, ((left + right) / 2, top + 24), theme.ink, _TEXT)
+        self._rect(_DIALOG, fill=theme.card, outline=theme.accent, width=2)
+        self._text(view.question, ((left + right) / 2, top + 24), theme.ink)
         field = (left + 20, top + 46, right - 20, top + 82)
-        self._draw.rectangle(field, fill=theme.ground, outline=theme.ink)
-        self._draw.line((left + 27, top + 54, left + 27, top + 74), fill=theme.ink)
-        self._text(view.typed, ((left + right) / 2, top + 64), theme.ink, _TEXT)
+        self._rect(field, fill=theme.ground, outline=theme.ink)
+        self._canvas.line(((left + 27, top + 54), (left + 27, top + 74)), theme.ink)
+        self._text(view.typed, ((left + right) / 2, top + 64), theme.ink)
         self._controls[FIELD] = field
         self._button(CANCEL, (left + 20, top + 104, left + 140, top + 138))
         self._button(OK, (right - 140, top + 104, right - 20, top + 138), strong=True)
@@ -264,10 +234,14 @@ class _Painter:
     def _button(self, name: str, box: Rect, *, strong: bool = False) -> None:
         theme = self._theme
         fill, ink = (theme.accent, WHITE) if strong else (theme.card, theme.ink)
-        self._draw.rounded_rectangle(box, 6, fill=fill, outline=theme.faint)
-        self._text(name, ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2), ink, _TEXT)
+        self._rect(box, fill=fill, outline=theme.faint, radius=6)
+        self._text(name, ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2), ink)
         self._controls[name] = box
 
-    def _text(self, text: str, at: tuple[float, float], fill: Colour, pixels: int) -> None:
+    def _rect(self, box: Span, **style: Any) -> None:
+        """Draw a rectangle whose right and bottom edge are inside, as a recorder keeps them."""
+        self._canvas.rect((box[0], box[1], box[2] + 1, box[3] + 1), **style)
+
+    def _text(self, text: str, at: Spot, fill: Colour, *, pixels: int = _TEXT) -> None:
         if text:
-            paint_text(self._draw, text, at, pixels=pixels, fill=fill, face="plain")
+            self._canvas.text(text, at, pixels=pixels, fill=fill)

@@ -1,0 +1,182 @@
+"""The sample dataset of `omnidata demo`: synthetic episodes of five apps.
+
+It has the layout of OmniGUI, so that everything can be tried without the benchmark's data. Its
+episodes are those of `omnidata.synth.episodes`, with a way into the app before and a page that says
+that the task is over behind: twins are the same up to a step at which one medium alone
+decides.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from omnidata.actions import Action, Box
+from omnidata.loaders.episode_tree import Dependency, Dimension, TreeStep, TreeWriter
+from omnidata.loaders.instructions import Language
+from omnidata.media import encode_wav, png
+from omnidata.synth import sounds
+from omnidata.synth.drawing import COMPLETE
+from omnidata.synth.episodes import tree_episode
+from omnidata.synth.episodes.media import Files, make_files, still_clip
+from omnidata.synth.episodes.plans import GroupPlan, plan
+from omnidata.synth.episodes.screens import Look, closing, demo_looks, launcher
+from omnidata.synth.episodes.settings import CODES, Settings
+from omnidata.types import Progress
+
+__all__ = ["make_sample"]
+
+_CHIME = (659.0, 784.0, 1047.0)  # Hz
+_FRAME_S = 1.2  # seconds of the clips before and behind the steps that are decided
+
+
+@dataclass(frozen=True, slots=True)
+class _Chapter:
+    """Two groups of twins; the first has two of the four answers, the second has the others.
+
+    Attributes:
+        dimension: of the episodes.
+        settings: of the generator, but the seed.
+        ends: whether a page follows that says that the task is over.
+    """
+
+    dimension: Dimension
+    settings: Settings
+    ends: bool = True
+
+
+_AUDIO = Settings(audio_share=1, video_share=0, max_steps=2, distractors=0.3)
+_VIDEO = Settings(audio_share=0, video_share=1, max_steps=2, distractors=0.3)
+_SCREEN = Settings(audio_share=0, video_share=0, max_steps=2, distractors=0.3)
+_MIXED = Settings(max_steps=4, questions=("tap", "swipe"), distractors=0.3)
+_CHAPTERS = (
+    _Chapter("cross_modal_discrimination", replace(_AUDIO, questions=("tap",))),
+    _Chapter("cross_modal_discrimination", replace(_AUDIO, questions=("swipe",))),
+    _Chapter("temporal_reasoning", replace(_VIDEO, questions=("swipe",))),
+    _Chapter("temporal_reasoning", replace(_VIDEO, questions=("tap",))),
+    # Two rates on purpose: code that takes one for granted fails on the other.
+    _Chapter("instant_response", replace(_VIDEO, questions=("touch",), fps=30, seconds=1)),
+    _Chapter("instant_response", replace(_AUDIO, questions=("touch",))),
+    _Chapter("localization", replace(_SCREEN, questions=("tap",))),
+    _Chapter("localization", replace(_SCREEN, questions=("leave",), max_steps=1), ends=False),
+    _Chapter("semantic_understanding", replace(_AUDIO, questions=("input",))),
+    _Chapter("semantic_understanding", _MIXED),
+    _Chapter(
+        "semantic_understanding", replace(_AUDIO, questions=("leave",), max_steps=1), ends=False
+    ),
+)
+
+
+def make_sample(out: Path, *, seed: int = 0, progress: Progress | None = None) -> Path:
+    """Write the sample dataset: about 140 steps, 20 MB.
+
+    The same seed gives the same bytes with the same versions of Pillow, PyAV and NumPy on the same
+    kind of machine; of screenshots the same pixels (`omnidata.media.png`).
+
+    Args:
+        out: a new or empty folder.
+        seed: another one gives other colours, words, sounds and answers.
+        progress: called with the number of steps written and of all steps.
+
+    Returns:
+        `out`, the folder of the app folders.
+
+    Raises:
+        DataError: if `out` holds something already.
+    """
+    apps = demo_looks(seed)
+    frames = _Frames(apps, seed)
+    todo = []
+    for number, chapter in enumerate(chapter for chapter in _CHAPTERS for _ in range(2)):
+        settings = replace(chapter.settings, seed=seed)
+        group = plan(settings, number, app=apps[number % len(apps)])
+        first = group.steps[0]
+        answers = {first.answer_of[first.codes[twin]]: twin for twin in range(CODES)}
+        pair = (answers[0], answers[1]) if number % 2 == 0 else (answers[2], answers[3])
+        todo.append((chapter, settings, group, pair))
+    total = sum(2 * (1 + len(group.steps) + chapter.ends) for chapter, _, group, _ in todo)
+    written = 0
+    numbers: Counter[str] = Counter()
+    with TreeWriter(out) as tree, ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
+        waiting = [
+            [
+                threads.submit(make_files, settings, group, step, twins=pair)
+                for step in range(len(group.steps))
+            ]
+            for _, settings, group, pair in todo
+        ]
+        for (chapter, settings, group, pair), files in zip(todo, waiting, strict=True):
+            name = group.look.name
+            twins = f"{name[0]}{numbers[name] + 1:03d}"
+            for place, twin in enumerate(pair):
+                numbers[name] += 1
+                media = [made.result()[place] for made in files]
+                episode = tree_episode(settings, group, twin, media)
+                steps = [frames.opening(group.look), *episode.steps]
+                if chapter.ends:
+                    steps.append(frames.closing(group.look))
+                tree.add(
+                    replace(
+                        episode,
+                        id=f"{name[0]}{numbers[name]:03d}",
+                        dimension=chapter.dimension,
+                        dependency=_dependency(chapter, group),
+                        steps=[
+                            replace(step, extra={**step.extra, "twins": twins}) for step in steps
+                        ],
+                        instruction_en=_instruction(chapter, group, "en"),
+                        instruction_zh=_instruction(chapter, group, "zh"),
+                        extra={"twins": twins},
+                    )
+                )
+                written += len(steps)
+                if progress is not None:
+                    progress(written, total)
+    return out
+
+
+def _dependency(chapter: _Chapter, group: GroupPlan) -> Dependency:
+    """Return "supportive" where a chime says that the task is over, and a sign decides."""
+    if chapter.ends and group.dependency == "present":
+        return "supportive"
+    return group.dependency
+
+
+def _instruction(chapter: _Chapter, group: GroupPlan, language: Language) -> str:
+    rules, name = group.instruction(language), group.look.name
+    if language == "zh":
+        return f"打开 {name}。{rules}" + ("最后报告任务完成。" if chapter.ends else "")
+    return f"Open {name}. {rules}" + (" Then report the task as complete." if chapter.ends else "")
+
+
+class _Frames:
+    """The first and the last step of an episode, each made once."""
+
+    def __init__(self, apps: Sequence[Look], seed: int) -> None:
+        page, places = launcher(apps, _AUDIO.size)
+        self._rng = np.random.default_rng(seed)
+        self._places = dict(zip(apps, places, strict=True))
+        self._first = self._files(page, apps[0], cue=None)
+        self._last = {app: self._files(closing(app, _AUDIO.size), app, _CHIME) for app in apps}
+
+    def opening(self, app: Look) -> TreeStep:
+        left, top, right, bottom = self._places[app]
+        tap = Action("tap", (Box(left, top, right - 1, bottom - 1, "px"),))
+        return TreeStep(tap, screen=_AUDIO.size, **self._first._asdict())
+
+    def closing(self, app: Look) -> TreeStep:
+        return TreeStep(COMPLETE, screen=_AUDIO.size, **self._last[app]._asdict())
+
+    def _files(self, screen: Image.Image, app: Look, cue: Sequence[float] | None) -> Files:
+        sound = sounds.room(self._rng, seconds=_FRAME_S)
+        if cue:
+            sound = sounds.over(sound, sounds.chime(cue), at=0.2)
+        clip = still_clip(screen, app, _AUDIO, seconds=_FRAME_S)
+        return Files(png(np.asarray(screen)), clip, encode_wav(sound))
