@@ -78,6 +78,8 @@ def features(prompts: Sequence[Conversation]) -> Features:
         >>> found = features([prompt("a")] * 5 + [prompt("a", "b")] * 5)
         >>> found.names, found.codes.ravel().tolist()
         (['number of parts'], [0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
+        >>> features([prompt(f"{number:03}") for number in range(50)]).names
+        []
     """
     described = [_describe(conversation) for conversation in prompts]
     values = {name: np.array([row[name] for row in described]) for name in described[0]}

@@ -85,6 +85,8 @@ def test_a_cue_of_copied_prompts_is_no_leak_whatever_they_are_called(tmp_path: P
     ] * 20
     report = audited(tmp_path / "rows.jsonl", given)
     assert report.groups == 30
+    assert report.learned is not None
+    assert report.learned.metric < 0.7  # no copy is answered from memory
     assert not report.leak
 
 
