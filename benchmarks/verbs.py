@@ -125,8 +125,8 @@ def learning(source: LoadedDataset) -> Work:
     prompts = [task.prompt(step) for step in steps]
     group = groups(steps, prompts)
     hits = (draw.random((4, len(steps))) < 0.3).astype(np.float64)
-    cv = CrossValidation.of(features(prompts), hits, group, seed=0)
-    return lambda out, workers: permutation_test(cv, group, 1.1, seed=0, workers=workers)
+    cv = CrossValidation.split(features(prompts), hits, group, seed=0)
+    return lambda out, workers: permutation_test(cv, 1.1, seed=0, workers=workers)
 
 
 if __name__ == "__main__":

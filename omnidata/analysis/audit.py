@@ -1,11 +1,12 @@
-"""The audit of a task's data: blind rules, their scores, and whether the best could be luck."""
+"""The audit of a task's data: scores of rules that see no media, and a test for leaks."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -14,36 +15,35 @@ import numpy.typing as npt
 from omnidata.analysis.audit_learning import (
     ALPHA,
     FOLDS,
-    LEARNERS,
+    LINEAR,
+    TREE,
     CrossValidation,
     Ints,
     PermutationTest,
-    by_feature,
-    cross_validated,
-    described_tree,
     features,
     groups,
     permutation_test,
-    ranked,
 )
 from omnidata.errors import DataError
 from omnidata.predictions import Prediction
 from omnidata.run.engines import Cluster
 from omnidata.run.scoring import score
-from omnidata.types import Conversation, Profile, Progress, Step, Task
+from omnidata.types import Profile, Progress, Step, Task
 
-# Answers that need no look at a step, and which steps each of them gets right.
+Kind = Literal["baseline", "constant", "learned"]
+Floats = npt.NDArray[np.float64]
 
-CEILING = "oracle"
-"""The baseline that looks at the target; its texts are what a right answer looks like."""
+_CEILING = "oracle"
+"""The baseline that looks at the target; its texts are right answers."""
 
-TRIED = 100
-CHOICES = 16
-Answer = Callable[[Step], str]
+_TRIED = 100
+_CHOICES = 16
+_CARRIERS = 5
+_LEAST_GROUPS = 4 * FOLDS
 
 
 @dataclass(frozen=True, slots=True)
-class Blind:
+class _Guess:
     """A rule that answers without looking.
 
     Attributes:
@@ -53,92 +53,18 @@ class Blind:
     """
 
     name: str
-    answer: Answer
+    answer: Callable[[Step], str]
     hits: Floats
-
-
-def baselines(task: Task, profile: Profile, steps: Sequence[Step]) -> list[Blind]:
-    """Every baseline of the task but the one that knows the target."""
-    found = []
-    for name in task.baselines:
-        if name != CEILING:
-            answer = task.baseline(name, steps, {})
-            found.append(Blind(f"baseline {name}", answer, _hits(profile, steps, answer)))
-    return found
-
-
-def constants(task: Task, profile: Profile, steps: Sequence[Step], *, seed: int) -> list[Blind]:
-    """Right answers of single steps, given to all steps; the best first.
-
-    Args:
-        task: the benchmark.
-        profile: who judges.
-        steps: the steps.
-        seed: of the choice where more than `TRIED` different answers are right somewhere: the most
-            frequent ones are tried, and of those that are right once a random sample.
-    """
-    counts = Counter(map(task.baseline(CEILING, steps, {}), steps))
-    texts = list(counts)
-    random.Random(seed).shuffle(texts)
-    texts.sort(key=counts.__getitem__, reverse=True)
-    found = []
-    for text in texts[:TRIED]:
-        answer = _always(text)
-        found.append(Blind(f"always {text}", answer, _hits(profile, steps, answer)))
-    return sorted(found, key=lambda rule: -float(np.nansum(rule.hits)))
-
-
-def choices(rules: Sequence[Blind]) -> list[Blind]:
-    """The few rules between which a learner chooses, so that as many steps as possible have one.
-
-    The best rule is the first; each further one is right on the most steps on which none before it
-    is, at least 5 and 1 % of the steps. Rules that are no constants, with a different answer for
-    nearly every step, are the caller's to leave out.
-    """
-    if not rules:
-        return []
-    hits = np.nan_to_num(np.array([rule.hits for rule in rules])) > 0
-    least = max(5, hits.shape[1] // 100)
-    open_steps = np.ones(hits.shape[1], dtype=np.bool_)
-    chosen: list[int] = []
-    while len(chosen) < CHOICES:
-        gains = (hits & open_steps).sum(axis=1)
-        best = int(gains.argmax())
-        if gains[best] < (least if chosen else 1):
-            break
-        chosen.append(best)
-        open_steps &= ~hits[best]
-    return [rules[number] for number in chosen]
-
-
-def is_constant(rule: Blind, steps: Sequence[Step]) -> bool:
-    """Whether the rule has few answers: one, or one for each kind of step."""
-    return len(set(map(rule.answer, steps))) <= max(CHOICES, len(steps) // 10)
-
-
-def _always(text: str) -> Answer:
-    return lambda step: text
-
-
-def _hits(profile: Profile, steps: Sequence[Step], answer: Answer) -> Floats:
-    values = [profile.judge(step, answer(step)).values[0] for step in steps]
-    return np.array(values, dtype=np.float64)
-
-
-CARRIERS = 5
-LEAST_GROUPS = 4 * FOLDS
-Kind = Literal["baseline", "constant", "learned"]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that looks at nothing, and what it scores.
+    """A rule that sees no media, and its scores.
 
     Attributes:
         name: e.g. "baseline center", "always Answer: A", "tree of depth 3".
         kind: "baseline", "constant" (the best of many, in hindsight), "learned" (cross-validated).
-        metric: the report's value, averaged; what rules are compared by.
+        metric: the mean of the report's value, by which rules are compared.
         overall: the profile's table.
         ci95: its intervals.
     """
@@ -152,18 +78,20 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an audit found.
+    """The result of an audit.
 
     Attributes:
         task, profile, options: of the benchmark.
-        steps: all steps; `judged`: those that the profile judges; `groups`: of near-duplicates.
-        value: what rules are compared by, the first of the profile's; higher is better.
+        steps: all steps.
+        judged: steps that the profile judges.
+        groups: groups of near-duplicates.
+        value: name of the value by which rules are compared, the profile's first; higher is better.
         metric: the table's column that is the mean of `value`; "" where no column is.
-        rules: without any look, then learned.
+        rules: baselines and a constant, then learned rules.
         unlearned: the best rule that learns nothing.
         learned: the best learned rule; None where there is too little to learn from.
-        chance: the test of `learned`; None where it does not beat `unlearned`.
-        leak: whether the form of the prompt tells something about the answer (docs/audit.md).
+        chance: the test of `learned`; None where it is not better than `unlearned`.
+        leak: whether the form of the prompt predicts the answer (docs/audit.md).
         carriers: features that alone, cross-validated, do better than `unlearned`.
         tree: a tree of depth 3 over all steps, as text; empty without a leak.
     """
@@ -178,14 +106,14 @@ class Report:
     metric: str
     rules: Sequence[Rule]
     unlearned: Rule
-    learned: Rule | None
-    chance: PermutationTest | None
-    leak: bool
-    carriers: Mapping[str, float]
-    tree: str
+    learned: Rule | None = None
+    chance: PermutationTest | None = None
+    leak: bool = False
+    carriers: Mapping[str, float] = field(default_factory=dict)
+    tree: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The report as a JSON object; rules are named where they stand for themselves."""
+        """Return the report as a JSON object, with `unlearned` and `learned` by name."""
         found = asdict(self)
         for role in ("unlearned", "learned"):
             found[role] = found[role] and found[role]["name"]
@@ -204,27 +132,27 @@ def audit(
 ) -> Report:
     """Answer every step without looking at it, and judge the answers like a model's.
 
-    The rule by which a leak is called: the best of a tree, a linear classifier and every feature
-    alone, each cross-validated over groups of near-duplicates, scores higher than every baseline
-    and constant answer, and with features dealt out at random the best of them scores as high with
-    a probability of at most 0.5 %.
+    A leak is reported if the best of a tree, a linear classifier and every feature alone, each
+    cross-validated over groups of near-duplicates, scores higher than every baseline and constant
+    answer, and with shuffled features the best of them scores as high with a probability of at most
+    0.5 %.
 
     Args:
         task: the benchmark with its options, which decide what the prompt shows.
         steps: at least one.
-        profile: who judges; rules are compared by its first value.
+        profile: judges; rules are compared by its first value.
         seed: of folds, shuffles and the sample of constant answers.
         workers: processes that learn from shuffles, one per core if None; 1 = this one. The report
             is the same.
-        cluster: whose workers do; None for this machine.
-        progress: called with shuffles done and in all.
+        cluster: learns from shuffles in place of this machine.
+        progress: called with the number of shuffles done and of all.
 
     Raises:
         DataError: the profile judges no step.
-        RunError: as `permutation_test`.
+        RunError: a process was lost.
     """
-    known = baselines(task, profile, steps)
-    fixed = constants(task, profile, steps, seed=seed)
+    known = _baselines(task, profile, steps)
+    fixed = _constants(task, profile, steps, seed=seed)
     judged = np.flatnonzero(~np.isnan(fixed[0].hits))
     if not len(judged):
         raise DataError(
@@ -232,80 +160,139 @@ def audit(
             expected="at least one step with a usable target",
             remedy="`omnidata info` lists what is wrong with the targets",
         )
-    table = _Table(task, profile, steps)
-    rules = [table.rule(each, "baseline") for each in known]
-    rules += [table.rule(each, "constant") for each in _others(known, fixed)[:1]]
+    judge = partial(_judge, task, profile, steps)
+    rules = [judge(guess, "baseline") for guess in known]
+    rules += [judge(guess, "constant") for guess in _without_copies(fixed, known)[:1]]
     unlearned = max(rules, key=lambda rule: rule.metric)
     kept = [steps[number] for number in judged.tolist()]
     prompts = [task.prompt(step) for step in kept]
     group = groups(kept, prompts)
-    plain = [each for each in known if is_constant(each, steps)]
-    offered = choices([*plain, *_others(plain, fixed)])
-    cv = _validation(prompts, [each.hits[judged] for each in offered], group, seed)
-    learned = []
-    for name, picks in _picks(cv).items() if cv else ():
-        learned.append(table.rule(_chosen(name, offered, judged, picks, steps), "learned"))
-    best = max(learned, key=lambda rule: rule.metric, default=None)
-    luck = None
-    if cv and best and best.metric > unlearned.metric:
-        luck = permutation_test(
-            cv,
-            group,
-            best.metric,
-            seed=seed,
-            workers=workers,
-            cluster=cluster,
-            progress=progress,
-        )
-    leak = luck is not None and luck.p <= ALPHA
-    rules += learned
-    return Report(
+    few = max(_CHOICES, len(steps) // 10)
+    plain = [guess for guess in known if len(set(map(guess.answer, steps))) <= few]
+    offered = _choices([*plain, *_without_copies(fixed, plain)])
+    report = Report(
         task=task.name,
         profile=profile.name,
         options=task.options,
         steps=len(steps),
         judged=len(judged),
-        groups=len(set(group.tolist())),
+        groups=int(group.max()) + 1,
         value=profile.values[0],
         metric=_column(profile, rules),
         rules=rules,
         unlearned=unlearned,
-        learned=best,
+    )
+    if len(offered) < 2 or report.groups < _LEAST_GROUPS or not (seen := features(prompts)).names:
+        return report
+    hits = np.array([guess.hits[judged] for guess in offered])
+    cv = CrossValidation.split(seen, hits, group, seed=seed)
+    levels = (seen.codes.max(axis=0) - seen.codes.min(axis=0)).tolist()
+    scores = dict(enumerate(cv.feature_scores().tolist()))
+    ranked = sorted(scores, key=lambda number: (-scores[number], levels[number]))
+    picks = {
+        f"{seen.names[ranked[0]]}, alone": cv.feature_picks()[:, ranked[0]],
+        **{name: cv.learned_picks(name) for name in (TREE, LINEAR)},
+    }
+    learned = [
+        judge(_combination(name, offered, judged, picked, steps), "learned")
+        for name, picked in picks.items()
+    ]
+    best = max(learned, key=lambda rule: rule.metric)
+    rules = [*rules, *learned]
+    report = replace(report, rules=rules, learned=best, metric=_column(profile, rules))
+    if best.metric <= unlearned.metric:
+        return report
+    luck = permutation_test(
+        cv, best.metric, seed=seed, workers=workers, cluster=cluster, progress=progress
+    )
+    if luck.p > ALPHA:
+        return replace(report, chance=luck)
+    carriers = {seen.names[number]: scores[number] for number in ranked[:_CARRIERS]}
+    return replace(
+        report,
         chance=luck,
-        leak=leak,
-        carriers=_leaking_features(cv, unlearned.metric) if cv and leak else {},
-        tree=_tree(cv, offered) if cv and leak else "",
+        leak=True,
+        carriers={name: share for name, share in carriers.items() if share > unlearned.metric},
+        tree=cv.tree_text([guess.name.replace("\n", "\\n") for guess in offered]),
     )
 
 
-class _Table:
-    """From a rule to its line in the table."""
-
-    def __init__(self, task: Task, profile: Profile, steps: Sequence[Step]) -> None:
-        self.task, self.profile, self.steps = task, profile, steps
-        self.whole = np.ones(len(steps), dtype=np.bool_)
-
-    def rule(self, rule: Blind, kind: Kind) -> Rule:
-        said = (Prediction(sample_id=s.sample_id, output=rule.answer(s)) for s in self.steps)
-        found = score(self.task, self.profile, self.steps, said, whole=self.whole, causes=False)
-        columns = self.profile.columns
-        return Rule(
-            rule.name,
-            kind,
-            float(np.nanmean(rule.hits)),
-            {name: found["overall"][name] for name in columns},
-            {name: found["ci95"][name] for name in columns},
-        )
+def _baselines(task: Task, profile: Profile, steps: Sequence[Step]) -> list[_Guess]:
+    found = []
+    for name in task.baselines:
+        if name != _CEILING:
+            answer = task.baseline(name, steps, {})
+            found.append(_Guess(f"baseline {name}", answer, _hits(profile, steps, answer)))
+    return found
 
 
-def _others(known: Sequence[Blind], fixed: Sequence[Blind]) -> list[Blind]:
-    """The constants that are not a baseline by another name."""
-    seen = {rule.hits.tobytes() for rule in known}
-    return [rule for rule in fixed if rule.hits.tobytes() not in seen]
+def _constants(task: Task, profile: Profile, steps: Sequence[Step], *, seed: int) -> list[_Guess]:
+    """Return right answers of single steps, given to all steps; the best first.
+
+    Of more than `_TRIED` answers the most frequent ones are tried, and of those that are right once
+    a random sample.
+    """
+    counts = Counter(map(task.baseline(_CEILING, steps, {}), steps))
+    texts = list(counts)
+    random.Random(seed).shuffle(texts)
+    texts.sort(key=counts.__getitem__, reverse=True)
+    found = []
+    for text in texts[:_TRIED]:
+        answer = _always(text)
+        found.append(_Guess(f"always {text}", answer, _hits(profile, steps, answer)))
+    return sorted(found, key=lambda guess: -float(np.nansum(guess.hits)))
+
+
+def _always(text: str) -> Callable[[Step], str]:
+    return lambda step: text
+
+
+def _hits(profile: Profile, steps: Sequence[Step], answer: Callable[[Step], str]) -> Floats:
+    values = [profile.judge(step, answer(step)).values[0] for step in steps]
+    return np.array(values, dtype=np.float64)
+
+
+def _without_copies(guesses: Sequence[_Guess], others: Sequence[_Guess]) -> list[_Guess]:
+    """Return the guesses that are not one of the others under a second name."""
+    seen = {guess.hits.tobytes() for guess in others}
+    return [guess for guess in guesses if guess.hits.tobytes() not in seen]
+
+
+def _choices(guesses: Sequence[_Guess]) -> list[_Guess]:
+    """Return the few guesses that a classifier chooses from, so that most steps have a right one.
+
+    The best is the first; each further one is right on the most steps on which none before it is,
+    at least 5 and 1 % of the steps.
+    """
+    hits = np.nan_to_num(np.array([guess.hits for guess in guesses])) > 0
+    least = max(5, hits.shape[1] // 100)
+    open_steps = np.ones(hits.shape[1], dtype=np.bool_)
+    chosen: list[int] = []
+    while len(chosen) < _CHOICES:
+        gains = (hits & open_steps).sum(axis=1)
+        best = int(gains.argmax())
+        if gains[best] < (least if chosen else 1):
+            break
+        chosen.append(best)
+        open_steps &= ~hits[best]
+    return [guesses[number] for number in chosen]
+
+
+def _judge(task: Task, profile: Profile, steps: Sequence[Step], guess: _Guess, kind: Kind) -> Rule:
+    answers = (Prediction(sample_id=each.sample_id, output=guess.answer(each)) for each in steps)
+    whole = np.ones(len(steps), dtype=np.bool_)
+    found = score(task, profile, steps, answers, whole=whole, causes=False)
+    return Rule(
+        guess.name,
+        kind,
+        float(np.nanmean(guess.hits)),
+        {name: found["overall"][name] for name in profile.columns},
+        {name: found["ci95"][name] for name in profile.columns},
+    )
 
 
 def _column(profile: Profile, rules: Sequence[Rule]) -> str:
-    """The first column that is the mean of the profile's first value for every rule, if any."""
+    """Return the first column that is the mean of the profile's first value for every rule."""
     for name in profile.columns:
         totals = [rule.overall[name] for rule in rules]
         means = [rule.metric for rule in rules]
@@ -314,42 +301,13 @@ def _column(profile: Profile, rules: Sequence[Rule]) -> str:
     return ""
 
 
-def _validation(
-    prompts: Sequence[Conversation], hits: Sequence[Floats], group: Ints, seed: int
-) -> CrossValidation | None:
-    """What is to be learned; None where there is nothing to choose, or too little to learn from."""
-    if len(hits) < 2 or len(set(group.tolist())) < LEAST_GROUPS:
-        return None
-    seen = features(prompts)
-    return CrossValidation.of(seen, np.array(hits), group, seed=seed) if seen.names else None
-
-
-def _picks(cv: CrossValidation) -> dict[str, Ints]:
-    """The picks of the best single feature, then of every learner."""
-    best, _ = ranked(cv)[0]
-    alone = {f"{cv.features.names[best]}, alone": by_feature(cv)[:, best]}
-    return alone | {name: cross_validated(cv, learner) for name, learner in LEARNERS.items()}
-
-
-def _chosen(
-    name: str, offered: Sequence[Blind], judged: Ints, picks: Ints, steps: Sequence[Step]
-) -> Blind:
-    """A learner's picks as a rule; a step that is not judged gets the first choice."""
-    rules = dict.fromkeys((step.sample_id for step in steps), offered[0])
+def _combination(
+    name: str, offered: Sequence[_Guess], judged: Ints, picks: Ints, steps: Sequence[Step]
+) -> _Guess:
+    """Return the picks as one guess; a step that is not judged gets the first choice."""
+    chosen = dict.fromkeys((step.sample_id for step in steps), offered[0])
     hits = offered[0].hits.copy()
     for number, pick in zip(judged.tolist(), picks.tolist(), strict=True):
-        rules[steps[number].sample_id] = offered[pick]
+        chosen[steps[number].sample_id] = offered[pick]
         hits[number] = offered[pick].hits[number]
-    return Blind(name, lambda step: rules[step.sample_id].answer(step), hits)
-
-
-def _leaking_features(cv: CrossValidation, mark: float) -> dict[str, float]:
-    """The best features that do better than the mark alone."""
-    names = cv.features.names
-    return {names[number]: share for number, share in ranked(cv)[:CARRIERS] if share > mark}
-
-
-def _tree(cv: CrossValidation, offered: Sequence[Blind]) -> str:
-    """The tree's text, with the choices by their names, each in one line."""
-    names = [rule.name.replace("\n", "\\n") for rule in offered]
-    return described_tree(cv, names)
+    return _Guess(name, lambda step: chosen[step.sample_id].answer(step), hits)

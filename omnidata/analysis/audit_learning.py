@@ -1,7 +1,7 @@
-"""What a model that looks at nothing can see of a prompt: its form, and the texts it shares.
+"""Classifiers on the form of prompts: features, cross-validation and a permutation test.
 
-No medium is opened and no step is looked at: two prompts with the same parts and texts have the
-same features, whatever their targets are.
+No medium is opened and no target is read: two prompts with the same parts and texts have the same
+features.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +23,21 @@ from omnidata.run.engines import Cluster, Lost, each
 from omnidata.types import Conversation, Progress, Step
 
 Kind = Literal["text", "image", "video", "audio"]
-MAX_BINS = 8
-MAX_TEXTS = 100
-LETTERS: Mapping[Kind, str] = {"text": "t", "image": "i", "video": "v", "audio": "a"}
-_LABEL = re.compile(r"^[^:,]{1,40}: ")
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+MAX_BINS = 8
+MAX_TEXTS = 100
+_RARE = 5
+_LETTERS: Mapping[Kind, str] = {"text": "t", "image": "i", "video": "v", "audio": "a"}
+_LABEL = re.compile(r"^[^:,]{1,40}: ")
+
+FOLDS = 5
+TREE = "tree of depth 3"
+LINEAR = "linear classifier"
+
+SHUFFLES = 199
+ALPHA = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,58 +46,78 @@ class Features:
 
     Attributes:
         names: of the F features.
-        codes: int64 (N, F), the bin that a prompt is in.
-        matrix: float64 (N, B), a column for each bin, 1 where the prompt is in it.
-        starts: int64 (F,), the first column of each feature.
-        levels: what a bin stands for, B of them, e.g. "2..3".
-        numbers: float64 (N, P), what a tree may cut: numbers as they are, else 0 or 1.
-        cuts: names of the P columns of `numbers`.
+        bins: float64 (N, B), a column for each bin of each feature, 1 where a prompt is in it.
+        codes: int64 (N, F), the column of `bins` in which a feature of a prompt is 1.
+        numbers: float32 (N, P), the columns that a tree may split: numbers, and 0 or 1 for words.
+        columns: names of the P columns.
     """
 
     names: list[str]
+    bins: Floats
     codes: Ints
-    matrix: Floats
-    starts: Ints
-    levels: list[str]
-    numbers: Floats
-    cuts: list[str]
+    numbers: npt.NDArray[np.float32]
+    columns: list[str]
 
 
 def features(prompts: Sequence[Conversation]) -> Features:
-    """The features in which the prompts differ.
+    """Return the features in which the prompts differ.
 
     * numbers: messages, parts, parts of each kind, characters and lines of all texts, of the last
       and of the one before it;
     * words: the kind of each of the last three parts and the first two, the order of all;
     * shared texts: whether a line, or an item of a list within a line, occurs, for those that at
-      least 5 prompts and 2 % of them have and as many have not; the `MAX_TEXTS` most even ones.
+      least 5 prompts and 2 % of them have and as many lack; the `MAX_TEXTS` most even ones.
 
-    The order of parts has a letter for each (`LETTERS`); an order of fewer than 5 prompts counts as
-    "other". Of features that part the prompts in the same way, the first is kept.
+    The order of parts has a letter for each (t, i, v, a); an order of fewer than 5 prompts counts
+    as "other". Of features that split the prompts in the same way, the first is kept.
 
     Examples:
         >>> from omnidata.types import Message, Part
         >>> def prompt(*texts):
         ...     return (Message("user", tuple(Part("text", text) for text in texts)),)
         >>> found = features([prompt("a")] * 5 + [prompt("a", "b")] * 5)
-        >>> found.names[:1], found.codes[:, 0].tolist()
+        >>> found.names, found.codes.ravel().tolist()
         (['number of parts'], [0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
+        >>> features([prompt(f"{number:03}") for number in range(50)]).names
+        []
     """
     described = [_describe(conversation) for conversation in prompts]
-    columns = [_Column(name, [row[name] for row in described]) for name in described[0]]
-    columns += [_Column(f'has "{text}"', held) for text, held in _shared(prompts)]
+    values = {name: np.array([row[name] for row in described]) for name in described[0]}
+    names: list[str] = []
+    codes: list[Ints] = []
+    numbers: dict[str, npt.NDArray[np.float32]] = {}
     seen: set[bytes] = set()
-    kept = []
-    for column in columns:
-        key = _first_met(column.codes).tobytes()
-        if len(column.levels) > 1 and key not in seen:
+    for name, value in (values | _shared_texts(prompts)).items():
+        if value.dtype.kind == "U":
+            words, code, counts = np.unique(value, return_inverse=True, return_counts=True)
+            value = np.where(counts[code] < _RARE, "other", value)
+            words, code = np.unique(value, return_inverse=True)
+            split = {f"{name} = {word}": code == number for number, word in enumerate(words)}
+        else:
+            # Cuts are values that occur, so that frequent values stay in one bin.
+            cuts = np.unique(value)[1:]
+            if len(cuts) >= MAX_BINS:
+                inner = np.linspace(0, 1, MAX_BINS + 1)[1:-1]
+                cuts = np.unique(np.quantile(value, inner, method="inverted_cdf"))
+            _, code = np.unique(np.searchsorted(cuts, value, side="right"), return_inverse=True)
+            split = {name: value}
+        _, first, again = np.unique(code, return_index=True, return_inverse=True)
+        key = np.argsort(np.argsort(first))[again].tobytes()  # equal for equal partitions
+        if len(first) > 1 and key not in seen:
             seen.add(key)
-            kept.append(column)
-    return _assemble(kept, len(prompts))
+            names.append(name)
+            codes.append(code)
+            numbers |= {column: part.astype(np.float32) for column, part in split.items()}
+    starts = np.cumsum([0, *(code.max() + 1 for code in codes)])
+    found = np.array(codes, dtype=np.int64).reshape(len(names), len(prompts)).T + starts[:-1]
+    bins = np.zeros((len(prompts), starts[-1]))
+    np.put_along_axis(bins, found, 1, axis=1)
+    table = np.array([*numbers.values()], dtype=np.float32).reshape(len(numbers), len(prompts)).T
+    return Features(names, bins, found, np.ascontiguousarray(table), list(numbers))
 
 
 def _describe(conversation: Conversation) -> dict[str, float | str]:
-    """The numbers and words of one prompt; the same names for every prompt."""
+    """Return the numbers and words of one prompt; the same names for every prompt."""
     parts = [part for message in conversation for part in message.parts]
     texts = [part.text for part in parts if part.kind == "text"]
     kinds: list[Kind] = [part.media.kind if part.media else "text" for part in parts]
@@ -96,7 +125,7 @@ def _describe(conversation: Conversation) -> dict[str, float | str]:
     return {
         "number of parts": float(len(parts)),
         "number of messages": float(len(conversation)),
-        **{f"number of {kind} parts": float(kinds.count(kind)) for kind in LETTERS},
+        **{f"number of {kind} parts": float(kinds.count(kind)) for kind in _LETTERS},
         "characters": float(sum(map(len, texts))),
         "characters of the last text": float(len(texts[-1]) if texts else 0),
         "characters of the text before": float(len(before)),
@@ -107,41 +136,12 @@ def _describe(conversation: Conversation) -> dict[str, float | str]:
             for n in (1, 2, 3)
         },
         **{f"kind of part {n + 1}": kinds[n] if len(kinds) > n else "none" for n in range(2)},
-        "order of parts": "".join(LETTERS[kind] for kind in kinds),
+        "order of parts": "".join(_LETTERS[kind] for kind in kinds),
     }
 
 
-class _Column:
-    """One feature: numbers are cut at their quantiles, words are themselves."""
-
-    def __init__(self, name: str, values: Sequence[float | str]) -> None:
-        self.name = name
-        self.number = None if isinstance(values[0], str) else np.array(values, dtype=np.float64)
-        if self.number is None:
-            frequent = {value for value, n in Counter(values).items() if n >= 5}
-            words = [str(value) if value in frequent else "other" for value in values]
-            self.levels = sorted(set(words))
-            self.codes = np.array([self.levels.index(word) for word in words], dtype=np.int64)
-            return
-        found = np.unique(self.number)
-        if len(found) > MAX_BINS:
-            inner = np.linspace(0, 1, MAX_BINS + 1)[1:-1]
-            # Cuts are values that occur, so that frequent values stay in one bin.
-            edges = np.unique(np.quantile(self.number, inner, method="inverted_cdf"))
-        else:
-            edges = found[1:]
-        codes = np.searchsorted(edges, self.number, side="right")
-        _, self.codes = np.unique(codes, return_inverse=True)
-        spans = [self.number[self.codes == code] for code in range(self.codes.max() + 1)]
-        self.levels = [_span(span.min(), span.max()) for span in spans]
-
-
-def _span(low: float, high: float) -> str:
-    return f"{low:g}" if low == high else f"{low:g}..{high:g}"
-
-
-def _shared(prompts: Sequence[Conversation]) -> Iterator[tuple[str, list[float]]]:
-    """Texts that many prompts have and many have not, the most even ones first."""
+def _shared_texts(prompts: Sequence[Conversation]) -> dict[str, Floats]:
+    """Return which texts each prompt has, the most even ones first."""
     held = [
         {
             text
@@ -153,15 +153,17 @@ def _shared(prompts: Sequence[Conversation]) -> Iterator[tuple[str, list[float]]
     ]  # fmt: skip
     total = len(prompts)
     counts = Counter(text for texts in held for text in texts)
-    least = max(5, total // 50)
     even = {text: min(n, total - n) for text, n in counts.items()}
+    least = max(_RARE, total // 50)
     chosen = sorted((text for text, n in even.items() if n >= least), key=lambda t: (-even[t], t))
-    for text in chosen[:MAX_TEXTS]:
-        yield text, [float(text in texts) for texts in held]
+    return {
+        f'has "{text}"': np.array([text in texts for texts in held], dtype=np.float64)
+        for text in chosen[:MAX_TEXTS]
+    }
 
 
 def segments(text: str) -> Iterator[str]:
-    """The lines of a text, and the items of lines that are lists."""
+    """Yield the lines of a text, and the items of lines that are lists."""
     for line in text.splitlines():
         line = line.strip()
         if line:
@@ -171,260 +173,140 @@ def segments(text: str) -> Iterator[str]:
                 yield from (item.strip() for item in items)
 
 
-def _first_met(codes: Ints) -> Ints:
-    """The codes renumbered in the order in which they come: equal for equal partitions."""
-    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
-
-
-def _assemble(columns: Sequence[_Column], rows: int) -> Features:
-    codes = np.zeros((rows, len(columns)), dtype=np.int64)
-    numbers: list[Floats] = []
-    cuts: list[str] = []
-    blocks: list[Floats] = []
-    for position, column in enumerate(columns):
-        codes[:, position] = column.codes
-        block = np.eye(len(column.levels))[column.codes]
-        blocks.append(block)
-        if column.number is not None:
-            numbers.append(column.number)
-            cuts.append(column.name)
-        else:
-            numbers += list(block.T)
-            cuts += [f"{column.name} = {level}" for level in column.levels]
-    sizes = [len(column.levels) for column in columns]
-    return Features(
-        names=[column.name for column in columns],
-        codes=codes,
-        matrix=np.hstack(blocks) if blocks else np.zeros((rows, 0)),
-        starts=np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)[: len(columns)],
-        levels=[level for column in columns for level in column.levels],
-        numbers=np.column_stack(numbers) if numbers else np.zeros((rows, 0)),
-        cuts=cuts,
-    )
-
-
-# Shallow learners that choose an answer by the form of the prompt, and their cross-validation.
-
-FOLDS = 5
-DEPTH = 3
-LEAF = 5
-RIDGE = 10.0
-Bools = npt.NDArray[np.bool_]
-
-
 @dataclass(frozen=True, slots=True)
 class CrossValidation:
-    """What is to be learned: which of C choices is right on each of N prompts.
+    """The task of a classifier: which of C choices is right on each of N prompts.
 
     Attributes:
         features: of the prompts.
-        hits: float64 (C, N), 1 where a choice is right; the first is right most often.
-        labels: int64 (N,), the first choice that is right, -1 where none is.
-        folds: int64 (N,), the fold in which a prompt is answered.
+        hits: float64 (C, N), above 0 where a choice is right.
+        labels: int64 (N,), the choice that is right; of several the one that is right most often;
+            -1 where none is.
+        groups: int64 (N,), the groups of near-duplicates, 0..G-1.
+        folds: int64 (N,), the fold in which a prompt is answered; a group is in one fold.
     """
 
     features: Features
     hits: Floats
     labels: Ints
+    groups: Ints
     folds: Ints
 
     @classmethod
-    def of(cls, features: Features, hits: Floats, groups: Ints, *, seed: int) -> CrossValidation:
-        """Choices in order of their hits; groups of prompts drawn into `FOLDS` folds.
+    def split(cls, features: Features, hits: Floats, groups: Ints, *, seed: int) -> CrossValidation:
+        """Draw the folds; the arguments are the attributes."""
+        from sklearn.model_selection import GroupKFold
 
-        Args:
-            features: of the prompts.
-            hits: float64 (C, N).
-            groups: int64 (N,), 0..G-1; prompts of one group are answered in the same fold.
-            seed: of the draw.
-        """
         order = np.argsort(np.argsort(-hits.sum(axis=1), kind="stable"))
         ranks = np.where(hits > 0, order[:, None], len(hits))
-        best = ranks.argmin(axis=0)
-        labels = np.where(ranks.min(axis=0) < len(hits), best, -1).astype(np.int64)
-        drawn = np.random.default_rng(seed).permutation(int(groups.max()) + 1) % FOLDS
-        return cls(features, hits, labels, drawn[groups])
+        labels = np.where(ranks.min(axis=0) < len(hits), ranks.argmin(axis=0), -1)
+        folds = np.empty(len(groups), dtype=np.int64)
+        splitter = GroupKFold(FOLDS, shuffle=True, random_state=seed)
+        for fold, (_, test) in enumerate(splitter.split(folds, groups=groups)):
+            folds[test] = fold
+        return cls(features, hits, labels.astype(np.int64), groups, folds)
 
     def score(self, picks: Ints) -> float:
-        """The share of prompts on which the picked choice, (N,), is right."""
+        """Return the mean hit of one pick per prompt, (N,)."""
         return float(self.hits[picks, np.arange(len(picks))].mean())
 
+    def learned_picks(self, name: str, rows: Ints | None = None) -> Ints:
+        """Return the pick for each prompt, (N,), learned from the other folds.
 
-class Learner(Protocol):
-    """Learns from some prompts which choice to give on others."""
+        Args:
+            name: of the classifier, `TREE` or `LINEAR`.
+            rows: int64 (N,), whose features each prompt has; its own unless given.
+        """
+        matrix = self.features.numbers if name == TREE else self.features.bins
+        matrix = matrix if rows is None else matrix[rows]
+        picks = np.zeros(len(self.labels), dtype=np.int64)
+        for fold in range(FOLDS):
+            test = self.folds == fold
+            train = ~test & (self.labels >= 0)
+            if train.any():
+                fitted = _classifier(name).fit(matrix[train], self.labels[train])
+                picks[test] = fitted.predict(matrix[test])
+        return picks
 
-    def __call__(self, cv: CrossValidation, rows: Ints, train: Bools, test: Bools) -> Ints:
-        """The picks for the prompts in `test`; prompt i has the features of prompt `rows[i]`."""
+    def feature_picks(self, rows: Ints | None = None) -> Ints:
+        """Return the pick for each prompt by each feature alone, (N, F), from the other folds.
 
+        For each value of the feature it is the choice that is right most often; where that is a
+        tie, or the value is new, the one that is best over all.
 
-def tree(cv: CrossValidation, rows: Ints, train: Bools, test: Bools) -> Ints:
-    """A decision tree of depth 3."""
-    numbers = cv.features.numbers
-    known = train & (cv.labels >= 0)
-    grown = _grown(numbers[rows[known]], cv.labels[known])
-    picks: Ints = grown.predict(numbers[rows[test]].astype(np.float32), check_input=False)
-    return picks
+        Args:
+            rows: as of `learned_picks`.
+        """
+        bins, codes = self.features.bins, self.features.codes
+        if rows is not None:
+            bins, codes = bins[rows], codes[rows]
+        picks = np.zeros(codes.shape, dtype=np.int64)
+        for fold in range(FOLDS):
+            test = self.folds == fold
+            counts = bins[~test].T @ self.hits[:, ~test].T
+            best = (counts + 0.5 * self.hits[:, ~test].mean(axis=1)).argmax(axis=1)
+            picks[test] = best[codes[test]]
+        return picks
 
+    def feature_scores(self, rows: Ints | None = None) -> Floats:
+        """Return the score of each feature alone, (F,)."""
+        picks = self.feature_picks(rows)
+        scores: Floats = self.hits[picks, np.arange(len(picks))[:, None]].mean(axis=0)
+        return scores
 
-def linear(cv: CrossValidation, rows: Ints, train: Bools, test: Bools) -> Ints:
-    """A linear classifier (ridge regression on the choices) over the bins of all features."""
-    from sklearn.linear_model import ridge_regression
+    def tree_text(self, names: Sequence[str]) -> str:
+        """Return a tree over all prompts as text, with the choices by their names, (C,)."""
+        from sklearn.tree import export_text
 
-    matrix = cv.features.matrix
-    known = train & (cv.labels >= 0)
-    seen, wanted = matrix[rows[known]], np.eye(len(cv.hits))[cv.labels[known]]
-    middle, usual = seen.mean(axis=0), wanted.mean(axis=0)
-    weights = ridge_regression(seen - middle, wanted - usual, alpha=RIDGE, check_input=False).T
-    scores = matrix[rows[test]] @ weights + (usual - middle @ weights)
-    picks: Ints = scores.argmax(axis=1)
-    return picks
-
-
-LEARNERS: Mapping[str, Learner] = {
-    "tree of depth 3": tree,
-    "linear classifier": linear,
-}
-
-
-def cross_validated(cv: CrossValidation, learner: Learner, rows: Ints | None = None) -> Ints:
-    """The pick for each prompt, (N,), learned from the other folds.
-
-    Args:
-        cv: what is asked.
-        learner: who answers.
-        rows: int64 (N,), whose features each prompt has; its own unless given.
-    """
-    rows = np.arange(len(cv.labels)) if rows is None else rows
-    picks = np.zeros(len(cv.labels), dtype=np.int64)
-    for fold in np.unique(cv.folds):
-        test = cv.folds == fold
-        if (cv.labels[~test] >= 0).any():
-            picks[test] = learner(cv, rows, ~test, test)
-    return picks
-
-
-def by_feature(cv: CrossValidation, rows: Ints | None = None) -> Ints:
-    """The pick for each prompt by each feature alone, (N, F), learned from the other folds.
-
-    For each value of the feature it is the choice that is right most often; where that is a tie, or
-    the value is new, the one that is best over all.
-    """
-    rows = np.arange(len(cv.labels)) if rows is None else rows
-    starts, codes, matrix = (
-        cv.features.starts,
-        cv.features.codes,
-        cv.features.matrix,
-    )
-    picks = np.zeros(codes.shape, dtype=np.int64)
-    for fold in np.unique(cv.folds):
-        test = cv.folds == fold
-        counts = matrix[rows[~test]].T @ cv.hits[:, ~test].T
-        overall = cv.hits[:, ~test].mean(axis=1)
-        best = (counts + 0.5 * overall).argmax(axis=1)
-        picks[test] = best[starts + codes[rows[test]]]
-    return picks
+        train = self.labels >= 0
+        tree = _classifier(TREE).fit(self.features.numbers[train], self.labels[train])
+        classes = [names[choice] for choice in tree.classes_]
+        text: str = export_text(tree, feature_names=self.features.columns, class_names=classes)
+        return text
 
 
-def marks(cv: CrossValidation, rows: Ints | None = None) -> Floats:
-    """What each feature alone gets, (F,)."""
-    picks = by_feature(cv, rows)
-    found: Floats = cv.hits[picks, np.arange(len(picks))[:, None]].mean(axis=0)
-    return found
-
-
-def ranked(cv: CrossValidation) -> list[tuple[int, float]]:
-    """Every feature with what it gets alone; the best first, of equal ones that with few values."""
-    levels = cv.features.codes.max(axis=0).tolist()
-    alone = enumerate(marks(cv).tolist())
-    return sorted(alone, key=lambda item: (-item[1], levels[item[0]]))
-
-
-def described_tree(cv: CrossValidation, names: Sequence[str]) -> str:
-    """The tree over all prompts as text, with the choices by their names, (C,)."""
-    from sklearn.tree import export_text
-
-    known = cv.labels >= 0
-    grown = _grown(cv.features.numbers[known], cv.labels[known])
-    met = [names[choice] for choice in grown.classes_]
-    text: str = export_text(grown, feature_names=cv.features.cuts, class_names=met)
-    return text
-
-
-def _grown(numbers: Floats, labels: Ints) -> Any:
+def _classifier(name: str) -> Any:
+    from sklearn.linear_model import RidgeClassifier
     from sklearn.tree import DecisionTreeClassifier
 
-    grown = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF, random_state=0)
-    # A shuffle test grows a thousand trees of a few rows: checking them costs more than growing.
-    return grown.fit(numbers.astype(np.float32), labels, check_input=False)
-
-
-# Whether a score could be luck: rows that belong together, and features dealt out at random.
-
-SHUFFLES = 199
-ALPHA = 0.005
+    if name == TREE:
+        return DecisionTreeClassifier(max_depth=3, min_samples_leaf=5, random_state=0)
+    return RidgeClassifier(alpha=10)
 
 
 def groups(steps: Sequence[Step], prompts: Sequence[Conversation]) -> Ints:
-    """A number per group of near-duplicates, (N,): of one group, instruction or prompt.
+    """Return the number of each step's group, (N,): steps of one group, instruction or prompt.
 
-    Instructions are compared without case and space. One that a fifth of the steps or more have
+    Instructions are compared without case and space. An instruction of a fifth of the steps or more
     is a template, which joins nothing. Prompts are compared in all their parts; media by their
     hash where the data has it, else by place and name.
 
     Args:
         steps: N of them.
         prompts: of the steps.
-
-    Examples:
-        >>> groups([], [])
-        array([], dtype=int64)
     """
-    said = ["".join(step.instruction.casefold().split()) for step in steps]
-    counts = Counter(said)
-    head: dict[str, str] = {}
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    def find(key: str) -> str:
-        while head.setdefault(key, key) != key:
-            head[key] = head[head[key]]
-            key = head[key]
-        return key
-
-    seen: dict[Hashable, int] = {}
-    for step, text, prompt in zip(steps, said, prompts, strict=True):
-        shown = seen.setdefault(_content(prompt), len(seen))
-        head[find(f"shown {shown}")] = find(f"group {step.group}")
+    instructions = ["".join(step.instruction.casefold().split()) for step in steps]
+    counts = Counter(instructions)
+    nodes: dict[Hashable, int] = {}  # steps are the first nodes; each joins a node of its group
+    edges = []
+    for number, (step, text, prompt) in enumerate(zip(steps, instructions, prompts, strict=True)):
+        content = tuple(
+            (message.role, part.kind, part.text, part.media and (part.media.sha256 or part.media))
+            for message in prompt
+            for part in message.parts
+        )
+        keys: list[Hashable] = [("group", step.group), ("prompt", content)]
         if text and counts[text] * FOLDS < len(steps):
-            head[find(f"said {text}")] = find(f"group {step.group}")
-    numbers: dict[str, int] = {}
-    found = [find(f"group {step.group}") for step in steps]
-    return np.array([numbers.setdefault(key, len(numbers)) for key in found], dtype=np.int64)
-
-
-def _content(prompt: Conversation) -> Hashable:
-    """What is the same for two prompts that show the same."""
-    return tuple(
-        (message.role, part.kind, part.text, part.media and (part.media.sha256 or part.media))
-        for message in prompt
-        for part in message.parts
-    )
-
-
-def shuffled(group: Ints, rng: np.random.Generator) -> Ints:
-    """Whose features each row gets, (N,): every group gets those of one group.
-
-    Members come in random order; of a larger group some are left out, those of a smaller one are
-    dealt out in turn. What the members of a group have in common stays together, so that chance is
-    not taken to be smaller than it is; nothing else is left of what the features knew.
-    """
-    members = np.lexsort((rng.random(len(group)), group))
-    sizes = np.bincount(group)
-    starts = np.cumsum(sizes) - sizes
-    place = np.empty(len(group), dtype=np.int64)
-    place[members] = np.arange(len(group)) - starts[group[members]]
-    giver = rng.permutation(len(sizes))[group]
-    rows: Ints = members[starts[giver] + place % sizes[giver]]
-    return rows
+            keys.append(("instruction", text))
+        edges += [(number, len(steps) + nodes.setdefault(key, len(nodes))) for key in keys]
+    size = len(steps) + len(nodes)
+    graph = coo_array((np.ones(len(edges)), np.array(edges).T), shape=(size, size))
+    _, found = connected_components(graph, directed=False)
+    numbers: Ints = found[: len(steps)].astype(np.int64)
+    return numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,7 +327,6 @@ class PermutationTest:
 
 def permutation_test(
     cv: CrossValidation,
-    group: Ints,
     observed: float,
     *,
     seed: int,
@@ -453,20 +334,23 @@ def permutation_test(
     cluster: Cluster | None = None,
     progress: Progress = lambda done, total: None,
 ) -> PermutationTest:
-    """The test of the best score: every learner and feature runs on every shuffle, the best counts.
+    """Test the best score against shuffled features, where the best of all classifiers counts too.
 
-    Trying many of them therefore costs nothing in error. The draw ends as soon as the level
-    `ALPHA` is out of reach, which is with the first shuffle that does as well (Besag and Clifford,
-    Sequential Monte Carlo p-values, 1991).
+    Trying many classifiers and features is thereby accounted for. Near-duplicates are exchanged as
+    one: every group gets the features of one group. scikit-learn's `permutation_test_score` either
+    ignores groups, which makes p too small for copies, or shuffles within them, which keeps the
+    very differences between groups that are tested.
+
+    Shuffling stops as soon as the level `ALPHA` is out of reach, which is with the first shuffle
+    that does as well (Besag and Clifford, Sequential Monte Carlo p-values, 1991).
 
     Args:
-        cv: what was learned.
-        group: int64 (N,), near-duplicates.
-        observed: the highest cross-validated score, of a learner or of a feature alone.
+        cv: the task.
+        observed: the highest cross-validated score, of a classifier or of a feature alone.
         seed: of the shuffles.
         workers: processes, each with a shuffle at a time, one per core if None; 1 = this one.
-        cluster: whose workers learn; None for this machine.
-        progress: called with shuffles done and in all.
+        cluster: learns in place of this machine.
+        progress: called with the number of shuffles done and of all.
 
     Raises:
         RunError: a process was lost.
@@ -474,8 +358,9 @@ def permutation_test(
     """
     most = int(ALPHA * (SHUFFLES + 1)) - 1
     as_high, highest = 0, 0.0
-    learn = partial(_of_shuffle, cv, group)
-    calls = each(learn, _Shuffles(group, seed), workers=workers, cluster=cluster)
+    calls = each(
+        partial(_shuffled_score, cv, seed), range(SHUFFLES), workers=workers, cluster=cluster
+    )
     with closing(calls) as answers:
         for done, found in enumerate(answers, 1):
             if isinstance(found, Lost):
@@ -492,36 +377,28 @@ def permutation_test(
     return PermutationTest((1 + as_high) / (SHUFFLES + 1), SHUFFLES, highest)
 
 
-class _Shuffles(Sequence[Mapping[str, Any]]):
-    """The state of the random numbers before each shuffle, whoever draws it."""
-
-    def __init__(self, group: Ints, seed: int) -> None:
-        self._group, self._rng = group, np.random.default_rng(seed)
-        self._states: list[Mapping[str, Any]] = []
-
-    def __len__(self) -> int:
-        return SHUFFLES
-
-    def __getitem__(self, number: Any) -> Any:
-        if number >= SHUFFLES:
-            raise IndexError(number)
-        while len(self._states) <= number:
-            self._states.append(self._rng.bit_generator.state)
-            shuffled(self._group, self._rng)
-        return self._states[number]
-
-
-def _of_shuffle(cv: CrossValidation, group: Ints, state: Mapping[str, Any]) -> float:
-    """The best score on a shuffle, in any process."""
+def _shuffled_score(cv: CrossValidation, seed: int, number: int) -> float:
     from sklearn import config_context
 
-    rng = np.random.default_rng()
-    rng.bit_generator.state = state
+    rows = _shuffle(cv.groups, np.random.default_rng((seed, number)))
     # Many small matrices: threads would only wait for each other, and checks cost more than fits.
     with threadpool_limits(1), config_context(assume_finite=True, skip_parameter_validation=True):
-        return _best(cv, shuffled(group, rng))
+        learned = (cv.score(cv.learned_picks(name, rows)) for name in (TREE, LINEAR))
+        return max(float(cv.feature_scores(rows).max()), *learned)
 
 
-def _best(cv: CrossValidation, rows: Ints) -> float:
-    learned = [cv.score(cross_validated(cv, learn, rows)) for learn in LEARNERS.values()]
-    return max(float(marks(cv, rows).max()), *learned)
+def _shuffle(group: Ints, rng: np.random.Generator) -> Ints:
+    """Return whose features each row gets, (N,): every group gets those of one group.
+
+    Members come in random order; of a larger group some are left out, those of a smaller one are
+    repeated in turn. Common features of a group's members stay together, so that chance agreements
+    stay as large as they are in the data.
+    """
+    members = np.lexsort((rng.random(len(group)), group))
+    sizes = np.bincount(group)
+    starts = np.cumsum(sizes) - sizes
+    place = np.empty(len(group), dtype=np.int64)
+    place[members] = np.arange(len(group)) - starts[group[members]]
+    giver = rng.permutation(len(sizes))[group]
+    rows: Ints = members[starts[giver] + place % sizes[giver]]
+    return rows

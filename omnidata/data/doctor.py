@@ -98,7 +98,7 @@ async def examine(*, time_limit: float, progress: Progress | None = None) -> tup
     Returns:
         Packages, GPUs, and keys without their values.
     """
-    versions = {name: version for name in _PACKAGES if (version := _installed(name))}
+    versions = {name: version for name in _PACKAGES if (version := _version(name))}
     free = asyncio.Semaphore(min(4, os.cpu_count() or 1))
     probed: dict[str, dict[str, Any]] = {}
 
@@ -198,7 +198,7 @@ def _diagnose(
     return error, _pip("install", "--force-reinstall", "--no-deps", f"{name}=={version}")
 
 
-def _installed(name: str) -> str | None:
+def _version(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -210,7 +210,7 @@ def _conflicts(name: str, extra: str = "") -> Iterator[tuple[Requirement, str]]:
     from packaging.requirements import Requirement
 
     for asked in map(Requirement, metadata.requires(name) or ()):
-        version = _installed(asked.name)
+        version = _version(asked.name)
         applies = not asked.marker or asked.marker.evaluate({"extra": extra})
         if applies and version and not asked.specifier.contains(version, prereleases=True):
             yield asked, version

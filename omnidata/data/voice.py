@@ -179,7 +179,7 @@ def render(
                 if failures % _IN_A_ROW == 0:
                     easy = replace(utterance, spoken=_EASY[utterance.language])
                     if not isinstance(speak(easy), bytes):
-                        findings += map(_untried, missing[number:])
+                        findings += map(_skipped_text, missing[number:])
                         break
             report(number, len(missing))
     return Rendering(count, rendered, len(wanted) - len(missing), tuple(findings))
@@ -290,7 +290,7 @@ def _failure(utterance: Utterance, error: VoiceError | MediaError | Lost) -> Fin
     )
 
 
-def _untried(utterance: Utterance) -> Finding:
+def _skipped_text(utterance: Utterance) -> Finding:
     return Finding(
         "voice-untried",
         "error",

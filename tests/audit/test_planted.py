@@ -5,11 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from omnidata.analysis.audit import audit
-from omnidata.analysis.audit_learning import CrossValidation, described_tree, features
 from omnidata.errors import DataError
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.rules import CriticProfile
@@ -87,6 +85,8 @@ def test_a_cue_of_copied_prompts_is_no_leak_whatever_they_are_called(tmp_path: P
     ] * 20
     report = audited(tmp_path / "rows.jsonl", given)
     assert report.groups == 30
+    assert report.learned is not None
+    assert report.learned.metric < 0.7  # no copy is answered from memory
     assert not report.leak
 
 
@@ -108,18 +108,10 @@ def test_a_text_that_looks_like_the_trees_own_is_left_alone(tmp_path: Path) -> N
     for each in given:
         each["actions"][-1]["obs_after"] = None
         each["action_space"] = [*each["action_space"], word if each["is_success"] else "other"]
-    task = get_task("criticbench")
-    steps = task.load(write_lines(tmp_path / "rows.jsonl", given), check_media=False).steps
-    right = np.array([[step.source["is_success"] for step in steps]], dtype=np.float64)
-    cv = CrossValidation.of(
-        features([task.prompt(step) for step in steps]),
-        np.concatenate([right, 1 - right]),
-        np.arange(len(steps)),
-        seed=0,
-    )
-    told = described_tree(cv, ["baseline always-true", "baseline always-false"])
-    assert f'has "{word}" <= 0.50' in told
-    assert "class: baseline always-false" in told
+    tree = audited(tmp_path / "rows.jsonl", given).tree
+    assert f'has "{word}" <= 0.50' in tree
+    assert "class: baseline always-true" in tree
+    assert "class: baseline always-false" in tree
 
 
 @pytest.mark.parametrize("success", [True, False])
