@@ -320,11 +320,11 @@ class InDialect:
             shot = step.media.get(earlier_roles(back)[-1]) if shown else None
             part = Part("image", media=shot, role=f"{HISTORY}_{back}")
             done = () if action is None else (replace(action, then=()), *action.then)
-            placed = tuple(self.in_dialect_unit(one, screen) for one in done)
+            placed = tuple(self.placed(one, screen) for one in done)
             found.append(Past(placed, self._resize(part, fed) if shot else None, fed))
         return tuple(found), first
 
-    def in_dialect_unit(self, action: Action, screen: Screen) -> Action:
+    def placed(self, action: Action, screen: Screen) -> Action:
         """The action with points in the unit of the dialect, as it would write them.
 
         Args:
@@ -360,7 +360,7 @@ class InDialect:
         if not actions:
             raise CannotSayError("the step has no right answer that could be used")
         fed = self._fed_size(step.screen)
-        placed = [self.in_dialect_unit(action, step.screen) for action in actions]
+        placed = [self.placed(action, step.screen) for action in actions]
         for before, after in zip(actions, placed, strict=True):
             if len(before.start[:1]) != len(after.start) or len(before.end[:1]) != len(after.end):
                 raise CannotSayError("nobody knows the size of the screen")
