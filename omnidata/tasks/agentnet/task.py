@@ -107,14 +107,13 @@ class BenchProfile(RowProfile):
         judged = ~np.isnan(rows.values[self.values[0]])
         found["by"]["kind"] = by_group(
             lambda mask: self._table(steps, rows, mask & judged),
-            [kind_of(step) for step in steps],
+            [_kind_of(step) for step in steps],
             KINDS,
         )
         return found
 
 
-def kind_of(step: Step) -> str | None:
-    """Return the need of the first true action; None if it is unusable."""
+def _kind_of(step: Step) -> str | None:
     try:
         first = type_of(truths_of(step.source)[0][0])
     except ValueError:

@@ -433,14 +433,14 @@ def _files(data: Path, depth: int = 0) -> Iterator[Path]:
 
 
 def _is_trajectory(path: Path) -> bool:
-    return any(is_line(line.row) for line in islice(read_rows(path), _LINES))
+    return any(_is_line(line.row) for line in islice(read_rows(path), _LINES))
 
 
-def is_line(row: Any) -> bool:
+def _is_line(row: Any) -> bool:
     """Whether a row is a line of a trajectory.
 
     Examples:
-        >>> is_line({"step_num": 1, "action": "DONE", "screenshot_file": "a.png"})
+        >>> _is_line({"step_num": 1, "action": "DONE", "screenshot_file": "a.png"})
         True
     """
     if not isinstance(row, Mapping):
