@@ -153,10 +153,6 @@ _TEMPLATES: Mapping[TaskName, Sequence[str]] = {
 }
 
 
-def _templates(task: TaskName) -> list[str]:
-    return [_template(name) for name in _TEMPLATES[task]]
-
-
 def _image_messages(step: Step, *roles: str) -> tuple[Message, ...]:
     refs = {role: step.media.get(role) for role in roles}
     return tuple(
@@ -265,7 +261,8 @@ def _rows(task: TaskName) -> list[PublishedRow]:
             }
             values = {key: _fraction(key[1], value) for key, value in printed.items()}
             digits = {key: decimals(value) for key, value in printed.items()}
-            key = _same(model), str(options)
+            # Only some tables print the model's date.
+            key = model.partition(" (")[0], str(options)
             before = found.get(key)
             sources = [before.source] if before else []
             source = " and ".join([*sources, number if before else f"AgentStudio, {number}"])
@@ -284,11 +281,6 @@ def _rows(task: TaskName) -> list[PublishedRow]:
 
 def _fraction(metric: str, value: float) -> float:
     return value if metric == "edit_distance" else round(value / 100, 6)
-
-
-def _same(model: str) -> str:
-    """Only some tables print the model's date."""
-    return model.partition(" (")[0]
 
 
 # AgentStudio's baselines: what a score means without a model.
@@ -396,7 +388,7 @@ class AgentStudio(Benchmark):
         super().__init__(name, options)
         self._space = answer_space(self.options) or "rel"
         asked = {name: self.options[name] for name in OPTIONS[self._task]}
-        self.prompt_hash = hash_of([self._task, asked, _templates(self._task)])
+        self.prompt_hash = hash_of([self._task, asked, [*map(_template, _TEMPLATES[self._task])]])
         # The released evaluator knows [0, 1] and, for one model, pixels.
         readings = READINGS[:1] if self._space == "norm1000" else READINGS
         profiles = [self._profile(reading) for reading in readings]

@@ -189,7 +189,7 @@ def action_of(row: Mapping[str, Any]) -> Action | None:
         action = _read(row)
     except ValueError:
         return None
-    control = _control_of(row)
+    control = text_of(row, "control_text").strip()
     box = rect_of(row) if action.kind in _PLACED else None
     said = words(action, f'"{control}"' if control else "")
     return replace(action, start=(box,) if box else (), words=said)
@@ -212,10 +212,6 @@ def rect_of(action: Mapping[str, Any]) -> Box | None:
         return None
     left, top, right, bottom = edges
     return Box(left, top, right, bottom, "px") if left <= right and top <= bottom else None
-
-
-def _control_of(action: Mapping[str, Any]) -> str:
-    return text_of(action, "control_text").strip()
 
 
 def _check_action(action: Mapping[str, Any], place: RowContext) -> None:

@@ -86,7 +86,8 @@ class OmniGuiCritic(Benchmark):
         unasked: dict[str, str] = {}
 
         def questions() -> Iterator[Step]:
-            for steps in _by_episode(source.steps):
+            for _, same in groupby(source.steps, key=lambda step: step.episode):
+                steps = tuple(same)
                 question = episode(steps, source.episode_rows.get(steps[0].episode, {}))
                 if reason := self.unaskable(steps):
                     unasked[question.sample_id] = reason
@@ -153,11 +154,6 @@ def _success_of_step(step: Step) -> bool | None:
     """CriticBench's trajectories have the same column."""
     success = step.source.get("is_success")
     return success if isinstance(success, bool) else None
-
-
-def _by_episode(steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
-    for _, same in groupby(steps, key=lambda step: step.episode):
-        yield tuple(same)
 
 
 def episode(steps: Sequence[Step], row: Mapping[str, Any] = {}) -> Step:

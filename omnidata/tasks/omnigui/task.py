@@ -558,7 +558,7 @@ def policy(
         raise UsageError("the seed is not a number", where=f"-M seed={seed}", expected="seed=0")
     usual = _majority(steps) if name == "majority" else Action("none")
     rules: Mapping[str, Callable[[Step], Action]] = {
-        "oracle": _oracle,
+        "oracle": lambda step: step.action or Action("done", status="failure"),
         "center": lambda step: Action("tap", (_CENTRE,)),
         "random": lambda step: _random(step, int(seed)),
         "always-wait": lambda step: Action("none"),
@@ -566,10 +566,6 @@ def policy(
     }
     rule = rules[name]
     return lambda step: json.dumps(answer(rule(step), step.screen, space=space), ensure_ascii=False)
-
-
-def _oracle(step: Step) -> Action:
-    return step.action or Action("done", status="failure")
 
 
 def _random(step: Step, seed: int) -> Action:
