@@ -254,12 +254,8 @@ def _fields(kinds: Mapping[str, str], paths: Sequence[str], below: str = "") -> 
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    head, *rest = [pipes([_cell(cell) for cell in row]) for row in rows]
+    head, *rest = [pipes([spelled_out(cell).replace("|", "\\|") for cell in row]) for row in rows]
     return "\n".join([head, "|---" * len(rows[0]) + "|", *rest])
-
-
-def _cell(text: str) -> str:
-    return spelled_out(text).replace("|", "\\|")
 
 
 _EMBEDDED: Final = """Media columns hold undecoded `{{bytes, path}}`. Pictures are decoded by

@@ -375,7 +375,8 @@ def frames_from(container: InputContainer, video: VideoStream, start_s: float) -
     """
     sought = start_s > 0 and container.format.name != "avi"  # whose frames have no times
     if sought:
-        _seek(container, video, start_s)
+        base = video.time_base or Fraction(1)
+        container.seek((video.start_time or 0) + int(start_s / base), stream=video)
     decoded = _timed_frames(container, video)
     first = next(decoded, None)
     if sought and (first is None or first[0] > start_s):  # the index of the file is wrong
@@ -397,11 +398,6 @@ def frames_from(container: InputContainer, video: VideoStream, start_s: float) -
             f"the recording ends at {current[0]:.2f} s", expected="a part within the recording"
         )
     yield current
-
-
-def _seek(container: InputContainer, video: VideoStream, start_s: float) -> None:
-    base = video.time_base or Fraction(1)
-    container.seek((video.start_time or 0) + int(start_s / base), stream=video)
 
 
 def _timed_frames(container: InputContainer, video: VideoStream) -> Iterator[Shown]:

@@ -30,7 +30,6 @@ from omnidata.synth.compose.settings import EdgeRule
 from omnidata.tasks.base import Benchmark
 from omnidata.types import (
     Adapter,
-    Completion,
     Conversation,
     LoadedDataset,
     Message,
@@ -144,13 +143,9 @@ def _why(draft: Draft, misread: Misread) -> str:
 
 def letters(draft: Draft, rng: random.Random) -> list[str]:
     """Return names of the subtasks for a reader, by place; they do not reveal the order."""
-    names = [_letter(number) for number in range(len(draft.subtasks))]
+    names = [chr(ord("A") + number) for number in range(len(draft.subtasks))]
     rng.shuffle(names)
     return names
-
-
-def _letter(number: int) -> str:
-    return chr(ord("A") + number)
 
 
 def ask_to_read(
@@ -506,15 +501,11 @@ class _Rounds:
             completion = self._folder.done.get(step.sample_id)
             if completion is None or completion.delivery in TRANSIENT:
                 self.found.unanswered.append(task)
-            elif text := _text_of(completion):
+            elif completion.delivery == "ok" and (text := completion.text.strip()):
                 yield task, text
             else:
                 self.found.why["empty" if completion.delivery == "ok" else completion.delivery] += 1
                 still[task] = before[task]
-
-
-def _text_of(completion: Completion) -> str:
-    return completion.text.strip() if completion.delivery == "ok" else ""
 
 
 class UnansweredError(RunError):

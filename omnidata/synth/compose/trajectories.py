@@ -176,15 +176,14 @@ def _renumber(
     if _STEP in action:
         changed[_STEP] = place
     if isinstance(action.get("history"), list):
-        changed["history"] = [_without_history(earlier) for earlier in before]
+        changed["history"] = [
+            {name: value for name, value in earlier.items() if name != "history"}
+            for earlier in before
+        ]
     for name in _STATUS:
         if going_on and name in action:
             changed[name] = _GOING_ON
     return {**action, **changed} if changed else action
-
-
-def _without_history(action: Mapping[str, Any]) -> Any:
-    return {name: value for name, value in action.items() if name != "history"}
 
 
 # Topological orders of a task: all of them where they are few, else a fair sample.
