@@ -58,7 +58,7 @@ def atomic_write(path: Path, *, durable: bool = True) -> Iterator[BufferedWriter
 
 
 def is_unfinished(name: str) -> bool:
-    """Whether a file's name is one that `atomic_write` gives before the move.
+    """Return whether a file's name is a temporary one of `atomic_write`.
 
     Examples:
         >>> is_unfinished(".0123456789abcdef.new"), is_unfinished(".run.json.new")
@@ -121,7 +121,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file of our own; an empty one where there is none that can be read."""
+    """Read a JSON object from one of our files; empty if it is missing or unreadable."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -366,7 +366,7 @@ class StagedFolder(ABC):
             )
 
     def foreign(self) -> UsageError:
-        """The error about a folder of the hidden name that no writer of this kind has left."""
+        """Return the error for a folder of the hidden name that no writer of this kind left."""
         return bad_place(self.path, "there is something here already", "a name that nobody uses")
 
 
@@ -379,5 +379,5 @@ def remove_folders_first(folder: Path) -> None:
 
 
 def bad_place(place: Path, what: str, expected: str) -> UsageError:
-    """The error about a place that nothing is written to."""
+    """Return the error for a place that is not written to."""
     return UsageError(what, where=str(place), expected=expected, remedy="choose another folder")

@@ -343,7 +343,7 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
 
 
 def publications(source: LoadedDataset) -> Sequence[Publication]:
-    """Those of the task that the steps may be of, by their tags."""
+    """Return the task's publications that the steps may be of, by their tags."""
     tags = {(tag, value) for step in source.steps for tag, value in step.tags.items()}
     return [one for one in get_task(source.task).sources if one.where.items() <= tags]
 

@@ -108,7 +108,7 @@ def _files(folder: Path, manifest: Manifest) -> dict[str, Path]:
 
 
 def check_licence(folder: Path, *, i_may: bool) -> str:
-    """The licence that the README gives, if it is one that may be given.
+    """Return the licence in the README, if it allows redistribution.
 
     Args:
         folder: a repository.
@@ -152,7 +152,7 @@ def check_licence(folder: Path, *, i_may: bool) -> str:
 
 
 def stated_licence(readme: Path) -> str:
-    """What `license` at the top of a README says; empty where it says nothing.
+    """Return `license` from the top of a README; empty if it is missing.
 
     Raises:
         DataError: the top is no YAML.

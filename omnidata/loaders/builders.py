@@ -267,7 +267,7 @@ def _choose(source: LoadedDataset, name: str) -> list[Step]:
 
 
 def config_names(source: LoadedDataset) -> list[str]:
-    """The subsets that the data has, `all` first."""
+    """Return the subsets of the data, `all` first."""
     return [subset.name for subset in subsets(source)[0]]
 
 

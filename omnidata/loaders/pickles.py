@@ -70,7 +70,7 @@ class Record:
 
 
 def read_pickle(path: Path, *, records: Collection[str] = ()) -> Any:
-    """What a pickle holds, gzipped or not.
+    """Read a pickle, gzipped or not, as data; nothing in it is imported or called.
 
     Args:
         path: of the file.
@@ -97,7 +97,7 @@ def read_pickle(path: Path, *, records: Collection[str] = ()) -> Any:
 
 
 def pickle_head(path: Path, size: int) -> bytes:
-    """The first bytes of an unpacked pickle; none where it cannot be unpacked.
+    """Return the first bytes of an unpacked pickle; empty if it cannot be unpacked.
 
     Raises:
         OSError: the file cannot be read.

@@ -62,14 +62,14 @@ class OpenPicture:
         return (height, width) if self.turn in _sideways() else (width, height)
 
     def decode(self) -> Image:
-        """The upright picture in RGB."""
+        """Decode the picture, upright, in RGB."""
         rgb = _in_rgb(self.stored)
         return rgb if self.turn is None else rgb.transpose(self.turn)
 
 
 @contextmanager
 def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator[OpenPicture]:
-    """A picture whose header has been read, closed again when the block is left.
+    """Open a picture and read its header, for the block.
 
     Args:
         found: the file, or its bytes.
@@ -127,7 +127,7 @@ def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator
 
 
 def read_upright(content: bytes, ref: MediaRef, budget: Budget) -> bytes:
-    """A picture as it is shown: its own bytes if it stands upright, else a PNG without a tag.
+    """Return a picture's own bytes if it is stored upright, else a PNG without a tag.
 
     Args:
         content: the picture's file; what cannot be opened is returned as it is.
@@ -298,7 +298,7 @@ _LINES: Final = 1080
 
 
 def read_marked(found: Path | bytes, ref: MediaRef, budget: Budget) -> bytes:
-    """A picture with its marks drawn on it, as a PNG; one place for one mark, whatever it shows.
+    """Return a picture with its marks drawn on it, as a PNG.
 
     A mark is a red frame with its number, white on black, in its lower left corner. What of a frame
     lies beyond the picture is not seen.

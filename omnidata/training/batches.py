@@ -120,7 +120,7 @@ LEAST_RATE = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """How to decode the media of a step.
+    """The settings of decoding a step's media.
 
     Attributes:
         roles: the media to decode, e.g. ("screenshot", "audio"); None for all.

@@ -99,7 +99,7 @@ class StreamedSteps(Iterable[Step]):
 
 
 def steps_of(given: Any) -> Sequence[Step] | None:
-    """The steps of a dataset of `datasets`; None where it is none.
+    """Return the steps of a dataset of `datasets`; None if it has none.
 
     Raises:
         UsageError: several splits, a stream, or rows that are no steps.

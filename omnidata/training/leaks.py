@@ -25,7 +25,7 @@ Found = tuple[Step, str] | None
 
 @dataclass(slots=True)
 class Evaluation:
-    """What is known of the data of an evaluation; each of it with the id of a step that has it.
+    """The instructions and pictures of an evaluation, each with the id of a step that has it.
 
     Attributes:
         episodes: by group, and by the episode's own name, which a copy of the data may know alone.
@@ -95,7 +95,7 @@ def _pixels(ref: MediaRef) -> str | StoreError | None:
 
 
 def normalise(text: str) -> str:
-    """What two instructions have in common that say the same in the same words.
+    """Return an instruction without case, punctuation and spacing.
 
     Examples:
         >>> normalise("Tap “Share” !") == normalise(" tap  share")
@@ -118,7 +118,7 @@ def findings(
     stored: Media,
     known: Evaluation,
 ) -> Iterator[tuple[Finding, str]]:
-    """What is shared, one finding for each group of the training data and look.
+    """Yield the overlaps, one finding for each group of the training data and kind of overlap.
 
     Args:
         task: of the training data.
@@ -142,7 +142,7 @@ def findings(
 
 
 def coverage_findings(known: Evaluation) -> Iterator[Finding]:
-    """What of the evaluation was not compared."""
+    """Yield findings for parts of the evaluation that were not compared."""
     for count, what in (
         (known.broken, "pictures cannot be decoded"),
         (known.skipped, "rows cannot be read"),

@@ -39,7 +39,7 @@ LAST_ACTION: Final = "last-action"
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How a recording is cut.
+    """The settings of cutting a recording.
 
     Attributes:
         offset_s: added to every time of the log.
@@ -71,7 +71,7 @@ def cut_of(
     until: float | str | None = None,
     usual: Cut = USUAL,
 ) -> Cut:
-    """How to cut, as options say it.
+    """Return the settings that options describe.
 
     Args:
         place: where an option stands, of its name and value, for messages.
@@ -139,7 +139,7 @@ def _part(place: Callable[[str], str], text: str) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a step is cut from; seconds after the recording's first frame.
+    """The part of a recording that a step is cut from; seconds after the first frame.
 
     Attributes:
         event: the action, by the log's clock.

@@ -45,7 +45,7 @@ _SHORT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What the packets of a recording say; nothing is decoded for it but one frame.
+    """The facts of a recording from its packets; only one frame is decoded.
 
     Attributes:
         ref: the file.
@@ -214,7 +214,7 @@ class Film:
         self._drawn: tuple[float, npt.NDArray[np.uint8]] | None = None
 
     def at(self, seconds: float) -> npt.NDArray[np.uint8]:
-        """The frame that is on the screen then: the last that began by then, or the first of all.
+        """Return the frame on the screen at a moment: the last that began by then, or the first.
 
         Args:
             seconds: after the first frame, never less than in the call before.
@@ -280,7 +280,7 @@ class Track:
         self._more = True
 
     def read(self, first: int, last: int) -> npt.NDArray[np.float64]:
-        """The samples `first` to `last` - 1 at `AUDIO_RATE`, counted from the first frame on.
+        """Return the samples `first` to `last` - 1 at `AUDIO_RATE`, from the first frame on.
 
         Args:
             first: never less than `last` in the call before.

@@ -36,7 +36,7 @@ _CLIPBOARD = "_in_clipboard"
 
 
 def is_file(kind: str) -> bool:
-    """Whether resources of the category are files, which may exist before a task begins.
+    """Return whether resources of the category are files, which may exist before a task begins.
 
     Examples:
         >>> is_file("img_path"), is_file("table_in_clipboard")
@@ -46,7 +46,7 @@ def is_file(kind: str) -> bool:
 
 
 def slot(kind: str) -> str:
-    """What resources of the category take turns in; empty where each has its own place.
+    """Return the place that resources of the category share; empty if each has its own.
 
     There is one clipboard, so a table copied after a text replaces it.
 
@@ -60,7 +60,7 @@ def slot(kind: str) -> str:
 def resources(
     kinds: Iterable[str], every: Iterable[str], binding: Mapping[str, Any]
 ) -> tuple[Resource, ...]:
-    """The resources of some categories under a binding, each once.
+    """Return the resources of some categories under a binding, each once.
 
     The value of a file is the parameter of the category's name. The examples that the authors gave
     their reviewers also have a parameter `path`: it is the one file that no other parameter names.
@@ -87,7 +87,7 @@ def resources(
 
 
 def format_resource(resource: Resource) -> str:
-    """A resource in messages.
+    """Format a resource for a message.
 
     Examples:
         >>> format_resource(("img_path", "./a.png")), format_resource(("table_in_clipboard", None))
@@ -116,7 +116,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class IndexedPool:
-    """What tasks are composed of.
+    """The instances of a pool as numbers.
 
     Attributes:
         resources: of all instances.
@@ -145,7 +145,7 @@ def group(
     outputs: Sequence[tuple[int, ...]],
     initial: frozenset[int],
 ) -> Group:
-    """The group of an intent, without the instances whose inputs none of it provides.
+    """Return the group of an intent, without instances whose inputs none of it provides.
 
     Args:
         intent: of the group.
@@ -223,7 +223,7 @@ class Pool:
 
 
 def intents_of(subtask: Subtask) -> list[str]:
-    """What tasks with the subtask are for, as its row says; none where it says nothing."""
+    """Return the intents of a subtask by its row; empty if it states none."""
     value = subtask.source.get("task_intents", subtask.source.get("task_intent"))
     found = value if isinstance(value, list) else [value]
     return [text for text in found if isinstance(text, str) and text.strip()]
@@ -250,7 +250,7 @@ _SHOWN = 3
 
 
 def unused_subtask(code: str, subtask: Subtask, what: str, expected: str) -> Finding:
-    """The finding of a subtask that is not used, or not with every binding."""
+    """Return the finding for a subtask that is not used, or not with every binding."""
     where = f"subtask {subtask.id} ({subtask.template!r:.60})"
     return Finding(code, "warning", where, what, expected, "correct it; until then it is not used")
 
@@ -437,7 +437,7 @@ class Compiler:
 
 
 def select_intents(intents: Sequence[str], settings: Settings) -> list[str]:
-    """The intents that were asked for.
+    """Return the requested intents.
 
     Raises:
         UsageError: none contains what was asked for.

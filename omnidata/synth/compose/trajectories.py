@@ -35,7 +35,7 @@ class Recorded:
 def recordings(
     library: Library, note: Callable[[Finding], None]
 ) -> dict[tuple[str, int], Recorded]:
-    """The trajectories of a pool by subtask and number of the binding.
+    """Return the trajectories of a pool by subtask and index of the binding.
 
     A trajectory belongs to the binding that makes its instruction out of the template; failing
     that, to the only one whose values its instruction all contains.
@@ -208,7 +208,7 @@ class Orders:
 
 
 def orders_of(graph: Graph, *, most: int, rng: random.Random) -> Orders:
-    """The orders of a graph; of more than `most` a sample in which each is equally likely.
+    """Return the orders of a graph; of more than `most` a uniform sample.
 
     The number of orders from each set of done nodes on is counted first, so the cost is the number
     of such sets: at most two to the number of nodes.
