@@ -128,13 +128,11 @@ def bounds() -> tuple[str, ...]:
     return _bounds.get()
 
 
-def is_followed(path: Path) -> bool:
-    """Return whether a path leads into one of the folders that `following` names."""
-    return inside(real(path), followed_folders())
+def _is_followed(path: Path) -> bool:
+    return inside(real(path), _followed_folders())
 
 
-def followed_folders() -> tuple[str, ...]:
-    """Return the real paths of the folders that `following` names."""
+def _followed_folders() -> tuple[str, ...]:
     return _followed.get()
 
 
@@ -149,7 +147,7 @@ def allowed_folders() -> tuple[str, ...]:
     They are the folders that `following` names, and those of data that this process has handed out
     as tables. The metadata of a table are not trusted.
     """
-    return (*followed_folders(), *sorted(_handed_out))
+    return (*_followed_folders(), *sorted(_handed_out))
 
 
 def real(path: Path) -> str:
@@ -210,7 +208,7 @@ def check_file(path: Path, limit: int, *, within: Sequence[str] | None = None) -
     if allowed and not inside(real(path), allowed):
         raise outside([path], allowed)
     _check(path, found, limit)
-    if is_pointer(path):
+    if _is_pointer(path):
         raise FileError(
             "this is a pointer of git-lfs, not the file: `git lfs pull` fetches it",
             where=str(path),
@@ -404,7 +402,7 @@ def read_settings(path: Path) -> str:
     return text
 
 
-def is_pointer(path: Path) -> bool:
+def _is_pointer(path: Path) -> bool:
     """Return whether a regular file is a pointer of git-lfs to a file that was not downloaded.
 
     False for one that cannot be read: opening it raises the error.

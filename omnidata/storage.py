@@ -233,15 +233,15 @@ class StagedFolder(ABC):
         self.out = out.resolve()
         self._overwrite = overwrite
         if any(letter in _PATTERN for letter in str(self.out)) or not self.out.name:
-            raise bad_place(
+            raise _bad_place(
                 self.out, "the path cannot be opened by `datasets`", "a folder without [ ] * ?"
             )
         for folder in inputs:
             if folder.resolve().is_relative_to(self.out):
-                raise bad_place(self.out, f"{folder} lies in there", "a folder beside the source")
+                raise _bad_place(self.out, f"{folder} lies in there", "a folder beside the source")
         if data is not None and self.out.is_relative_to(data.resolve()):
             what = f"it lies in {data}, and would become part of it"
-            raise bad_place(self.out, what, "a folder beside it")
+            raise _bad_place(self.out, what, "a folder beside it")
         self.path = self.out.with_name(f".{self.out.name}.unfinished")
         self._before = self.out.with_name(f".{self.out.name}.before")
 
@@ -350,13 +350,13 @@ class StagedFolder(ABC):
 
     def _unwritable(self, error: OSError) -> UsageError:
         what = f"nothing can be written there ({error.strerror})"
-        return bad_place(self.out, what, "a writable folder")
+        return _bad_place(self.out, what, "a writable folder")
 
     def _check_target(self) -> None:
         if not self.out.exists() or self._is_empty():
             return
         if not self.is_ours(self.out):
-            raise bad_place(self.out, "there is something here already", "a new or empty folder")
+            raise _bad_place(self.out, "there is something here already", "a new or empty folder")
         if not self._overwrite:
             raise UsageError(
                 f"there is {self.noun} here already",
@@ -367,7 +367,7 @@ class StagedFolder(ABC):
 
     def foreign(self) -> UsageError:
         """Return the error for a folder of the hidden name that no writer of this kind left."""
-        return bad_place(self.path, "there is something here already", "a name that nobody uses")
+        return _bad_place(self.path, "there is something here already", "a name that nobody uses")
 
 
 def remove_folders_first(folder: Path) -> None:
@@ -378,6 +378,5 @@ def remove_folders_first(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def bad_place(place: Path, what: str, expected: str) -> UsageError:
-    """Return the error for a place that is not written to."""
+def _bad_place(place: Path, what: str, expected: str) -> UsageError:
     return UsageError(what, where=str(place), expected=expected, remedy="choose another folder")

@@ -168,7 +168,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             raise DataError(
                 f'the data has no subset "{subset}"',
                 where=str(root),
-                expected=f"one of {', '.join(config_names(source))}",
+                expected=f"one of {', '.join(_config_names(source))}",
             )
         shards = [f"{number}/{_SHARDS}" for number in range(_SHARDS)]
         kwargs = {"shards": shards, "root": str(root), "subset": subset}
@@ -266,8 +266,7 @@ def _choose(source: LoadedDataset, name: str) -> list[Step]:
     return [step for step in source.steps if subset.has(step)] if subset else []
 
 
-def config_names(source: LoadedDataset) -> list[str]:
-    """Return the subsets of the data, `all` first."""
+def _config_names(source: LoadedDataset) -> list[str]:
     return [subset.name for subset in subsets(source)[0]]
 
 

@@ -27,7 +27,7 @@ from omnidata.files import ANY, open_file
 
 MOST_BYTES: Final = 2 * 1024**3
 """Of an unpacked pickle: hundreds of screenshots."""
-MOST_AT_ONCE: Final = 64 * 1024**2
+_MOST_AT_ONCE: Final = 64 * 1024**2
 """Of one array or text."""
 MOST_TEXT: Final = 64 * 1024**2
 """Of all texts and kept bytes together, in letters and bytes."""
@@ -127,7 +127,7 @@ class _Bounded:
         self._left = MOST_BYTES
 
     def read(self, size: int) -> bytes:
-        if size > MOST_AT_ONCE:
+        if size > _MOST_AT_ONCE:
             raise ValueError(f"it is too large: one value of {size:,} bytes")
         parts = []
         while size and (part := self._file.read(min(size, _STEP))):
@@ -137,7 +137,7 @@ class _Bounded:
         return b"".join(parts)
 
     def readline(self) -> bytes:
-        line = self._file.readline(MOST_AT_ONCE)
+        line = self._file.readline(_MOST_AT_ONCE)
         self._take(len(line))
         return line
 

@@ -25,7 +25,7 @@ from omnidata.errors import DataError
 from omnidata.loaders.files import Look
 from omnidata.media.storage import open_unpacked
 
-MAX_RECORD = 256 * 1024**2
+_MAX_RECORD = 256 * 1024**2
 """Bytes of a record: an episode of a hundred screenshots has about as many as PNGs."""
 
 MAX_UNPACKED, MAX_RATIO = 256 * 1024**2, 200
@@ -115,8 +115,8 @@ def _size(head: bytes, where: str) -> int:
     if len(head) < _HEAD or not _is_checked(head):
         raise _broken_file(where, "the checksum of its length is wrong")
     size: int = struct.unpack("<Q", head[:8])[0]
-    if size > MAX_RECORD:
-        raise _broken_file(where, f"the record has {size} bytes, more than {MAX_RECORD}")
+    if size > _MAX_RECORD:
+        raise _broken_file(where, f"the record has {size} bytes, more than {_MAX_RECORD}")
     return size
 
 
@@ -219,12 +219,7 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     raise ValueError("the message ends within a number")
 
 
-def varints(data: bytes, value: Value) -> list[int]:
-    """Return the numbers of one occurrence of a repeated field, packed or not.
-
-    Raises:
-        ValueError: the bytes are no numbers.
-    """
+def _varints(data: bytes, value: Value) -> list[int]:
     if isinstance(value, int):
         return [value]
     found, at = [], value.start
@@ -349,7 +344,7 @@ def _read(
             if at == 1 and kind == _FLOATS:
                 numbers[name] += floats(data, value)
             elif at == 1 and kind == _NUMBERS:
-                numbers[name] += [to_signed(number) for number in varints(data, value)]
+                numbers[name] += [to_signed(number) for number in _varints(data, value)]
             _check_count(numbers[name])
 
 

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 _PNG_END = b"IEND\xaeB`\x82"
 _FORMATS = ("PNG", "JPEG", "WEBP")
 
-MAX_SIDE = 65_535
+_MAX_SIDE = 65_535
 """Of a picture, in pixels, as JPEG has it: a row has a price of its own, whatever its length."""
 
-MOST_SCANS = 20
+_MOST_SCANS = 20
 """How often all pixels of the largest picture may be gone over. A progressive JPEG has about ten
 scans; one of kilobytes may have hundreds, each of which takes as long as the picture."""
 
@@ -87,11 +87,11 @@ def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator
             io.BytesIO(found) if isinstance(found, bytes) else found.open("rb") as file,
             Image.open(file, formats=_FORMATS) as picture,
         ):
-            if picture.width * picture.height > budget.max_pixels or max(picture.size) > MAX_SIDE:
+            if picture.width * picture.height > budget.max_pixels or max(picture.size) > _MAX_SIDE:
                 raise MediaError(
                     f"the picture has {picture.width} x {picture.height} pixels",
                     where=place(ref),
-                    expected=f"at most {budget.max_pixels} pixels, {MAX_SIDE} along a side",
+                    expected=f"at most {budget.max_pixels} pixels, {_MAX_SIDE} along a side",
                     remedy="set a larger budget if you trust the picture",
                     fault="refused",
                 )
@@ -279,11 +279,11 @@ def _check_scans(file: BinaryIO, size: Screen, ref: MediaRef, budget: Budget) ->
     file.seek(0)
     scans = file.read().count(_SCAN)
     file.seek(where)
-    if scans * size[0] * size[1] > MOST_SCANS * budget.max_pixels:
+    if scans * size[0] * size[1] > _MOST_SCANS * budget.max_pixels:
         raise MediaError(
             f"the JPEG has {scans} scans of {size[0]} x {size[1]} pixels",
             where=place(ref),
-            expected=f"at most {MOST_SCANS * budget.max_pixels} pixels in all scans",
+            expected=f"at most {_MOST_SCANS * budget.max_pixels} pixels in all scans",
             remedy="save it again as a PNG or an ordinary JPEG, or leave the step out "
             "with --exclude",
             fault="refused",

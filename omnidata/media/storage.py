@@ -183,7 +183,7 @@ if hasattr(os, "register_at_fork"):
 _RGB = 3
 
 
-def read_stretch(ref: MediaRef, cell: ByteRange, budget: Budget) -> bytes:
+def _read_stretch(ref: MediaRef, cell: ByteRange, budget: Budget) -> bytes:
     """Return a medium within a file as a file of its own; bare pixels become a PNG.
 
     Args:
@@ -302,7 +302,7 @@ def file_or_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | b
     if isinstance(ref.cell, VideoSegment):
         return read_cut(ref, ref.cell, budget)
     if isinstance(ref.cell, ByteRange):
-        return read_stretch(ref, ref.cell, budget)
+        return _read_stretch(ref, ref.cell, budget)
     return resolve(ref, budget=budget) if ref.cell is None else _read_cell(ref, ref.cell, budget)
 
 

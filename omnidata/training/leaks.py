@@ -29,7 +29,7 @@ class Evaluation:
 
     Attributes:
         episodes: by group, and by the episode's own name, which a copy of the data may know alone.
-        instructions: by `normalise`.
+        instructions: by `_normalise`.
         pictures: by the hash of size and pixels.
         broken: how many pictures could not be decoded.
         skipped: how many rows became no step.
@@ -94,11 +94,11 @@ def _pixels(ref: MediaRef) -> str | StoreError | None:
         return error
 
 
-def normalise(text: str) -> str:
+def _normalise(text: str) -> str:
     """Return an instruction without case, punctuation and spacing.
 
     Examples:
-        >>> normalise("Tap “Share” !") == normalise(" tap  share")
+        >>> _normalise("Tap “Share” !") == _normalise(" tap  share")
         True
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
@@ -108,7 +108,7 @@ def normalise(text: str) -> str:
 
 def _instructions(task: Task, source: LoadedDataset, step: Step) -> Iterator[str]:
     told = task.instructions(step, source.episode_rows.get(step.episode, {}))
-    return filter(None, map(normalise, told))
+    return filter(None, map(_normalise, told))
 
 
 def findings(

@@ -303,17 +303,17 @@ class Maker:
         try:
             conversation, media = prompt_with_media(self._task, step, self._capabilities)
         except MediaError as error:
-            return exclusion(step, "media-broken", error.what, error.expected)
+            return _exclusion(step, "media-broken", error.what, error.expected)
         for role, wanted in media:
             kept = self._stored[wanted.key]
             if isinstance(kept, Broken):
                 what = f"{role.replace('_', ' ')}: {kept.what}"
-                return exclusion(step, "media-broken", what, kept.expected)
+                return _exclusion(step, "media-broken", what, kept.expected)
         absent = [role for role in _CURRENT if role in step.media and not step.media[role]]
         told = any(part.about for message in conversation for part in message.parts)
         if absent or not (told or any(wanted.ref.kind == "image" for _, wanted in media)):
             what = f"there is no {' and no '.join(absent) or 'picture'}"
-            return exclusion(step, "picture-missing", what, "a picture of the screen")
+            return _exclusion(step, "picture-missing", what, "a picture of the screen")
         turns, receipt = render_messages(conversation, self._capabilities, _text, self._pieces)
         begun = ""
         if turns[-1].role == "assistant":  # trainers want an answer whole
@@ -331,7 +331,7 @@ class Maker:
         seen = shown(receipt, where=step.sample_id) or Resizing(step.screen, step.screen)
         original = seen.original
         if self._space == "px" and original != step.screen:
-            return exclusion(
+            return _exclusion(
                 step,
                 "size-differs",
                 f"the screenshot has {original[0]} x {original[1]} pixels, its target is for "
@@ -351,7 +351,7 @@ class Maker:
             wrong = "lies beyond the screen"
         else:
             return target
-        return exclusion(
+        return _exclusion(
             step,
             "target-unreachable",
             f"the answer {text[:200]!r} {wrong}",
@@ -360,7 +360,7 @@ class Maker:
 
     def _without_target(self, step: Step) -> Finding:
         if f"{step.episode}/{step.step_index}" not in self._unstated:
-            return exclusion(step, "target-missing", "the step has no usable target", "a target")
+            return _exclusion(step, "target-missing", "the step has no usable target", "a target")
         return Finding(
             "target-absent",
             "warning",
@@ -373,14 +373,14 @@ class Maker:
     def fault(self, step: Step, made: Row) -> Finding | None:
         """Return a finding if a trainer or a model would misread the row, else None."""
         if differs := mismatch(self._options.format, made):
-            return exclusion(
+            return _exclusion(
                 step,
                 "placeholder-in-text",
                 f"a text of the data holds a placeholder for media: {differs}",
                 "texts without placeholders",
             )
         if token := control(self._options.format, made, self._own_controls):
-            return exclusion(
+            return _exclusion(
                 step,
                 "control-token-in-text",
                 f"a text of the data holds the control token {token}",
@@ -395,7 +395,7 @@ class Maker:
             whole = {"sample_id": step.sample_id, **made, "roles": [p.role for p in pieces]}
             data = msgspec.json.encode(whole) + b"\n"
         except UnicodeEncodeError:
-            return exclusion(
+            return _exclusion(
                 step,
                 "text-unwritable",
                 "a text is not valid Unicode: a lone surrogate",
@@ -450,7 +450,6 @@ def _piece(kind: Modality, file: File, role: str) -> Piece:
     return Piece(kind, name=file.name, role=role, size=(file.width, file.height))
 
 
-def exclusion(step: Step, code: str, what: str, expected: str) -> Finding:
-    """Return the finding for a step that becomes no row."""
+def _exclusion(step: Step, code: str, what: str, expected: str) -> Finding:
     remedy = "correct the data, or drop the step with --exclude; it is left out of the export"
     return Finding(code, "error", step.sample_id, what, expected, remedy)

@@ -33,7 +33,7 @@ LONGEST_S = 10.0
 
 _MOST_FINDINGS = 20
 
-LAST_ACTION: Final = "last-action"
+_LAST_ACTION: Final = "last-action"
 """The moment at which the last action of the log has ended."""
 
 
@@ -79,7 +79,7 @@ def cut_of(
         lead: as `Cut.lead_s`.
         max_clip: as `Cut.longest_s`.
         trim: START:END in seconds; either may be left out.
-        until: seconds, or `LAST_ACTION`.
+        until: seconds, or "last-action".
         usual: what is not said.
 
     Raises:
@@ -107,8 +107,8 @@ def _seconds(place: Callable[[str], str], name: str, value: float, low: float) -
 
 
 def _moment(place: Callable[[str], str], value: float | str) -> float | Literal["last-action"]:
-    if value == LAST_ACTION:
-        return LAST_ACTION
+    if value == _LAST_ACTION:
+        return _LAST_ACTION
     try:
         seconds = float(value)
     except ValueError:
@@ -117,7 +117,7 @@ def _moment(place: Callable[[str], str], value: float | str) -> float | Literal[
         raise UsageError(
             "the time cannot be read",
             where=place(f"until {value}"),
-            expected=f"seconds of the recording, up to {BUDGET.max_seconds:.0f}, or {LAST_ACTION}",
+            expected=f"seconds of the recording, up to {BUDGET.max_seconds:.0f}, or {_LAST_ACTION}",
         )
     return seconds
 
@@ -209,7 +209,7 @@ def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], int, lis
 
 def _until(events: Sequence[Event], recording: Recording, cut: Cut) -> float:
     """Up to when it is known what the screen showed, in seconds after the first frame."""
-    if cut.until != LAST_ACTION:
+    if cut.until != _LAST_ACTION:
         return max(recording.seconds, cut.until or 0.0)
     last = max(events, key=lambda event: event.end_s)
     seconds = last.end_s + cut.offset_s
@@ -298,7 +298,7 @@ def _check(spans: list[Span], log: Log, cut: Cut, seconds: float) -> None:
             expected=f"1 to {MAX_STEPS}; the recording lasts {seconds:.2f} s, the log goes from "
             f"{first + cut.offset_s:.2f} s to {last + cut.offset_s:.2f} s",
             remedy="set the clock's --offset, another --trim, or the right recording; or --until "
-            f"{LAST_ACTION} if the screen did not change from the recording's end on",
+            f"{_LAST_ACTION} if the screen did not change from the recording's end on",
         )
     for span, following in pairwise(spans):
         if span.event.action.kind == "done":
@@ -328,7 +328,7 @@ def _outside(events: list[tuple[Event, float]], seconds: float) -> Iterator[Find
         more = len(events) - number if number == _MOST_FINDINGS else 1
         remedy = "set the clock's --offset, or the whole recording"
         if start > seconds:
-            remedy += f", or --until {LAST_ACTION} if the screen did not change"
+            remedy += f", or --until {_LAST_ACTION} if the screen did not change"
         yield Finding(
             "event-outside",
             "error",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 
-USUAL_FPS = Fraction(30)
+_USUAL_FPS = Fraction(30)
 """Of the paper's recordings (section 3.3); used where a recording has no rate that makes sense."""
 
 _FASTEST = 60
@@ -122,7 +122,7 @@ def _header_seconds(container: InputContainer, video: VideoStream) -> float:
 def _rate(video: VideoStream) -> Fraction:
     """The recording's own rate; for a rate that varies, FFmpeg's guess at the densest part."""
     guess = video.guessed_rate
-    return guess if guess and 1 <= guess <= _FASTEST else USUAL_FPS
+    return guess if guess and 1 <= guess <= _FASTEST else _USUAL_FPS
 
 
 def _extent(

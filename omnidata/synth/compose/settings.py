@@ -153,11 +153,11 @@ def _describe(levels: Levels) -> str:
     return " and ".join(parts)
 
 
-def span_of(name: Dimension, level: Level, *, highest: int) -> Span:
+def _span_of(name: Dimension, level: Level, *, highest: int) -> Span:
     """Return the values of a level (Table 2).
 
     Examples:
-        >>> span_of("branch", "medium", highest=10)
+        >>> _span_of("branch", "medium", highest=10)
         Span(low=3, high=4)
     """
     easy, medium = LIMITS[name]
@@ -172,7 +172,7 @@ def _level_spans(levels: Levels, most: int) -> dict[Dimension, Span]:
     highest = dict.fromkeys(DIMENSIONS, most)
     highest["dependency"] = most * (most - 1) // 2
     return {
-        name: span_of(name, levels[name], highest=highest[name])
+        name: _span_of(name, levels[name], highest=highest[name])
         if name in levels
         else Span(0 if name == "dependency" else 1, highest[name])
         for name in DIMENSIONS
