@@ -81,7 +81,7 @@ def open_own(path: Path, mode: Literal["rb", "ab", "rb+"], *, buffering: int = -
         OSError: it cannot be opened.
     """
 
-    def opened(name: str, flags: int) -> int:
+    def open_regular(name: str, flags: int) -> int:
         # Not blocking: a pipe without a writer would be waited for.
         descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
         about = os.fstat(descriptor)
@@ -92,7 +92,7 @@ def open_own(path: Path, mode: Literal["rb", "ab", "rb+"], *, buffering: int = -
         raise _foreign(path, "the file has a second name" if is_file else "it is no regular file")
 
     try:
-        return open(path, mode, buffering, opener=opened)
+        return open(path, mode, buffering, opener=open_regular)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _foreign(path, "the file is a link") from None

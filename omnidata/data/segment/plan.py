@@ -181,7 +181,7 @@ def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], int, lis
     findings: list[Finding] = []
     events = sorted(log.events, key=lambda event: event.start_s)
     if events != list(log.events):
-        findings.append(_unordered(log.events))
+        findings.append(_unordered_events(log.events))
     spans: list[Span] = []
     outside: list[tuple[Event, float]] = []
     others = deque(sorted(log.left_out))
@@ -310,7 +310,7 @@ def _check(spans: list[Span], log: Log, cut: Cut, seconds: float) -> None:
             )
 
 
-def _unordered(events: tuple[Event, ...]) -> Finding:
+def _unordered_events(events: tuple[Event, ...]) -> Finding:
     late = next(b for a, b in pairwise(events) if b.start_s < a.start_s)
     return Finding(
         "events-unordered",

@@ -382,8 +382,8 @@ class _Compiler:
         given = self._settings.initial
         return is_file(kind) if given is None else kind in given
 
-    def indexed(self) -> IndexedPool:
-        """The instances as numbers.
+    def index(self) -> IndexedPool:
+        """Return the instances as numbers.
 
         Raises:
             UsageError: no intent contains what was asked for.
@@ -466,7 +466,7 @@ def read_pool(path: Path, settings: Settings) -> Pool:
     found = recordings(library, findings.append) if settings.trajectories else {}
     cards = list(_cards(library, found, settings, findings.append))
     compiler = _Compiler(library.subtasks, cards, settings, findings.append)
-    indexed, kinds = compiler.indexed(), compiler.initial_kinds()
+    indexed, kinds = compiler.index(), compiler.initial_kinds()
     pool = Pool(
         root=library.root,
         fingerprint=task.fingerprint(path),
