@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnidata
+from omnidata import following
 from omnidata.data.convert import convert
 from omnidata.data.validate import validate
 from omnidata.errors import DataError
-from omnidata.files import following
 from omnidata.media import image, read_bytes
 from omnidata.tasks.agentstudio.load import UNKNOWN, load
 from omnidata.types import LoadedDataset, Step
