@@ -118,7 +118,7 @@ def test_the_first_answer_stays(ask: Ask) -> None:
 def test_another_model_setting_or_prompt_is_another_question(
     ask: Ask, other: dict[str, Any]
 ) -> None:
-    same = {"settings": {"model": "openai:m", "layout": "paper"}}
+    same: dict[str, Any] = {"settings": {"model": "openai:m", "layout": "paper"}}
     ask(Keyed(**same))
     again = Keyed(**{**same, **other})
     ask(again)
