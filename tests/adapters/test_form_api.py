@@ -253,7 +253,7 @@ class Anything:
         return Asked([], await request.text())
 
     def reply(self, asked: Asked, text: str | None, fault: Fault) -> object:
-        return {"text": "BACK"}
+        return {"response": "BACK", "result": "BACK"}
 
 
 def test_a_form_says_true_and_numbers_as_json_does() -> None:
