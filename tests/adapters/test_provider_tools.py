@@ -391,12 +391,6 @@ def test_a_tool_is_no_medium_to_upload(
     assert not caplog.records  # the SDK warns of functions that it will not call by itself
 
 
-def test_the_names_of_claudes_tools_are_those_of_the_adapter() -> None:
-    tools = {getattr(get_dialect(name), "tool") for name in BETAS}  # noqa: B009
-    adapter = get_adapter(ANTHROPIC, None, (), asks=False)
-    assert tools == {*adapter.settings["capabilities"]["tools"]}
-
-
 def test_a_picture_is_sent_in_the_size_that_is_declared(shown: Shown, tmp_path: Path) -> None:
     request = question(shown, "claude-computer-20250124")
     *turns, last = request.conversation
