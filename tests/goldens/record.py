@@ -16,16 +16,20 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pyarrow.parquet as pq
 
 import omnidata
+from omnidata.actions import Action, Box, Point
 from omnidata.cli import main
+from omnidata.dialects import CannotSayError
 from omnidata.errors import OmnidataError, UsageError
+from omnidata.tasks.base import Benchmark
 from omnidata.tasks.observation import OPTIONS
 from omnidata.types import Conversation, LoadedDataset, MediaRef, Step, Task
 from tests.goldens.worlds import WORLDS
@@ -36,6 +40,9 @@ ANSWERS = 1200
 
 JUDGED = 40
 """Steps of a world that answers are spread over."""
+
+EDGED = 6
+"""Steps whose targets' edges are tried."""
 
 FORMATS = ("trl", "llamafactory", "swift", "qwen-vl")
 FEW_ANSWERS = 240
@@ -99,6 +106,7 @@ def records(world: str, data: Path, answers: Sequence[str] | None = None) -> Ite
     yield from _verdicts(name, task, source, given)
     yield from _tables(name, data, source, given)
     yield from _offline(name, data)
+    yield from _edges(name, task, source)
     if world in WRITTEN:
         if not task.asks_about:
             yield from _repository(name, data)
@@ -239,6 +247,36 @@ def _verdicts(
                     "as": [space, profile.name, number, step.sample_id],
                     "is": msgspec.to_builtins(verdict),
                 }
+
+
+def _edges(name: str, task: Task, source: LoadedDataset) -> Iterator[Record]:
+    """Verdicts on taps at the corner of the screen, and on, in and beyond the edges of targets."""
+    options = {"coordinates": "px"} if "coordinates" in task.allowed else {}
+    asked = cast("Benchmark", omnidata.get_task(name, options))
+    boxed = [step for step in source.steps if step.action and _boxes(step)]
+    for step in boxed[:EDGED]:
+        box = _boxes(step)[0]
+        middle = Point((box.left + box.right) / 2, (box.top + box.bottom) / 2, "px")
+        places = [Point(0, 0, "px"), Point(0, middle.y, "px"), Point(middle.x, 0, "px")]
+        for beyond in (-1, 0, 1):
+            places += [replace(middle, x=x) for x in (box.left - beyond, box.right + beyond)]
+            places += [replace(middle, y=y) for y in (box.top - beyond, box.bottom + beyond)]
+        for place in places:
+            try:
+                text = asked.express([Action("tap", (place,))], step)
+            except (CannotSayError, NotImplementedError):
+                return
+            for profile in asked.profiles.values():
+                yield {
+                    "kind": "edge",
+                    "as": [step.sample_id, profile.name, text],
+                    "is": msgspec.to_builtins(profile.judge(step, text, {})),
+                }
+
+
+def _boxes(step: Step) -> list[Box]:
+    places = step.action.start if step.action else ()
+    return [place for place in places if isinstance(place, Box) and place.space == "px"]
 
 
 def _spread(steps: Sequence[Step]) -> Sequence[Step]:

@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 import omnidata
 from omnidata.cli import app
 from omnidata.errors import UsageError
+from omnidata.types import Step, Task
 from tests import plugs
 from tests.ablate import senses
 from tests.goldens.record import FIXED, call, drop_hashes, prompts
@@ -127,13 +128,27 @@ def _dialects_in(world: str) -> Surface:
                 yield {
                     "kind": "verdict",
                     "as": [dialect, place, step.sample_id],
-                    "is": [
-                        _round(msgspec.to_builtins(task.profiles[rule].judge(step, text, {})))
-                        for rule in rules
-                    ],
+                    "is": _judge(task, rules, step, text),
                 }
+            for step in source.steps:
+                for zeros in _zeros(spoken[step.sample_id] or ""):
+                    yield {
+                        "kind": "zeros",
+                        "as": [dialect, step.sample_id, zeros],
+                        "is": _judge(task, rules, step, zeros),
+                    }
 
     return record
+
+
+def _judge(task: Task, rules: Sequence[str], step: Step, text: str) -> list[Any]:
+    verdicts = [task.profiles[rule].judge(step, text, {}) for rule in rules]
+    return [_round(msgspec.to_builtins(verdict)) for verdict in verdicts]
+
+
+def _zeros(text: str) -> list[str]:
+    """An answer with its first number as 0, and with all of them."""
+    return [re.sub(r"\b\d+(\.\d+)?\b", "0", text, count=count) for count in (1, 0) if text]
 
 
 def _dialect_names() -> Sequence[str]:
