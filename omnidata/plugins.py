@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 from omnidata.errors import OmnidataError, PluginError, UsageError
 
 _US: Final = __name__.partition(".")[0]
+_ENDING: Final = frozenset({_US, "click", "typer"})  # packages that end a command themselves
 
 
 @cache  # reading the metadata of all distributions takes long
@@ -111,12 +112,14 @@ def distributions_of(group: str, package: str) -> dict[str, str]:
 def blaming(origin: str = "") -> Iterator[None]:
     """Raise an exception of a plug-in's code as a `PluginError` with the distribution and the step.
 
+    An exit by `sys.exit` is such an exception too: the caller would take it for success.
+
     The step, or the data, is the one that a function on the way to the error had as its `step` or
     its `data`. Errors of omnidata's own and exceptions of other code stay as they are.
 
     Args:
         origin: the distribution whose results are used in the block, as `origin_of` returns it: an
-            exception of any code is its own then. Empty if none is known.
+            exception of any code but another plug-in's is its own then. Empty if none is known.
 
     Raises:
         PluginError: the code of a plug-in fails.
@@ -125,16 +128,20 @@ def blaming(origin: str = "") -> Iterator[None]:
         yield
     except OmnidataError:
         raise
-    except Exception as error:
-        origins = _origins()
+    except (Exception, SystemExit) as error:
         frames = [*walk_tb(error.__traceback__)]
+        if isinstance(error, SystemExit) and _package(frames[-1][0]) in _ENDING:
+            raise
+        origins = _origins()
         own = [place for place in frames if _package(place[0]) in origins]
-        if not own and not origin:
+        if not own and (not origin or isinstance(error, SystemExit)):
             raise
         frame, line = (own or frames)[-1]
+        blamed = origins.get(_package(frame), origin)
+        if _distribution(blamed) == _distribution(origin):
+            blamed = origin  # the distribution may have other entry points
         raise PluginError(
-            f"{origin or origins[_package(frame)]} fails: {type(error).__name__}: {error} "
-            f"({_line(frame, line)})",
+            f"{blamed} fails: {type(error).__name__}: {error} ({_line(frame, line)})",
             where=_place([frame.f_locals for frame, _ in reversed(frames)]),
             expected="code that handles this input, or an OmnidataError that says what is wrong",
             remedy="fix the code, or report it to the authors of the plug-in",
@@ -162,6 +169,10 @@ def _origins() -> dict[str, str]:
     found = (point for group in groups for point in points.select(group=group))
     origins = {point.module.partition(".")[0]: _origin(point) for point in found}
     return {package: origin for package, origin in origins.items() if package != _US}
+
+
+def _distribution(origin: str) -> str:
+    return origin.partition(" (")[0]
 
 
 def _package(frame: FrameType) -> str:

@@ -80,6 +80,9 @@ def features(prompts: Sequence[Conversation]) -> Features:
         (['number of parts'], [0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
         >>> features([prompt(f"{number:03}") for number in range(50)]).names
         []
+        >>> found = features([prompt("x" * number) for number in range(1, 200)])
+        >>> found.names, found.bins.sum(axis=0).tolist()
+        (['characters'], [24.0, 25.0, 25.0, 25.0, 25.0, 25.0, 25.0, 25.0])
     """
     described = [_describe(conversation) for conversation in prompts]
     values = {name: np.array([row[name] for row in described]) for name in described[0]}

@@ -10,6 +10,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from importlib.util import find_spec
@@ -80,6 +81,9 @@ _PACKAGES = {
 
 _UNUSED = "datasets.Audio() and Video() need it, omnidata does not"
 
+_ENDS = ("it was still loading", "it ends the process")
+"""Errors without an exception."""
+
 _CUDA_BUILD = re.compile(r"torchvision::nms|\.so\b")
 _WITHOUT_CUDA = {
     "torchvision": "truncate -s 0 {}/torchvision/_meta_registrations.py",
@@ -138,7 +142,7 @@ async def _probe(name: str, time_limit: float) -> dict[str, Any]:
         try:
             code = await asyncio.wait_for(process.wait(), time_limit)
         except TimeoutError:
-            return {"error": f"it was still loading after {time_limit:g} s"}
+            return {"error": f"{_ENDS[0]} after {time_limit:g} s"}
         finally:
             if process.returncode is None:
                 process.kill()
@@ -148,7 +152,7 @@ async def _probe(name: str, time_limit: float) -> dict[str, Any]:
             found: dict[str, Any] = json.load(out)
         except ValueError:
             ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            return {"error": f"it ends the process: {ended}"}
+            return {"error": f"{_ENDS[1]}: {ended}"}
         return found
 
 
@@ -178,8 +182,13 @@ def _diagnose(
     name: str, version: str, error: str, torch_build: str | None, earlier: Sequence[Check]
 ) -> tuple[str, str]:
     """Return the reason, which ends with the error, and the command that fixes it."""
+    # Without an exception the same end proves little: only a package that this one needs counts.
+    needed = (
+        {asked.name.lower() for asked in _requirements(name)} if error.startswith(_ENDS) else None
+    )
     for check in earlier:
-        if check.state == "broken" and error and check.detail.endswith(error):
+        is_cause = check.state == "broken" and error and check.detail.endswith(error)
+        if is_cause and (needed is None or check.name in needed):
             return f"as {check.name}: {error}", check.remedy
     if _PACKAGES[name] == "unused":
         return f"omnidata does not need it: {error}", _pip("uninstall", name)
@@ -207,13 +216,20 @@ def _version(name: str) -> str | None:
 
 def _conflicts(name: str, extra: str = "") -> Iterator[tuple[Requirement, str]]:
     """Yield what a distribution requires and does not get, and the version that is installed."""
-    from packaging.requirements import Requirement
-
-    for asked in map(Requirement, metadata.requires(name) or ()):
+    for asked in _requirements(name):
         version = _version(asked.name)
         applies = not asked.marker or asked.marker.evaluate({"extra": extra})
         if applies and version and not asked.specifier.contains(version, prereleases=True):
             yield asked, version
+
+
+def _requirements(name: str) -> Iterator[Requirement]:
+    """Yield the readable requirements of a distribution, those of its extras too."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for line in metadata.requires(name) or ():
+        with suppress(InvalidRequirement):
+            yield Requirement(line)
 
 
 def _install_extra(name: str) -> str:

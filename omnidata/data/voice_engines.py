@@ -182,9 +182,10 @@ class Espeak:
         self._library = Path(espeakng_loader.get_library_path())
         try:
             self.name = f"espeak-ng {self._run('a', 'en')[0]}"
-        except VoiceError as error:
+        except (VoiceError, OSError) as error:  # of the system, where the library's folder is gone
+            why = error.what if isinstance(error, VoiceError) else error
             raise PlatformError(
-                f"espeak-ng does not work here: {error.what}",
+                f"espeak-ng does not work here: {why}",
                 where=str(self._library),
                 expected="a library with its voices",
                 remedy="pip install --force-reinstall espeakng-loader, or use --command",

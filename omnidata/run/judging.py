@@ -27,7 +27,7 @@ from omnidata.predictions import Prediction, missing_media
 from omnidata.registry import plugin_origin
 from omnidata.tasks import get_task
 from omnidata.tasks.explaining import mark_of
-from omnidata.types import Cause, Diagnosis, Outcome, Profile, Step, Task, Verdict
+from omnidata.types import CAUSES, OUTCOMES, Cause, Diagnosis, Outcome, Profile, Step, Task, Verdict
 
 Values = tuple[float | bool | None, ...]
 Kind = tuple[Outcome, Values]
@@ -78,6 +78,8 @@ class Judge:
         if receipt and missing_media(receipt):
             self.degraded += 1
         kind = verdict.outcome, verdict.values
+        if not isinstance(verdict.reason, str):
+            raise TypeError(f"the verdict has {verdict.reason!r:.40} as reason")
         known = self.kinds.get(kind) or self._add(kind)
         return known[0], b'{"sample_id":%b,%b,"parsed":%b%b%b}\n' % (
             encode(step.sample_id),
@@ -91,6 +93,8 @@ class Judge:
         assert self.task
         told = self.task.explain(step, verdict, profile=self.profile.name, receipt=receipt)
         found, target = told.diagnosis or Diagnosis("rule"), told.target_label
+        if found.cause not in CAUSES or not isinstance(found.reading, str):
+            raise ValueError(f"the explanation has {found!r:.120}")
         self.causes[None, "", found.cause] += 1
         for axis, group in step.tags.items():
             self.causes[axis, group, found.cause] += 1
@@ -106,11 +110,15 @@ class Judge:
 
     def _add(self, kind: Kind) -> tuple[int, bytes, bool]:
         outcome, values = kind
+        if outcome not in OUTCOMES:
+            raise ValueError(f"the verdict has {outcome!r:.40} as outcome")
         named = dict(zip(self.profile.values, values, strict=True))
         shares = getattr(self.profile, "shares", ())
         for name, value in named.items():
             low, high = (-_SLACK, 1 + _SLACK) if name in shares else (-_LARGEST, _LARGEST)
-            if value is not None and not low <= value <= high:  # NaN is out of every range
+            if value is None:
+                continue
+            if not isinstance(value, int | float) or not low <= value <= high:  # NaN is nowhere
                 raise ValueError(f"the verdict has {value!r:.40} as {name}")
         common = {"outcome": outcome, "profile": self.profile.name, **named}
         wrong = mark_of(outcome, named) not in ("right", "unjudged")

@@ -66,7 +66,8 @@ def test_a_broken_package_is_reported_and_harms_no_other(
     broken.install(tmp_path, "pillow", "import os; os._exit(3)")
     broken.install(tmp_path, "accelerate", "import missing_for_sure")
     broken.install(tmp_path, "torch", "import time; time.sleep(600)")
-    broken.install(tmp_path, "torchvision", "import torch")
+    broken.install(tmp_path, "torchvision", "import torch", requires="torch")
+    broken.install(tmp_path, "matplotlib", "import time; time.sleep(600)", requires="numpy>=1.0.*")
     broken.install(tmp_path, "openai", "print('noise' * 50_000)\nDefaultAioHttpClient = None")
     broken.install(tmp_path, "google-genai", r"raise OSError('\x1b[2Jred\nsecond line')")
     models = tmp_path / "models.toml"
@@ -85,6 +86,8 @@ def test_a_broken_package_is_reported_and_harms_no_other(
     assert checks["torch"]["detail"] == "it was still loading after 10 s"
     assert checks["torchvision"]["detail"] == "as torch: it was still loading after 10 s"
     assert checks["torchvision"]["remedy"] == checks["torch"]["remedy"]
+    assert checks["matplotlib"]["detail"] == "it was still loading after 10 s"
+    assert "matplotlib==" in checks["matplotlib"]["remedy"]
     assert checks["openai"]["state"] == "ok"
     assert checks["google-genai"]["detail"] == "OSError: \x1b[2Jred"
     assert checks["ANTHROPIC_API_KEY"]["state"] == "broken"

@@ -15,7 +15,8 @@ from omnidata.tasks.base import Benchmark
 from omnidata.tasks.profiles import RowProfile
 from omnidata.types import Step, Target, Verdict
 from tests import plugs
-from tests.tasks.words import PLUGIN, told
+from tests.tasks.words import PLUGIN, install, told
+from tests.trees import read_lines
 
 
 def step_of(instruction: str) -> Step:
@@ -61,8 +62,26 @@ MISTAKES = {
     "judge": ("Exact.judge = lambda self, step, *_: {}[step.sample_id]", "words/0", "KeyError"),
     "no verdict": ("Exact.judge = lambda *_: True", "words/0", "no attribute 'outcome'"),
     "few values": ("Exact.judge = lambda *_: Verdict('ok', ())", "words/0", "ValueError"),
-    "outcome": ("Exact.judge = lambda *_: Verdict('fine', (True,))", "", "KeyError: 'fine'"),
+    "outcome": ("Exact.judge = lambda *_: Verdict('fine', (True,))", "words/0", "has 'fine' as"),
+    "exit": ("import sys; Exact.judge = lambda *_: sys.exit(0)", "words/0", "SystemExit: 0"),
+    "exit in load": ("import sys; Words.load = lambda *_, **__: sys.exit()", "", "SystemExit"),
     "share": ("Exact.judge = lambda *_: Verdict('ok', (2,))", "words/0", "has 2 as score"),
+    "Decimal": (
+        "import decimal; Exact.judge = lambda *_: Verdict('ok', (decimal.Decimal(1),))",
+        "words/0",
+        "has Decimal('1') as score",
+    ),
+    "reason": (
+        "Exact.judge = lambda *_: Verdict('ok', (True,), None, 5)",
+        "words/0",
+        "has 5 as reason",
+    ),
+    "cause": (
+        "from omnidata.types import Diagnosis; Words.explain = "
+        "lambda *_, **__: Explanation('wrong', '', '', '', diagnosis=Diagnosis('bad'))",
+        "words/0",
+        "cause='bad'",
+    ),
     "NaN": (
         "Exact.columns = {'at': 'number'}; Exact.judge = lambda *_: Verdict('ok', (float('nan'),))",
         "words/0",
@@ -88,13 +107,62 @@ def test_a_mistake_is_one_message_with_the_distribution_and_the_step(
     rows.write_text(rows.read_text("utf-8").replace('""', '"oak"'), encoding="utf-8")
     answers = tmp_path / "answers.jsonl"
     answers.write_text('{"sample_id": "words/2", "output": "elm"}\n', encoding="utf-8")
-    model = f"replay:{answers}" if mistake == "explain" else "baseline:oracle"
+    model = f"replay:{answers}" if mistake in ("explain", "cause") else "baseline:oracle"
     run = ("--model", model, "--out", tmp_path / "run")
     found = told(capsys, "evaluate", "words", rows, *run, code=2)
     [line] = [line for line in found.splitlines() if line.startswith("PluginError")]
     assert f"{where}: " * bool(where) + "omnidata-words 1.2 (words_plugin:Words) fails: " in line
     assert said in line and re.search(r"\.py:\d+, in ", line)
     assert "Traceback" not in found
+
+
+MODEL = """
+import sys
+
+from omnidata.adapters import Model
+from omnidata.types import Completion
+
+
+class Shaky(Model):
+    accepts = None
+
+    def __init__(self, model, options):
+        self.name, self.left = f"shaky:{model}", 2
+
+    def unsupported_reason(self, conversation):
+        return {}[self.name] if self.name == "shaky:reason" else ""
+
+    async def generate(self, batch, params):
+        self.left -= 1
+        return [Completion(text="melon")] if self.left else sys.exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said", "kept"),
+    [("reason", "KeyError: 'shaky:reason'", 0), ("exit", "SystemExit: 0", 1)],
+)
+def test_a_mistake_of_a_model_is_not_blamed_on_the_task(
+    site: Path,
+    rows: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    mistake: str,
+    said: str,
+    kept: int,
+) -> None:
+    install(site)
+    other = plugs.on_path(tmp_path / "other", "shaky_plugin", monkeypatch)
+    (other / "shaky_plugin.py").write_text(MODEL, encoding="utf-8")
+    plugs.install(other, "shaky", "omnidata.adapters", "shaky = shaky_plugin:Shaky")
+    run = tmp_path / "run"
+    model = ("--model", f"shaky:{mistake}", "--out", run)
+    found = told(capsys, "evaluate", "words", rows, *model, code=2)
+    assert f"shaky 1.2 (shaky_plugin:Shaky) fails: {said}" in found
+    assert "omnidata-words" not in found and "Traceback" not in found
+    answers = run / "predictions.jsonl"
+    assert (len(read_lines(answers)) if kept else answers.exists()) == kept
 
 
 def test_a_mistake_in_another_process_is_the_same_message(

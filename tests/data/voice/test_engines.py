@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.running import omnidata
 from tests.data.voice.speakers import PROGRAM, codes, command, content, file_of, samples, voice
 from tests.trees import read_lines
 
@@ -75,6 +76,23 @@ def test_a_long_place_of_installation_is_no_obstacle(
     (deep / "espeakng_loader").symlink_to(Path(espeakng_loader.__file__).parent)
     monkeypatch.setenv("PYTHONPATH", str(deep))
     assert voice(tmp_path / "out", SHORT, anew=True)["rendered"] == 1
+
+
+@pytest.mark.parametrize(
+    ("package", "what"),
+    [
+        ("raise ImportError('gone')", "espeak-ng is not installed"),
+        ("get_library_path = lambda: '/no/such/folder/library.so'", "espeak-ng does not work here"),
+        ("get_library_path = lambda: __file__", "espeak-ng does not work here"),
+    ],
+)
+def test_an_engine_that_is_absent_or_broken_is_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, what: str
+) -> None:
+    (tmp_path / "espeakng_loader.py").write_text(package, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    done = omnidata("voice", tmp_path, tmp_path / "out", code=2, anew=True)
+    assert what in done.stderr and "pip install" in done.stderr
 
 
 def test_a_text_reaches_the_program_as_one_argument(
