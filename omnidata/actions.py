@@ -163,7 +163,7 @@ class Action:
     def label(self) -> str:
         """One word for the action, shared by many steps.
 
-        What OmniGUI has a primitive for (paper, Table 2) is called like it.
+        OmniGUI's primitives keep their names (paper, Table 2).
 
         Examples:
             >>> Action("swipe", direction="up").label, Action("done", status="failure").label

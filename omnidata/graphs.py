@@ -353,7 +353,7 @@ class Graph:
         """Yield topological orders, sorted by the indices of their nodes.
 
         Args:
-            limit: stop after so many; None = all, whose number may be astronomic.
+            limit: stop after so many; None = all, which may be astronomically many.
 
         Examples:
             >>> list(Graph(("a", "b", "c"), (("a", "c"),)).orders(2))

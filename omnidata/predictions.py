@@ -27,13 +27,13 @@ class Prediction(msgspec.Struct, kw_only=True):
 
     Attributes:
         sample_id: the step's id in the dataset.
-        output: the model's text as it came; null and "" are answers that say nothing.
-        delivery: "ok", or the way in which no full answer came.
-        error: why not.
+        output: the model's text, untouched; null and "" are empty answers.
+        delivery: "ok", or the reason why no full answer came.
+        error: a message if it is not "ok".
         usage: token counts as the API names them.
         latency_s: seconds.
         attempts: how often the request was sent.
-        receipt: what the model really got.
+        receipt: the media and sizes that the model received.
     """
 
     sample_id: str
@@ -73,7 +73,7 @@ class Prediction(msgspec.Struct, kw_only=True):
 
 
 def check_written(completion: Completion) -> None:
-    """Refuse a completion whose line no later run could read.
+    """Refuse a completion whose line could not be read again.
 
     Raises:
         ValueError: it is too long, too deep, or has a value that no JSON holds; says which.

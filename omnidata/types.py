@@ -96,13 +96,13 @@ class MediaRef:
         inline: what the row holds in place of a file, {"array": [...], "sampling_rate": Hz}; None
             for a file.
         cell: where the bytes lie if not in a file of their own; `path` is then the name they had.
-        sha256: what the bytes were when the dataset was written, in hexadecimal; a file with
-            another hash is not opened. All 64 digits, or the 32 that the files of an export are
-            called by. Empty if unknown.
-        within: real paths, in one of which the file must lie once links are followed: those in
-            force where the reference is made (`omnidata.files.staying_in`); `root` alone if empty.
-        until: the share of a clip's or a track's time that there is of it, from its beginning;
-            above 0, and 1 for the whole. Opening it gives no more.
+        sha256: of the bytes when the dataset was written, in hexadecimal; a file with another hash
+            is not opened. All 64 digits, or the 32 in the names of an export's files. Empty if
+            unknown.
+        within: real paths; the file must be in one of them after links are followed. They are those
+            of `omnidata.files.staying_in` where the reference is made; `root` alone if empty.
+        until: the share of a clip or a track that is used, from its beginning: above 0, and 1 for
+            the whole.
         marks: boxes of a picture (left, top, right, bottom in its pixels) that are drawn on it with
             their numbers, from 1, when it is opened; empty for the medium as it is.
     """
@@ -342,13 +342,13 @@ class Annotation:
     """What a task's answers say about the data of another task.
 
     Attributes:
-        of: "action", what was done at a step, as `Task.read` gives it; "success", whether an
-            episode fulfilled its instruction, which is the value `said` of the default profile.
-        known_from: the task of whose data the truth is known, to measure a model on.
-        expected: what data must have, to be asked about.
-        remedy: what helps where they have not.
-        truth: what makes the truth known where it is not, so that a model can be measured.
-        caveat: what makes a measurement on data of `known_from` too good; empty if nothing does.
+        of: "action", the action of a step, as `Task.read` returns it; "success", whether an episode
+            fulfilled its instruction: the value `said` of the default profile.
+        known_from: the task whose data have the truth, to measure a model on.
+        expected: requirements for data to ask about.
+        remedy: the fix for data without them.
+        truth: the way to add the truth to data without it, so that a model can be measured.
+        caveat: why a measurement on data of `known_from` is too good; empty if it is not.
     """
 
     of: Literal["action", "success"]
@@ -639,11 +639,11 @@ class Publication:
     Attributes:
         name: of the dataset.
         url: where it is.
-        licence: what its publisher says, by the Hub's name of it, e.g. "cc-by-4.0"; empty where
-            nothing is said of the data.
-        where: tags that steps of it have, where a benchmark reads several datasets.
-        remote: where a program gets its files; None where only a person does.
-        by_hand: how a person gets them, where no program does.
+        licence: of the data by their publisher, as the Hub names it, e.g. "cc-by-4.0"; empty if
+            none is stated.
+        where: tags of its steps, if a benchmark reads several datasets.
+        remote: the place for downloads by a program; None if only a person can download.
+        by_hand: instructions for a person, if no program can download.
         paper: the paper to cite, by its number on arXiv.
     """
 

@@ -40,7 +40,7 @@ class Converted:
     """The result of a conversion.
 
     Attributes:
-        manifest: what the repository says of itself.
+        manifest: of the repository.
         findings: about the source, its media, and the names of subsets.
     """
 
@@ -64,12 +64,13 @@ def convert(
     shards that are there, unless the source or a medium has changed.
 
     Args:
-        source: what a task's `load` gave, best without `check_media`: all media are decoded here.
+        source: the result of a task's `load`, best with `check_media=False`: all media are decoded
+            here.
         out: a new folder.
         embed: put the media into the rows (portable); otherwise their paths (for this machine).
         overwrite: replace a repository that is there.
         workers: processes that write, each a file at a time; 1 = this one. The bytes are the same.
-        cluster: whose workers write; None for this machine.
+        cluster: its workers write; None for this machine.
         progress: called with the steps done and their number.
 
     Raises:

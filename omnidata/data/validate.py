@@ -1,7 +1,7 @@
 """Check a dataset: its media, decoded from end to end, and its annotations.
 
-Two halves, so that an interrupted look at the media still gives a report: `look` decodes, `report`
-judges. `validate` is both.
+`look` decodes, `report` compares, and `validate` does both: a report is also possible after an
+interrupted `look`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def look(
     Args:
         refs: see `references`.
         workers: processes; as many as there are cores if None, and none, thus no limit, if 0.
-        cluster: whose workers decode; None for this machine.
+        cluster: its workers decode; None for this machine.
         limit_s: seconds that one medium may take.
         budget: limits of one medium.
         progress: called with the number of media looked at and of all.
@@ -234,7 +234,7 @@ class MediaChecks:
         return media_turned(counts, list(dict.fromkeys(users))) if users else None
 
     def of_episode(self, steps: Sequence[Step]) -> Iterator[Finding]:
-        """Return the findings about the media of one episode, by step."""
+        """Yield the findings about the media of one episode, by step."""
         before: dict[int, Step] = {}
         files: dict[Hashable, Step] = {}
         for step in steps:
@@ -504,7 +504,7 @@ def validate(
     Args:
         source: what a task's `load` gave; with `check_media=False`, or media are reported twice.
         workers: processes; as many as there are cores if None, and none, thus no limit, if 0.
-        cluster: whose workers decode; None for this machine.
+        cluster: its workers decode; None for this machine.
         limit_s: seconds that one medium may take.
         budget: limits of one medium.
         progress: called with the number of media looked at and of all.

@@ -1,9 +1,9 @@
 """Download a task's data from its publishers, into a folder that is complete or absent.
 
-    FOLDER/source.json   which dataset, which commit, when, under which licence, what it was made of
-    FOLDER/data/         the files; an archive is unpacked where it lay, into a folder of its name
+    FOLDER/source.json   dataset, commit, time, licence and the downloaded files
+    FOLDER/data/         the files; archives are unpacked in place, into a folder of their name
 
-What an interrupted call has left stands in a hidden folder beside it, and the next call goes on.
+An interrupted download leaves a hidden folder beside it, and the next call resumes.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class FetchPlan:
     """The files that a download would fetch.
 
     Attributes:
-        task: whose data it is.
+        task: the benchmark of the data.
         publication: of the task's `sources`.
         place: of its files, "hf://ORG/NAME" or "gs://BUCKET/FOLDER".
         commit: of the Hub; empty in a bucket, which has none.
-        files: those that are chosen.
-        left_out: how many others there are.
-        only: the patterns that the user has chosen by; empty for all that the task needs.
+        files: to download.
+        left_out: the number of other files.
+        only: the user's patterns; empty for all that the task needs.
     """
 
     task: str

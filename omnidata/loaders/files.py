@@ -45,15 +45,15 @@ _DEEPEST: Final = 32  # folders in folders: no dataset has so many, and recursio
 
 
 def walk(data: Path) -> Iterator[Path]:
-    """Return the file itself, or all files in and below the folder, sorted.
+    """Yield the file itself, or all files in and below the folder, sorted.
 
-    What leads outside is among the files, and no regular file either: opening it raises the
-    error. A link to a folder of the data is passed over, as what lies there is found there.
+    Links to files outside and special files are among them: opening one raises the error. A link to
+    a folder of the data is skipped, because that folder is walked itself.
 
     Raises:
         DataError: the folders are nested too deeply.
-        FileError: links to folders lead outside. It comes last, so that a look at the first files
-            knows the data whatever else lies there.
+        FileError: links to folders lead outside; raised after the last file, so the first files
+            can be recognised.
         OSError: a folder cannot be read.
     """
     if data.is_dir():
@@ -191,13 +191,13 @@ _ROWS: Final = frozenset({".json", ".jsonl", ".csv", ".tsv", ".parquet"})
 
 
 def rows_again(data: Path) -> list[Finding]:
-    """Yield a finding for each zip whose file of rows also exists elsewhere in the data.
+    """Return a finding for each zip whose file of rows also exists elsewhere in the data.
 
-    A zip with unpacked files in its folder or beside it is not read; this is about copies that lie
-    anywhere else, or in another zip, and have the same name.
+    A zip with unpacked files in its folder or beside it is not read. This is about copies with the
+    same name anywhere else, or in another zip.
 
     Args:
-        data: as `omnidata.mirror.local` gives them.
+        data: a path of `omnidata.mirror.local`.
 
     Raises:
         OSError: a file cannot be read.
@@ -246,9 +246,9 @@ class RowFiles:
     """The files of a benchmark's rows, in any format that `read_rows` reads.
 
     Attributes:
-        columns: what the rows have, for messages.
+        columns: of the rows, for messages.
         look: whether a file is the benchmark's; a broken one may be. Uses `head_of`.
-        listed: the files that may be meant by what the user named.
+        listed: returns the files that the user's path may mean.
         unread: columns that are left out, such as whole pages of HTML.
         text_first: whether the benchmark is published both as JSON and as Parquet, so that of both
             in one folder the JSON alone is read.
@@ -296,8 +296,8 @@ class RowFiles:
         """Yield every row of files; anything that is no JSON object becomes a finding.
 
         Args:
-            paths: as `find` gives them.
-            note: takes the findings.
+            paths: the files of `find`.
+            note: receives the findings.
 
         Raises:
             DataError: a Parquet file cannot be read.
@@ -339,8 +339,8 @@ def not_an_object(line: Line, expected: str) -> Finding:
     """Return the finding for a row that is no JSON object.
 
     Args:
-        line: of a file, as `read_rows` gives it.
-        expected: what would be right.
+        line: a line of `read_rows`.
+        expected: a correct row, in words.
     """
     what = line.fault or f"it is a {type(line.row).__name__}, not a JSON object"
     return Finding("json-invalid", "error", line.where, what, expected, SKIPPED)

@@ -6,8 +6,8 @@ A file is known by its content, not by its ending. These are read:
 * a JSON list of rows; an object with the list inside (`data`, `rows`, `annotations`, ...), or with
   a list for each split (`train`, `test`, ...);
 * one JSON object, which is one row;
-* Parquet, whose pictures stay in the file until they are opened. A key that a row lacks is null in
-  a table, so that nulls of a Parquet row are left out.
+* Parquet; its pictures stay in the file until they are opened. Nulls of a row are left out, because
+  a table has null for every key that a row lacks.
 
 Texts are UTF-8 with or without a mark, UTF-16 or UTF-32; lines end as they like.
 """
@@ -77,10 +77,10 @@ class Line:
         where: the file and the line, the item of a list, or the row of a table, for findings.
         path: the file.
         number: 0-based, in the file; blank lines do not count.
-        row: untouched; of Parquet without pictures and nulls. `read_rows` gives any JSON value,
-            and `BROKEN` for what is none; `RowFiles.rows` gives objects alone.
-        alone: whether the file holds this row and can hold no other.
-        pictures: by column, those that the file holds itself; several where the column has a list.
+        row: untouched; of Parquet without pictures and nulls. `read_rows` yields any JSON value, or
+            `BROKEN` if it is not JSON; `RowFiles.rows` yields objects only.
+        alone: whether the file has this one row and cannot have others.
+        pictures: by column, the pictures in the file itself; several if the column has a list.
         fault: why the row is `BROKEN`, and how to fix it.
     """
 

@@ -68,7 +68,7 @@ def features(
     Args:
         tags: names of the steps' tags, a column each (`tag_column`).
         roles: the steps' media and their kinds, a column of undecoded media each.
-        linked: give media columns a `path` alone. `datasets` caches rows with a `Video` column in
+        linked: media columns have only a `path`. `datasets` caches rows with a `Video` column in
             batches of ten, and a million such rows take 9 s and 5.6 GB to open; with paths alone
             0.3 s and 130 MB. `cast_column("video", Video())` makes media of them.
     """
@@ -185,8 +185,8 @@ class Reader:
     episode would otherwise hold the square of its length.
 
     Args:
-        tags: names of the tags, whose columns are null where a step lacks one.
-        task: the benchmark, whose rule says what a step belongs to.
+        tags: names of the tags; a column is null for steps without the tag.
+        task: the benchmark; its rule assigns steps to episodes and groups.
     """
 
     def __init__(self, tags: Sequence[str], task: str = "") -> None:
@@ -454,7 +454,7 @@ class SubsetNames:
     """Normalise the spellings of subset names.
 
     Args:
-        task: the benchmark that the data are of, whose `spelling` counts.
+        task: the benchmark of the data, for its `spelling`.
         tags: of its steps.
     """
 

@@ -34,7 +34,7 @@ class Subtask:
     Attributes:
         id: as the source spells it, a UUID in the paper.
         template: the instruction with places such as `{xlsx_path}`.
-        application: whose subtask it is.
+        application: its application.
         parameters: the bindings; each names a value for every place of the template.
         os: "Windows" in the paper's examples; "" where the row has none.
         inputs: kinds of resources needed before, e.g. "xlsx_path".
@@ -181,8 +181,8 @@ CONTENTS = frozenset({SUBTASKS, SUBTASK_TRAJECTORIES, TASKS, TRAJECTORIES, EVALU
 def row_of(value: Subtask | Trajectory | TaskGraph) -> Mapping[str, Any]:
     """Return a value's source row, or a row in the paper's schema if it has none.
 
-    Tasks have `task_id`, `application` and `category` beside what the paper gives them: it names
-    them by a number that its schema lacks, and scoring needs the applications.
+    Tasks also have `task_id`, `application` and `category`: the paper names tasks by a number that
+    its schema lacks, and scoring needs the applications.
 
     Args:
         value: of a library. One that is changed after it was read has to lose its `source`.
@@ -243,11 +243,11 @@ def line_of(value: Subtask | Trajectory | TaskGraph) -> str:
 def write_library(library: Library, folder: Path, *, pictures: bool = True) -> None:
     """Write the contents of a library; empty parts get no file.
 
-    Reading the folder gives the library again, but for the findings.
+    Reading the folder returns the same library, without the findings.
 
     Args:
         library: what to write.
-        folder: an existing folder, best one that appears under its name when it is whole.
+        folder: an existing folder.
         pictures: copy the pictures too, each once, from the library's root.
 
     Raises:

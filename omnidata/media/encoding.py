@@ -188,7 +188,7 @@ def encode_mp4(
 def encode_wav(samples: Samples) -> bytes:
     """Encode a signal as 16-bit PCM, `AUDIO_RATE`, mono; values beyond -1 and 1 are clipped.
 
-    Full scale is 32767, so that 1 is not clipped; `wav` gives back what were 16-bit numbers.
+    Full scale is 32767, so 1 is not clipped; `wav` restores 16-bit samples exactly.
     """
     import numpy as np
 

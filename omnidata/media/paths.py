@@ -138,15 +138,14 @@ def resolve(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET, in_parts: bool = 
     Args:
         ref: the medium.
         budget: limits.
-        in_parts: only parts of the file are to be read, through `omnidata.files.open_parts`: of one
-            on an object store nothing is fetched yet.
+        in_parts: only parts of the file are read, through `omnidata.files.open_parts`; a file on an
+            object store is not fetched yet.
 
     Raises:
         MediaError: it is missing, outside the dataset's folder, not a regular file, or too large;
-            it is not what it was when its hash was taken; it is a part of another file, or a broken
-            one of a zip.
-        StoreError: it stands for an object that its store does not give. A run asks again later;
-            whoever makes something lasting of media stops, as it would be made without this one.
+            its hash has changed; it is a part of another file, or a broken member of a zip.
+        StoreError: the object store does not return it. A run asks again later; conversions and
+            exports stop, because their result would lack it.
     """
     if ref.cell is not None:
         raise MediaError(

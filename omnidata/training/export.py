@@ -286,24 +286,26 @@ def export(
 
     Args:
         task: writes the prompts, with its options; `coordinates` is the unit of the answers.
-        source: what the task's `load` gave, best without `check_media`: all media are decoded here.
+        source: the result of the task's `load`, best with `check_media=False`: all media are
+            decoded here.
         out: a new folder.
         options: of the export.
         where: tags of the steps that are exported (see `run.select`).
         exclude: ids of steps that are not.
         limit: the first so many steps.
-        against: data of an evaluation with which the training data must share nothing.
-        preferences: of answers to each other, which the rows have in place of right answers.
-        histories: of a run, which the prompts tell; there are rows of the steps that it came to.
+        against: data of an evaluation; the training data must share nothing with them.
+        preferences: rows have pairs of answers of runs in place of right answers.
+        histories: the actions of a run, for the histories in prompts; only steps that the run
+            reached have rows.
         overwrite: replace an export that is there.
         workers: processes that look at media and write them, one per core if None; 1 = this one.
-        cluster: whose workers do; None for this machine.
+        cluster: its workers do; None for this machine.
         progress: called with the media done and their number; then again for those of `against`.
 
     Raises:
-        UsageError: the trainer has no form for the prompts or the options, nothing is chosen,
-            pictures are to be resized whose size the prompts tell, `out` is there and not to be
-            replaced, or a run is none of these data and prompts.
+        UsageError: the trainer has no format for the prompts or the options, no step is selected,
+            pictures are to be resized although the prompts state their size, `out` exists and
+            `overwrite` is not set, or a run is of other data or prompts.
         RunError, PredictionError: a run is unfinished or broken, or media have changed since.
         DataError: no step can be exported, a voice instruction is missing, media lie in folders
             that are not allowed, another process is exporting to the same place, or it cannot be

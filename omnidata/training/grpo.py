@@ -233,18 +233,18 @@ class OmniGRPOTrainer(GRPOTrainer):
     texts; an answer that was cut off is wrong, as there.
 
     Args:
-        model: of a class that transformers knows, with its weights.
-        reward_funcs: `Reward`s, and whatever TRL takes.
+        model: a model of transformers, with its weights.
+        reward_funcs: `Reward`s, or any that TRL accepts.
         args: as TRL takes them.
         train_dataset: from `prompt_table`.
         prompts: of the same checkpoint.
         eval_dataset: likewise.
-        options: whatever else `GRPOTrainer` takes: `callbacks`, `peft_config`, `optimizers`.
+        options: further options of `GRPOTrainer`: `callbacks`, `peft_config`, `optimizers`.
 
     Raises:
         PlatformError: TRL has another version.
         UsageError: an option is not covered: vLLM, continuous batching, Liger's kernel, tools,
-            environments, rollouts of one's own, several processes.
+            environments, own rollouts, several processes.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ class Sizing:
     """The resizing of pictures before they are written; none by default.
 
     Attributes:
-        longest: pictures whose longer side exceeds so many pixels are made smaller, in proportion.
+        longest: largest side in pixels; larger pictures are reduced, in proportion.
         factor: both sides become multiples of it, in about the same proportion, as Qwen-VL's image
             processors do: 28 for Qwen2-VL and Qwen2.5-VL, 32 for Qwen3-VL.
         min_pixels, max_pixels: limits of width * height with a factor; None takes `MIN_TOKENS` and
@@ -157,7 +157,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         files: one, or the frames of a clip.
-        line: what the receipt says of it, as in `Completion.receipt`.
+        line: of the receipt, as in `Completion.receipt`.
         times_s: of frames, in seconds after the first.
         pixels: SHA-256 of a picture's size and pixels as they were; None for one in one colour,
             and for other media.
@@ -202,8 +202,8 @@ class Wanted:
 
     Attributes:
         ref: the medium.
-        size: width and height in pixels that the prompt says of a picture (`Part.size`); None =
-            as the export's sizing has it.
+        size: width and height in pixels of a picture in the prompt (`Part.size`); None = by the
+            export's sizing.
     """
 
     ref: MediaRef
@@ -211,7 +211,7 @@ class Wanted:
 
     @property
     def key(self) -> Hashable:
-        """What two of one medium in one size have in common."""
+        """A key that is equal for one medium in one size."""
         return id(self.ref) if self.ref.inline is not None else self
 
     @property
@@ -261,7 +261,7 @@ class Store:
             wanted: every medium once in each size.
             progress: called with the media done and their number.
             workers: processes, one per core if None; 1 = this one.
-            cluster: whose workers write; None for this machine.
+            cluster: its workers write; None for this machine.
 
         Returns:
             By `Wanted.key`, in the order of `wanted`. A medium that a process dies of is broken.

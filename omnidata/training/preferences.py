@@ -1,8 +1,8 @@
 """Preferences from runs: pairs of a right and a wrong answer to the same step.
 
-Both are answers of models as they came, to the prompt that the row has; which is which the profile
-says. What is no verdict of a model's is no preference: steps without an answer, answers that were
-cut off or refused, or that were given to less than the prompt shows.
+Both are untouched answers of models to the prompt of the row; the profile decides which is right.
+Steps without an answer, answers that were cut off or refused, and answers to prompts without all
+their media make no preference.
 
 Sources: TRL 1.16 (`DPOTrainer`, `KTOTrainer`: explicit prompts, vision), ms-swift 4.6 (custom
 datasets: RLHF), LLaMA-Factory 0.9.5 (`data/README`, `SharegptDatasetConverter`).
@@ -82,11 +82,11 @@ class Preferences:
     Attributes:
         runs: the folders of the runs; samples below one are runs as well.
         format: of the rows.
-        profile: whose verdicts count; None for the task's default.
-        order: "nearest": those first whose wrong answer is nearest to right; "balanced": the causes
+        profile: judges the answers; None for the task's default.
+        order: "nearest": by the distance of the wrong answer, nearest first; "balanced": the causes
             of wrong answers in turn, the nearest of each first.
-        most: rows, the first of this order; None for all.
-        changed_media: take answers to media that have changed since.
+        most: number of rows, the first in this order; None for all.
+        changed_media: accept answers to media that have changed since.
     """
 
     runs: Sequence[Path]
@@ -168,7 +168,7 @@ def sort_pairs(pairs: Iterable[Pair], order: Order) -> list[Pair]:
 
 
 def apart(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """Return the answers of pairs one by one, each once: the right one, then the wrong one.
+    """Yield the answers of pairs one by one, each once: the right one, then the wrong one.
 
     Examples:
         >>> [(one.chosen, one.rejected) for one in apart([Pair(0, 0, 1), Pair(0, 0, 2)])]
@@ -411,7 +411,7 @@ class Chosen:
         steps: that have any.
         pairs: in order, by the numbers of these steps; those of formats with single answers are
             apart.
-        report: what `export.json` says of the runs and the steps.
+        report: of the runs and the steps, for `export.json`.
         sources: the runs.
     """
 
@@ -628,9 +628,9 @@ class PairMaker:
         causes: of the wrong ones.
 
     Args:
-        chosen: what they are made of.
+        chosen: the preferences.
         maker: writes prompts.
-        wanted: gives the format.
+        wanted: has the format.
         options: of the export.
         task: of the steps.
         kinds: modalities that any row has files of.

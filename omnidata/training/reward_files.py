@@ -31,8 +31,8 @@ class RewardPlan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         task, task_options: of the evaluation.
         data: its files; a relative path is from the folder of the plan.
-        dataset_fingerprint: what the annotations were when the prompts were written.
-        profile: whose verdicts.
+        dataset_fingerprint: of the annotations when the prompts were written.
+        profile: judges the answers.
         terms: as `Reward` takes them.
     """
 
@@ -177,8 +177,8 @@ def swift_scores(
         completions: the model's texts.
         sample_id: of each.
         receipt: of each.
-        is_truncated: whether each was cut off; nothing is known without it.
-        columns: whatever else ms-swift knows.
+        is_truncated: whether each was cut off; None if unknown.
+        columns: further columns of ms-swift, ignored.
     """
     count = len(completions)
     receipts: Sequence[str | None] = receipt or [None] * count
@@ -200,10 +200,10 @@ class TrlReward:
 
     Args:
         reward: scores the answers.
-        ends: ids of the tokens that end an answer; one that ends in none of them is cut off, which
-            is wrong whatever it says. Empty if unknown: it is judged as it is.
-        hears: whether the trainer gives sound and clips to the model. TRL's own does not: it trains
-            on prompts without them, and says nothing.
+        ends: ids of the tokens that end an answer; an answer without one was cut off, and is wrong.
+            Empty if unknown: answers are judged as they are.
+        hears: whether the trainer passes sound and clips to the model. TRL's own trains on prompts
+            without them, silently.
     """
 
     reward: Reward

@@ -1,9 +1,8 @@
 """Rewards of published work, by name, and the terms that depend on places.
 
-Each is made of what the profile says of the answer: boxes and thresholds are the evaluation's own,
-not those of the release, so that a reward cannot drift from the table. What a release takes from
-the text alone (its tags, its lists of candidates) is read as the release reads it; GUI-R1 runs the
-answer as Python to look at its form, which is not done here.
+Each is computed from the profile's verdict: boxes and thresholds are the evaluation's, not those of
+the release, so a reward agrees with the table. Tags and lists of candidates in the text are read as
+in the release; but GUI-R1 runs the answer as Python to check its form, which is not done here.
 
 Sources: lll6gg/UI-R1 at 2fe9bf0, `grpo_json_action_coord.py`; ritzz-ai/GUI-R1 at d43eea2,
 `r1gui.py`; InfiXAI/InfiGUI-G1 at 22208e4, `reward_fn.py`; UI-S1 at 11cea57.
@@ -50,7 +49,7 @@ class Judged:
         task: the benchmark.
         step: what was asked about.
         text: the answer.
-        receipt: in what size the screenshot was shown.
+        receipt: the size of the screenshot in the prompt.
         verdict: on the answer.
         exact: how right it is, in [0, 1].
         type: whether the type of action is right; None where the profile judges none.

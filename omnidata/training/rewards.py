@@ -1,8 +1,8 @@
 """A benchmark's profile as the reward of reinforcement learning.
 
-The reward of an answer is made of the verdict that `omnidata score` gives it, by the same call, so
-that training and evaluation cannot drift apart. What the verdict does not say, published recipes
-take from the answer's text (see `omnidata.training.reward_recipes`).
+The reward of an answer is computed from its verdict, by the call that `omnidata score` uses, so
+training and evaluation cannot differ. Published recipes also use the answer's text (see
+`omnidata.training.reward_recipes`).
 
 Examples:
     >>> import json, tempfile
@@ -64,12 +64,12 @@ class Score(TypedDict):
     """The reward of an answer, and its reasons.
 
     Attributes:
-        reward: the number to train on; None where the step cannot be judged.
-        type_match: the profile's value of that name; None where it judges no type of action, and
-            where the step cannot be judged.
-        exact_match: the value by which the profile says whether the answer is right, in [0, 1].
-        format_ok: the profile's value of that name; where it has none, whether the answer was read.
-        cause: why the answer is not right, as in `scores.jsonl`; None where it is.
+        reward: the number to train on; None if the step cannot be judged.
+        type_match: the profile's value of that name; None if it judges no type of action, or the
+            step cannot be judged.
+        exact_match: the profile's value for a right answer, in [0, 1].
+        format_ok: the profile's value of that name; without one, whether the answer was read.
+        cause: why the answer is not right, as in `scores.jsonl`; None if it is right.
         outcome: as in `scores.jsonl`: "ok", "unparsed", ...
     """
 
@@ -97,10 +97,10 @@ class Reward:
     Args:
         task: the benchmark, with the options of the evaluation.
         data: what the task loaded, or its files.
-        profile: whose verdicts; None for the task's default.
-        terms: what the reward is the weighted sum of, or the name of a published recipe. Of a term
-            that a step or the profile does not have ("type" of profiles that judge no type,
-            "distance" of a step that is right at no place) the weight goes to "exact".
+        profile: judges the answers; None for the task's default.
+        terms: the weights of the reward's terms, or the name of a published recipe. The weight of a
+            term without a value ("type" of profiles that judge no type, "distance" of a step
+            without a target place) goes to "exact".
 
     Raises:
         DataError: the data cannot be read.
@@ -161,16 +161,15 @@ class Reward:
     ) -> Score:
         """Score an answer.
 
-        An answer that cannot be read is worth a number, as a wrong one is: only a step that cannot
-        be judged has no reward.
+        An unreadable answer has a reward, like a wrong one; only a step that cannot be judged has
+        none.
 
         Args:
             sample_id: of the step.
             text: the answer, untouched.
-            receipt: in what size the screenshot was shown, for answers in pixels (see
-                `Completion`); None for its own.
-            delivery: "truncated" for an answer that was cut off, which the evaluation counts as
-                wrong whatever it says.
+            receipt: the size of the screenshot in the prompt, for answers in pixels (see
+                `Completion`); None for its own size.
+            delivery: "truncated" for an answer that was cut off: it is wrong, as in the evaluation.
 
         Raises:
             PredictionError: the data have no such step, or the receipt cannot be read.

@@ -1,4 +1,4 @@
-"""Steps as rows of a trainer, each held against the task's own rules before it is written."""
+"""Convert steps to rows of a trainer; each is checked by the task's own rules first."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ class Options:
 
     Attributes:
         format: the trainer.
-        video: "file" gives clips, "frames" some of their frames as pictures.
-        frames: how many, evenly spread from the first to the last, each with its time before it.
-        drop_audio: leave sound out of the prompts, which do not speak of it then.
+        video: "file" keeps clips, "frames" exports some of their frames as pictures.
+        frames: their number, evenly spread from the first to the last, each after its time.
+        drop_audio: leave sound, and any mention of it, out of the prompts.
         sizing: of pictures and frames.
-        objects: of ms-swift: places apart from the answers.
+        objects: of ms-swift: write places into a column of their own, in this unit.
         shares: of the splits.
-        copy: copy media files also where a hard link would do.
-        prompts: rows of prompts alone, for reinforcement learning; `format` is then the one whose
-            rows have the same texts and media.
+        copy: copy media files even if a hard link is possible.
+        prompts: the format of rows without answers, for reinforcement learning; `format` is then
+            the one with the same texts and media.
         reward: the published recipe of their reward; None for the terms of `Reward`.
     """
 
@@ -82,7 +82,7 @@ class Options:
 
     @property
     def trainer(self) -> str:
-        """What the user calls the form of the rows."""
+        """The name of the rows' format."""
         return self.prompts or self.format
 
     @property
@@ -92,7 +92,7 @@ class Options:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What prompts may hold, in the words that models use for it."""
+        """The media that prompts may have, as capabilities of a model."""
         accepts: set[Modality] = set(self.holds)
         if self.video == "frames":
             accepts.add("video")
@@ -239,12 +239,12 @@ def prompt_with_media(
 
 
 class Maker:
-    """Makes rows.
+    """Make rows.
 
     Args:
         task: writes the prompts, and judges the answers.
         options: of the export.
-        stored: what has become of each medium.
+        stored: the files of each medium, or why it has none.
         kinds: modalities that any row has files of.
         unstated: places of steps that state no target (see `places_without_target`).
         root: the export, once it is done.

@@ -47,8 +47,8 @@ def training_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> dataset
     No medium is opened. The steps are kept as bytes, which forked workers share.
 
     Args:
-        task: that they are steps of.
-        steps: what a loader found, or some of its steps.
+        task: the benchmark of the steps.
+        steps: the result of a loader, or some of its steps.
 
     Raises:
         DataError: there is no step, or a step has no target.
@@ -84,7 +84,7 @@ def check(
         Tokens of the longest step, answer included.
 
     Raises:
-        DataError, MediaError, UsageError: whatever the collator finds wrong; it names the step.
+        DataError, MediaError, UsageError: of the collator; the message names the step.
     """
     from torch.utils.data import DataLoader
 
@@ -132,7 +132,7 @@ def training_stream(
     workers, and the processes of a cluster, share its shards.
 
     Args:
-        task: whose repository it is.
+        task: the benchmark of the repository.
         data: its folder, as `omnidata convert --embed` wrote it.
         name: the subset.
         seed: shuffles the shards, and the rows through a buffer; None keeps their order. The order

@@ -2,7 +2,7 @@
 
     data.custom_cls.path=pkg://omnidata.training.verl_prompts data.custom_cls.name=Prompts
 
-verl's own class hands the names of sounds to the model's processor, which takes samples: each row
+verl's own class passes file names of sounds to the model's processor, which needs samples: each row
 with sound fails, and the filter of long prompts drops it.
 
 Source: verl 0.9.1, `verl/utils/dataset/rl_dataset.py`.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Prompts(RLHFDataset):  # type: ignore[misc]  # verl is not read
-    """`RLHFDataset` whose prompts have samples in place of the names of sounds."""
+    """An `RLHFDataset` with samples in place of the file names of sounds."""
 
     @classmethod
     def _extract_audio_info(cls, messages: Sequence[Any]) -> list[npt.NDArray[np.float32]] | None:

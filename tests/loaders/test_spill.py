@@ -64,6 +64,20 @@ def test_an_episodes_rows_may_lie_anywhere(
     assert on_disk == in_memory
 
 
+@pytest.mark.parametrize("most", ["0", "70"])
+def test_an_episode_that_is_there_twice_agrees_with_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: str
+) -> None:
+    rows = [row(name, number, app="TED") for number, name in product(range(30), "abc")]
+    app = write_app(tmp_path / "TED", rows)
+    for name in "abc":
+        own = [step for step in rows if step["episode_id"] == name]
+        write_rows(app / "media" / name / f"{name}.json", own)
+    monkeypatch.setenv(VARIABLE, most)
+    found = get_task("omnigui").load(tmp_path, check_media=False)
+    assert (len(found.steps), [finding.code for finding in found.findings]) == (90, [])
+
+
 @pytest.mark.parametrize(
     "task",
     [

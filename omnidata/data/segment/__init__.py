@@ -144,24 +144,24 @@ def segment(
 ) -> Segmented:
     """Cut a recording into one episode.
 
-    The same input gives the same bytes with the same versions of FFmpeg's libraries, Pillow and
-    NumPy. `out` appears when everything in it is written.
+    Equal input makes equal bytes with equal versions of FFmpeg's libraries, Pillow and NumPy. `out`
+    appears only when it is complete.
 
     Args:
         recording: a screen recording that FFmpeg's libraries can decode.
-        events: a plain log, or what the recorder of a benchmark wrote, which is known by its
-            content (`Benchmark.action_log`).
+        events: a plain log, or the log of a benchmark's recorder, recognised by its content
+            (`Benchmark.action_log`).
         out: a new or empty folder.
-        labels: what the log does not state, or states wrongly.
-        cut: how to cut.
+        labels: added to those of the log, or in place of them.
+        cut: the settings.
         progress: called with the number of steps written and of all steps.
 
     Raises:
-        DataError: the log cannot be read or lacks the app or the instruction, no action lies in
-            the recording, the names cannot be used, or `out` holds something, cannot be made or
-            has another writer.
+        DataError: the log cannot be read or lacks the app or the instruction, no action is in the
+            recording, the names cannot be used, or `out` is not empty, cannot be created or has
+            another writer.
         MediaError: the recording cannot be decoded.
-        RunError: the finished tree cannot be given its name.
+        RunError: the finished tree cannot be moved to `out`.
     """
     place = check_out(out)
     made, found = cut_episode(recording, events, labels=labels, cut=cut, progress=progress)
@@ -351,7 +351,7 @@ def staging_tree(out: Path, *, keeps: bool = False) -> Iterator[Path]:
 
 
 def publish(tree: Path, out: Path) -> None:
-    """Give a whole tree its name.
+    """Move a complete tree to its destination.
 
     Raises:
         RunError: it cannot be moved there.

@@ -43,12 +43,12 @@ class Cut:
 
     Attributes:
         offset_s: added to every time of the log.
-        lead_s: how long before an action its screenshot is taken.
-        longest_s: of a clip.
+        lead_s: seconds from a screenshot to its action.
+        longest_s: longest clip, in seconds.
         trim: the part of the recording that is used, in seconds after its first frame.
-        until: how long the last frame is known to have stood, in seconds after the first; None = as
-            long as the recording says. Recorders such as scrcpy write a frame only when the screen
-            changes, and end with the last one.
+        until: the time until which the last frame was on the screen, in seconds after the first;
+            None = to the recording's end. Recorders such as scrcpy write a frame only when the
+            screen changes, and end with the last one.
     """
 
     offset_s: float = 0.0
