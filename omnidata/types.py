@@ -553,6 +553,10 @@ class Diagnosis:
     reading: str = ""
     distance: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.cause not in CAUSES:
+            raise _other_type("the diagnosis", "cause", self, f"one of {', '.join(CAUSES)}")
+
 
 @dataclass(frozen=True, slots=True)
 class Overlays:

@@ -75,6 +75,13 @@ MISTAKES = {
     ),
     "total": ("Exact.total = lambda *_: {}['overall']", "", "KeyError: 'overall'"),
     "explain": ("Words.explain = lambda *_, **__: {}['why']", "words/0", "KeyError: 'why'"),
+    "cause": (
+        "from omnidata.types import Diagnosis; "
+        "Words.explain = lambda *_, **__: Explanation('wrong', '', '', '', diagnosis="
+        "Diagnosis('unlucky'))",
+        "words/0",
+        "has the cause 'unlucky': expected one of wrong_type, ",
+    ),
 }
 
 
@@ -88,7 +95,7 @@ def test_a_mistake_is_one_message_with_the_distribution_and_the_step(
     rows.write_text(rows.read_text("utf-8").replace('""', '"oak"'), encoding="utf-8")
     answers = tmp_path / "answers.jsonl"
     answers.write_text('{"sample_id": "words/2", "output": "elm"}\n', encoding="utf-8")
-    model = f"replay:{answers}" if mistake == "explain" else "baseline:oracle"
+    model = f"replay:{answers}" if mistake in ("explain", "cause") else "baseline:oracle"
     run = ("--model", model, "--out", tmp_path / "run")
     found = told(capsys, "evaluate", "words", rows, *run, code=2)
     [line] = [line for line in found.splitlines() if line.startswith("PluginError")]
