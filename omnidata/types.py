@@ -553,6 +553,10 @@ class Diagnosis:
     reading: str = ""
     distance: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.cause not in CAUSES:
+            raise _other_type("the diagnosis", "cause", self, f"one of {', '.join(CAUSES)}")
+
 
 @dataclass(frozen=True, slots=True)
 class Overlays:
@@ -1008,7 +1012,7 @@ class Task(Protocol):
 
     @property
     def task_of(self) -> Callable[[Step], str] | None:
-        """Return the task id that wordings of an instruction share; None if unknown."""
+        """Names the task that a step's instruction is a wording of, if any; None if unknown."""
 
     def action_log(self, events: Path) -> Any | None:
         """Read a recording's log as `omnidata.loaders.action_log.Log`; None if it is none."""

@@ -166,6 +166,7 @@ def _places(named: Sequence[str]) -> list[tuple[str | None, Path]]:
 
 
 def _open(name: str | None, place: Path, expect: str | None, strict: bool) -> _Dataset:
+    from omnidata.files import staying_in
     from omnidata.tasks import get_task
     from omnidata.tasks.statistics import statistics
 
@@ -180,7 +181,8 @@ def _open(name: str | None, place: Path, expect: str | None, strict: bool) -> _D
             expected=names or "no --expect: the benchmark has no table to compare with",
             remedy=f"use --expect {names}" if names else "drop the option",
         )
-    source = kind.read(task, place, strict=strict)
+    with staying_in(place):
+        source = kind.read(task, place, strict=strict)
     return _Dataset(task, source, kind(source), statistics(task, source))
 
 

@@ -484,6 +484,7 @@ def _score_recorded(
     strict: bool,
     as_json: bool,
 ) -> None:
+    from omnidata.files import staying_in
     from omnidata.run.folder import file_name
 
     every = profile == _ALL and _ALL not in scorer.profiles
@@ -498,10 +499,11 @@ def _score_recorded(
     doubts: list[Finding] = []
     for name in names:
         try:
-            if actions:
-                scored, own = scorer.score_actions(data, actions, profile=name, strict=strict)
-            else:
-                scored, own = scorer.score(data, answers, profile=name, strict=strict)
+            with staying_in(data, *filter(None, (actions, answers))):
+                if actions:
+                    scored, own = scorer.score_actions(data, actions, profile=name, strict=strict)
+                else:
+                    scored, own = scorer.score(data, answers, profile=name, strict=strict)
         except DataError as error:
             if strict or (name == names[-1] and not found):
                 raise

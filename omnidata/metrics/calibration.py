@@ -124,7 +124,7 @@ def selective(confidence: npt.ArrayLike, right: npt.ArrayLike) -> list[dict[str,
 
     Returns:
         A point for each threshold, the highest first: `threshold`, `coverage`, the share of
-        answers above it, and their `accuracy`.
+        answers at or above it, and their `accuracy`.
 
     Examples:
         >>> points = selective([0.9, 0.4, 0.4], [True, True, False])

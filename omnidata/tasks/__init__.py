@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -50,9 +49,9 @@ def get_task(
     if window := common.get("history_window"):
         benchmark.history_window = int(window)
     if not registry.is_ours(name):
-        from omnidata.tasks.plugin_tasks import load_plugin
+        from omnidata.tasks.plugin_tasks import adopt
 
-        benchmark.load = partial(load_plugin, found)
+        adopt(found)
     if "patches" in common and not found.needs_predictions:
         raise UsageError(
             "patches correct the model's own history, and this history is not its own",

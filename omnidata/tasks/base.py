@@ -187,6 +187,8 @@ class Benchmark:
         other_moments: roles whose media show an earlier moment, or the result of the action.
             `omnidata info` does not count them as input of an agent.
         subsets: subsets that all its data have; the data may have more.
+        needs_predictions: whether prompts show the model's own earlier actions;
+            `-T history=predicted` sets it.
         allowed: the task's options and their values, the default first; "" allows any text.
         stop: texts at which answers end, beside the model's own end.
         special_tokens: whether answers consist of special tokens, so models have to keep them.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from omnidata.actions import Point
 from omnidata.errors import Finding, plural, suggestion
@@ -14,14 +15,29 @@ from omnidata.loaders.load import reading, refuse_findings, short, unsafe_paths
 from omnidata.mirror import local
 from omnidata.plugins import blaming
 from omnidata.registry import plugin_origin
+from omnidata.tasks.base import Benchmark
 from omnidata.types import LoadedDataset, Profile, Step, Task
 
 
-def load_plugin(task: Task, data: str | Path, **options: Any) -> LoadedDataset:
+def adopt(task: Task) -> None:
+    """Let a plug-in load as `load_plugin` does, and explain by default if it has no `explain`.
+
+    Its class need not derive from `Benchmark`: it may be frozen, or delegate to another object.
+    """
+    if getattr(task.load, "func", None) is not load_plugin:
+        object.__setattr__(task, "load", partial(load_plugin, task, task.load))
+    if not hasattr(task, "explain"):
+        object.__setattr__(task, "explain", partial(Benchmark.explain, cast("Benchmark", task)))
+
+
+def load_plugin(
+    task: Task, load: Callable[..., LoadedDataset], data: str | Path, **options: Any
+) -> LoadedDataset:
     """Load the data of a plug-in; its loader opens nothing outside them.
 
     Args:
         task: the plug-in.
+        load: its own `load`.
         data: as the user named them.
         **options: of `Task.load`.
 
@@ -32,7 +48,7 @@ def load_plugin(task: Task, data: str | Path, **options: Any) -> LoadedDataset:
     data = local(data)
     with blaming(plugin_origin(task.name)):
         with reading(data, task.name):
-            source: LoadedDataset = type(task).load(task, data, **options)
+            source: LoadedDataset = load(data, **options)
         steps = source.steps
         findings = [
             *_find_torn_episodes(steps),

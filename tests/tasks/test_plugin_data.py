@@ -25,7 +25,7 @@ from omnidata.tasks import get_task
 from omnidata.types import MediaRef
 from tests import plugs
 from tests.full import FULL
-from tests.tasks.words import PLUGIN, ROWS, install, told
+from tests.tasks.words import MEMBERS, PLUGIN, ROWS, install, told
 from tests.trees import row, write_rows
 
 
@@ -48,6 +48,33 @@ def test_its_media_stay_in_the_data_whatever_a_link_says(
         found = shown()
     assert found
     media.check(found)
+
+
+@pytest.mark.parametrize("verb", ["info", "score"])
+def test_its_overview_and_its_scorer_read_nothing_outside_the_data(
+    site: Path, rows: Path, tmp_path_factory: pytest.TempPathFactory,
+    capsys: pytest.CaptureFixture[str], verb: str,
+) -> None:  # fmt: skip
+    private = tmp_path_factory.mktemp("private") / "secret.jsonl"
+    private.write_text('{"vote": "1", "is": 1}\n', encoding="utf-8")
+    link = rows.parent / "votes.jsonl"
+    link.symlink_to(private)
+    code = """
+from omnidata.files import read_file
+
+def _peek(self, *given, **options):
+    raise AssertionError(read_file(LINK, 1 << 20))
+
+Told.overview.read = classmethod(_peek)
+type(Told.score_files).score = _peek
+""".replace("LINK", f"__import__('pathlib').Path({str(link)!r})")
+    (site / "words_plugin.py").write_text(PLUGIN + MEMBERS + code, encoding="utf-8")
+    plugs.install(site, "omnidata-words", "omnidata.tasks", "words = words_plugin:Told")
+    votes = [tmp_path_factory.mktemp("own") / "votes.jsonl"] * (verb == "score")
+    for path in votes:
+        path.write_text('{"vote": "1", "is": 1}\n', encoding="utf-8")
+    found = told(capsys, verb, "words", rows.parent, *votes, code=2)
+    assert "votes.jsonl" in found and "AssertionError" not in found
 
 
 UNSAFE = ["../../etc/passwd", "/tmp/secret.png", "https://x.org/a.png"]

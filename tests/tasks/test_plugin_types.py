@@ -94,6 +94,13 @@ MISTAKES = {
     ),
     "total": ("Exact.total = lambda *_: {}['overall']", "", "KeyError: 'overall'"),
     "explain": ("Words.explain = lambda *_, **__: {}['why']", "words/0", "KeyError: 'why'"),
+    "cause": (
+        "from omnidata.types import Diagnosis; "
+        "Words.explain = lambda *_, **__: Explanation('wrong', '', '', '', diagnosis="
+        "Diagnosis('unlucky'))",
+        "words/0",
+        "has the cause 'unlucky': expected one of wrong_type, ",
+    ),
 }
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidata.errors import DataError, Finding, UsageError
-from omnidata.loaders.load import task_for
+from omnidata.loaders.load import reading, task_for
 from omnidata.loaders.task_library import Library, Subtask, fill, places
 from omnidata.synth.compose.settings import Settings
 from omnidata.synth.compose.trajectories import Recorded, recordings
@@ -453,7 +453,9 @@ def read_pool(path: Path, settings: Settings) -> Pool:
     """
     task = get_task(task_for(path, lambda task: task.library is not None, "composes tasks of"))
     assert task.library is not None
-    library: Library = task.library(path)
+    with reading(path, task.name):
+        library: Library = task.library(path)
+        fingerprint = task.fingerprint(path)
     if not library.subtasks:
         raise DataError(
             "the pool has no subtasks",
@@ -469,7 +471,7 @@ def read_pool(path: Path, settings: Settings) -> Pool:
     indexed, kinds = compiler.index(), compiler.initial_kinds()
     pool = Pool(
         root=library.root,
-        fingerprint=task.fingerprint(path),
+        fingerprint=fingerprint,
         subtasks=library.subtasks,
         cards=compiler.cards,
         indexed=indexed,
