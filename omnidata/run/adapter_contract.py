@@ -94,7 +94,7 @@ def _are_kinds(value: Any) -> bool:
     if value is None:
         return True
     is_listed = isinstance(value, Collection) and not isinstance(value, str | bytes)
-    return is_listed and set(value) <= set(get_args(Modality))
+    return is_listed and all(kind in get_args(Modality) for kind in value)
 
 
 def _is_count(value: Any) -> bool:
@@ -128,10 +128,11 @@ def check_adapter(adapter: Adapter) -> None:
             remedy=f"call it: {adapter.__name__}(...)",
         )
     for attribute, (is_right, expected) in _ATTRIBUTES.items():
-        value = getattr(adapter, attribute, None)
-        if not is_right(value):
+        is_there = hasattr(adapter, attribute)
+        if not is_there or not is_right(getattr(adapter, attribute)):
+            value = reprlib.repr(getattr(adapter, attribute)) if is_there else "missing"
             raise UsageError(
-                f"the adapter's `{attribute}` is {reprlib.repr(value)}",
+                f"the adapter's `{attribute}` is {value}",
                 where=type(adapter).__name__,
                 expected=expected,
                 remedy="correct it in the adapter's class; omnidata.adapters.Model has defaults",
@@ -263,6 +264,10 @@ def render_request(task: Task | None, adapter: Adapter, request: Request) -> Pre
     """
     try:
         made = adapter.prepare(request)
+        if not isinstance(made, Prepared) or not isinstance(made.request, Request):
+            raise TypeError(
+                f"`prepare` returned {reprlib.repr(made)}, not Prepared with the Request it got"
+            )
         if made.request.sample_id != request.sample_id:
             raise ValueError(f"`prepare` returned the request of step {made.request.sample_id}")
         _check_line(Completion(receipt=dict(made.receipt)))  # it is written without an answer too
@@ -297,6 +302,8 @@ def check_answers(completions: Sequence[Completion], count: int) -> Sequence[Com
     if len(completions) != count:
         raise ValueError(f"{len(completions)} answers to {count} requests")
     for completion in completions:
+        if not isinstance(completion, Completion):
+            raise TypeError(f"`generate` returned {reprlib.repr(completion)}, not a Completion")
         _check_line(completion)
     return completions
 

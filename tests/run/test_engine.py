@@ -347,7 +347,7 @@ ODD: dict[str, list[Any]] = {
     "name": [None, "", 3],
     "settings": [None, {"at": float("nan")}, {"at": object()}],
     "params": [None, {"temperature": 0}],
-    "accepts": ["image", ["image", "picture"], 3],
+    "accepts": ["image", ["image", "picture"], [["image"]], 3],
     "max_batch": [0, -1, 1.5, None, True],
     "concurrency": [0, "4"],
     "timeout_s": [0, -1.0, float("nan"), "5"],
@@ -374,7 +374,7 @@ def test_an_adapter_whose_attributes_are_odd_is_refused_before_the_first_request
 def test_what_is_no_adapter_is_refused(source: LoadedDataset, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"Scripted is a class(.|\n)*call it: Scripted\("):
         evaluate(TASK, source, cast(Any, Scripted), tmp_path / "run")
-    with pytest.raises(UsageError, match="PosixPath: the adapter's `settings` is None"):
+    with pytest.raises(UsageError, match="PosixPath: the adapter's `settings` is missing"):
         evaluate(TASK, source, cast(Any, tmp_path), tmp_path / "run")
 
 

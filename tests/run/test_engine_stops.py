@@ -10,12 +10,13 @@ import random
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 import pytest
 
 from omnidata.errors import CallError, UnansweredError, UsageError
-from omnidata.predictions import read
+from omnidata.predictions import Prediction, read
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
@@ -57,10 +58,24 @@ def _raise(error: BaseException) -> NoReturn:
 
 SLIPS: dict[str, tuple[str, Callable[[], Any], str]] = {
     "an error in prepare": ("prepare", lambda: _raise(KeyError("frames")), "KeyError"),
-    "prepare without return": ("prepare", lambda: None, "NoneType"),
+    "prepare without return": ("prepare", lambda: None, "None, not Prepared"),
+    "no Prepared, though it looks like one": (
+        "prepare",
+        lambda: SimpleNamespace(request=Request("Chirp/C001/2", ()), receipt={}, key=""),
+        "not Prepared",
+    ),
+    "a prediction": (
+        "generate",
+        lambda: [Prediction(sample_id="x", output="x")],
+        "not a Completion",
+    ),
     "generate without return": ("generate", lambda: None, "NoneType"),
     "one completion": ("generate", lambda: RIGHT, "Completion"),
-    "a payload alone": ("prepare", lambda: Prepared(cast(Any, "x")), "sample_id"),
+    "a payload alone": (
+        "prepare",
+        lambda: Prepared(cast(Any, "x")),
+        "not Prepared with the Request",
+    ),
     "a text for a receipt": (
         "prepare",
         lambda: Prepared(Request("ted/A/3", ()), receipt=cast(Any, "rec")),
