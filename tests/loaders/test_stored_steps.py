@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from omnidata.actions import Action, Box, Point
 from omnidata.errors import UsageError
+from omnidata.loaders.stored_steps import Positions, episodes_of, ids_of
 from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
 from omnidata.types import (
@@ -217,6 +218,15 @@ def test_a_forked_process_reads_them(stored: Sequence[Step]) -> None:
 
 def test_pickled_they_are_a_list(stored: Sequence[Step]) -> None:
     assert pickle.loads(pickle.dumps(stored[4:9])) == STEPS_MADE[4:9]
+
+
+def test_a_part_knows_where_its_steps_are(stored: Sequence[Step]) -> None:
+    part, listed = stored[100:20:-7], STEPS_MADE[100:20:-7]
+    assert [*ids_of(part)] == [step.sample_id for step in listed]
+    assert episodes_of(part).tolist() == episodes_of(listed).tolist()
+    places = Positions(part)
+    assert [places[step.sample_id] for step in listed] == [*range(len(listed))]
+    assert STEPS_MADE[99].sample_id not in places
 
 
 def test_rows_without_a_step_are_numbered(stored: Sequence[Step]) -> None:
