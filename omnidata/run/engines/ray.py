@@ -300,7 +300,7 @@ class Crew:
         while True:
             self.fill(1, *arguments)
             for worker, outcome in self._wait_for_calls(_LOOK_S):
-                if self._has_opened(worker, outcome):
+                if self._finish_opening(worker, outcome):
                     return outcome
 
     def fill(self, wanted: int, *arguments: Any) -> None:
@@ -363,12 +363,12 @@ class Crew:
         found = []
         for worker, outcome in self._wait_for_calls(_LOOK_S):
             if worker in self._opening:
-                self._has_opened(worker, outcome)
+                self._finish_opening(worker, outcome)
             else:
                 found.append((worker, outcome))
         return found
 
-    def _has_opened(self, worker: Worker, outcome: Any) -> bool:
+    def _finish_opening(self, worker: Worker, outcome: Any) -> bool:
         self._opening.discard(worker)
         if isinstance(outcome, Died):
             self._shy_until = time.monotonic() + _AGAIN_S
