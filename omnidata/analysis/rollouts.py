@@ -12,7 +12,7 @@ from statistics import StatisticsError, correlation
 from typing import Any, Final
 
 from omnidata.analysis.comparison import Pair, compare
-from omnidata.analysis.inference import TIE, corrected
+from omnidata.analysis.inference import TIE, correct_p_values
 from omnidata.analysis.runs import usual
 from omnidata.analysis.slices import make_cell, make_table, run_names, title
 from omnidata.errors import RunError, plural
@@ -166,7 +166,7 @@ def pairs(runs: Sequence[Run]) -> Table:
     found = [compare(a.path, b.path, axes=()) for a, b in combinations(runs, 2)]
     metric = found[0].flipping or next(iter(found[0].columns))
     unit = found[0].columns[metric]
-    qs = corrected([each.overall.metrics[metric].p for each in found])
+    qs = correct_p_values([each.overall.metrics[metric].p for each in found])
     columns = [
         Column("A", "a", unit),
         Column("B", "b", unit),
