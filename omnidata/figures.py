@@ -94,7 +94,7 @@ def save(make: Callable[[], Figure], path: Path) -> None:
 
 
 def spellings(names: Iterable[str]) -> tuple[Sequence[str], Mapping[str, str]]:
-    """How names can be drawn with the fonts that are installed.
+    """Return how names can be drawn with the installed fonts.
 
     Returns:
         Font families to be tried in order, and each name as it is to be written: a character that

@@ -124,17 +124,15 @@ def staying_in(data: Path, *beside: Path) -> Iterator[None]:
 
 
 def bounds() -> tuple[str, ...]:
-    """The real paths outside which nothing is opened now; empty outside of `staying_in`."""
+    """Return the real paths outside which nothing is opened now; empty outside of `staying_in`."""
     return _bounds.get()
 
 
-def is_followed(path: Path) -> bool:
-    """Whether a path leads into one of the folders that `following` names."""
-    return inside(real(path), followed_folders())
+def _is_followed(path: Path) -> bool:
+    return inside(real(path), _followed_folders())
 
 
-def followed_folders() -> tuple[str, ...]:
-    """The real paths of the folders that `following` names."""
+def _followed_folders() -> tuple[str, ...]:
     return _followed.get()
 
 
@@ -144,16 +142,16 @@ def remember_bounds() -> None:
 
 
 def allowed_folders() -> tuple[str, ...]:
-    """The real paths in which the rows of a table may name files.
+    """Return the real paths in which the rows of a table may name files.
 
     They are the folders that `following` names, and those of data that this process has handed out
     as tables. The metadata of a table are not trusted.
     """
-    return (*followed_folders(), *sorted(_handed_out))
+    return (*_followed_folders(), *sorted(_handed_out))
 
 
 def real(path: Path) -> str:
-    """Where a path leads once all links are followed.
+    """Return the target of a path after following all links.
 
     Raises:
         FileError: no file system can hold the name.
@@ -165,7 +163,7 @@ def real(path: Path) -> str:
 
 
 def inside(path: str, folders: Sequence[str]) -> bool:
-    """Whether a real path is one of these, or lies below one.
+    """Return whether a real path is one of these, or below one.
 
     Examples:
         >>> inside("/data/a.png", ["/data"]), inside("/database/a.png", ["/data"])
@@ -179,7 +177,7 @@ def inside(path: str, folders: Sequence[str]) -> bool:
 
 
 def naming(folders: Sequence[str]) -> str:
-    """What to do where data lead outside: the very options to type."""
+    """Return the options to type for data that lead outside."""
     if len(folders) > _MOST_NAMED:
         folders = [os.path.commonpath(map(os.path.abspath, folders))]
     given = " ".join(f"--media-root {shlex.quote(folder)}" for folder in folders)
@@ -210,7 +208,7 @@ def check_file(path: Path, limit: int, *, within: Sequence[str] | None = None) -
     if allowed and not inside(real(path), allowed):
         raise outside([path], allowed)
     _check(path, found, limit)
-    if is_pointer(path):
+    if _is_pointer(path):
         raise FileError(
             "this is a pointer of git-lfs, not the file: `git lfs pull` fetches it",
             where=str(path),
@@ -221,7 +219,7 @@ def check_file(path: Path, limit: int, *, within: Sequence[str] | None = None) -
 
 
 def outside(paths: Sequence[Path], allowed: Sequence[str]) -> FileError:
-    """The error about paths that lead outside through links: it names the first, and all options.
+    """Return the error for paths that lead outside through links, with all options to type.
 
     Args:
         paths: one at least, files or folders.
@@ -371,7 +369,7 @@ def _recode(decoder: codecs.IncrementalDecoder, block: bytes, last: bool, path: 
 
 
 def lines(file: IO[bytes], longest: int = LINE) -> Iterator[bytes]:
-    """The lines of a file without their ends, read in blocks.
+    """Yield the lines of a file without their ends, read in blocks.
 
     Args:
         file: open to read bytes.
@@ -388,7 +386,7 @@ def lines(file: IO[bytes], longest: int = LINE) -> Iterator[bytes]:
 
 
 def read_settings(path: Path) -> str:
-    """The text of a TOML file.
+    """Read a TOML file as text.
 
     Raises:
         FileError: as `check_file`.
@@ -404,8 +402,8 @@ def read_settings(path: Path) -> str:
     return text
 
 
-def is_pointer(path: Path) -> bool:
-    """Whether a regular file is what git-lfs leaves in the place of one that was not downloaded.
+def _is_pointer(path: Path) -> bool:
+    """Return whether a regular file is a pointer of git-lfs to a file that was not downloaded.
 
     False for one that cannot be read: opening it raises the error.
     """

@@ -56,7 +56,7 @@ _TRIED = 64
 
 
 def decode(text: str) -> Any:
-    """The JSON value of the whole text, or `BROKEN`.
+    """Decode a text as one JSON value, or return `BROKEN`.
 
     Raises:
         RecursionError: the value is nested too deeply.
@@ -79,7 +79,7 @@ def decode(text: str) -> Any:
 
 
 def is_shallow(text: bytes, *values: Any, deepest: int = _DEEPEST) -> bool:
-    """Whether values are nested so little that nothing which walks over them ends in an error.
+    """Return whether values are nested so little that every walk over them succeeds.
 
     Args:
         text: the JSON text that they stand in; one with few brackets is not looked at twice.
@@ -105,7 +105,7 @@ def _are_shallow(values: Iterable[Any], deepest: int) -> bool:
 
 
 def decode_utf8(text: bytes) -> Any:
-    """The JSON value of bytes in UTF-8, or `BROKEN`, also for one of more than 200 levels.
+    """Decode UTF-8 bytes as JSON; return `BROKEN` if they are none or have more than 200 levels.
 
     Examples:
         >>> decode_utf8(b"[1, 2]"), decode_utf8(b"[" * 201 + b"]" * 201) is BROKEN
@@ -119,7 +119,7 @@ def decode_utf8(text: bytes) -> Any:
 
 
 def json_file(path: Path, limit: int) -> Any:
-    """The JSON value that a file of data is, or `BROKEN` (see `decode_utf8`).
+    """Read a file as one JSON value, or return `BROKEN` (see `decode_utf8`).
 
     Args:
         path: of the file.
@@ -132,7 +132,7 @@ def json_file(path: Path, limit: int) -> Any:
 
 
 def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """Every line of a file of data and its place; `BROKEN` for one that is no JSON or too long.
+    """Yield every line of a file and its place; `BROKEN` for one that is no JSON or too long.
 
     Blank lines are passed over.
 
@@ -145,7 +145,7 @@ def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def text_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Every line that is not blank, and its number from 1; of one beyond `MAX_LINE` the beginning.
+    """Yield every non-blank line and its number from 1; of one beyond `MAX_LINE` its beginning.
 
     Args:
         file: open to read bytes.
@@ -161,7 +161,7 @@ def text_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def fault_of(text: bytes) -> str:
-    r"""Why `decode_utf8` finds no JSON in a text, and how to fix it.
+    r"""Return why `decode_utf8` finds no JSON in a text, and how to fix it.
 
     Examples:
         >>> fault_of(b'{"a": 1,')
@@ -230,7 +230,7 @@ def json_items(file: IO[bytes]) -> Iterator[Any]:
 
 
 def json_values(file: IO[bytes]) -> Iterator[tuple[int, Any]]:
-    r"""The JSON values that stand one after the other, and the line where each begins, from 1.
+    r"""Yield consecutive JSON values, each with the line where it begins, from 1.
 
     `BROKEN` stands for one of more than 200 levels. A part of the file is held at a time.
 
@@ -249,7 +249,7 @@ def json_values(file: IO[bytes]) -> Iterator[tuple[int, Any]]:
 
 
 def is_json_array(path: Path) -> bool:
-    """Whether a file of data is an array that `decode_utf8` could read; a part is held at a time.
+    """Return whether a file is an array that `decode_utf8` could read; it is not read whole.
 
     Raises:
         OSError: the file cannot be read.
@@ -324,7 +324,7 @@ class _Window:
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:
-    """The objects that begin at one of the first braces of a text, whatever stands around them.
+    """Yield the JSON objects in a text, whatever text surrounds them.
 
     Raises:
         RecursionError: an object is nested too deeply.
@@ -346,7 +346,7 @@ def objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def encode(value: Any) -> bytes:
-    r"""The value as JSON without a newline; lone surrogates are escaped.
+    r"""Encode a value as JSON without a newline; lone surrogates are escaped.
 
     Examples:
         >>> print(encode({"text": chr(0xD800)}).decode())
@@ -383,7 +383,7 @@ def write_lines(
 
 
 def compact(value: Any) -> str:
-    """A value as JSON without spaces, in the letters that it has.
+    """Encode a value as JSON without spaces; letters are not escaped.
 
     Examples:
         >>> compact({"text": "é", "at": [1, 2]})
@@ -393,7 +393,7 @@ def compact(value: Any) -> str:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a value of JSON is a number; Python takes true and false for 1 and 0.
+    """Return whether a JSON value is a number; Python's true and false are not.
 
     Examples:
         >>> is_number(1.5), is_number(True), is_number("1")
@@ -403,7 +403,7 @@ def is_number(value: object) -> TypeGuard[int | float]:
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Whether a value of JSON is a number without a fraction; true and false are none.
+    """Return whether a JSON value is a number without a fraction; true and false are not.
 
     Examples:
         >>> is_integer(1), is_integer(1.0), is_integer(False)
@@ -413,7 +413,7 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 
 def as_name(value: object) -> str | None:
-    """An id or a name as text; whole numbers count, empty texts do not.
+    """Return an id or a name as text; whole numbers count, empty texts do not.
 
     Examples:
         >>> as_name(7.0), as_name("T1"), as_name(""), as_name(None)
@@ -437,7 +437,7 @@ def whole_number(value: object) -> int | None:
 
 
 def in_snake_case(value: Any) -> Any:
-    """A JSON value with all keys in snake case, as Google's API has them in camel case.
+    """Return a JSON value with all keys in snake case, from camel case as in Google's API.
 
     Examples:
         >>> in_snake_case({"promptTokenCount": 9})

@@ -33,7 +33,7 @@ class NameIndex(Sequence[str]):
             self.add(name)
 
     def add(self, name: str) -> int:
-        """The name's number, which is the next one if it is new."""
+        """Return the name's number: the next one if it is new."""
         slot, number = self._look(name)
         if number != _EMPTY:
             return number

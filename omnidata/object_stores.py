@@ -240,13 +240,13 @@ def listing(place: Address) -> Listing:
     """
     store = _store(place)
 
-    def found() -> tuple[str, Mapping[str, Any]]:
+    def find() -> tuple[str, Mapping[str, Any]]:
         store.invalidate_cache()
         base = _commit(store, place) if place.scheme == "hf" else place.path
         return base, store.find(base, detail=True)
 
     try:
-        base, entries = _patiently(place.url, found)
+        base, entries = _patiently(place.url, find)
     except FileNotFoundError:
         base, entries = place.path, {}
     if len(entries) > _MOST_OBJECTS:
@@ -395,7 +395,7 @@ def read(place: Address, base: str, name: str, about: StoredObject, start: int, 
     path = f"{base}/{name}"
     url = f"{place.url}/{name}"
 
-    def fetched() -> bytes:
+    def fetch() -> bytes:
         if place.scheme in ("s3", "s3a"):
             return _read_s3(store, path, about, start, end)
         # The Hub's reads megabytes ahead unless told not to.
@@ -410,7 +410,7 @@ def read(place: Address, base: str, name: str, about: StoredObject, start: int, 
         return content
 
     try:
-        content = _patiently(url, fetched)
+        content = _patiently(url, fetch)
     except (FileNotFoundError, _ChangedError) as error:
         gone = isinstance(error, FileNotFoundError)
         raise StoreError(

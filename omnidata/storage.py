@@ -58,7 +58,7 @@ def atomic_write(path: Path, *, durable: bool = True) -> Iterator[BufferedWriter
 
 
 def is_unfinished(name: str) -> bool:
-    """Whether a file's name is one that `atomic_write` gives before the move.
+    """Return whether a file's name is a temporary one of `atomic_write`.
 
     Examples:
         >>> is_unfinished(".0123456789abcdef.new"), is_unfinished(".run.json.new")
@@ -81,7 +81,7 @@ def open_own(path: Path, mode: Literal["rb", "ab", "rb+"], *, buffering: int = -
         OSError: it cannot be opened.
     """
 
-    def opened(name: str, flags: int) -> int:
+    def open_regular(name: str, flags: int) -> int:
         # Not blocking: a pipe without a writer would be waited for.
         descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
         about = os.fstat(descriptor)
@@ -92,7 +92,7 @@ def open_own(path: Path, mode: Literal["rb", "ab", "rb+"], *, buffering: int = -
         raise _foreign(path, "the file has a second name" if is_file else "it is no regular file")
 
     try:
-        return open(path, mode, buffering, opener=opened)
+        return open(path, mode, buffering, opener=open_regular)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _foreign(path, "the file is a link") from None
@@ -121,7 +121,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file of our own; an empty one where there is none that can be read."""
+    """Read a JSON object from one of our files; empty if it is missing or unreadable."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -233,15 +233,15 @@ class StagedFolder(ABC):
         self.out = out.resolve()
         self._overwrite = overwrite
         if any(letter in _PATTERN for letter in str(self.out)) or not self.out.name:
-            raise bad_place(
+            raise _bad_place(
                 self.out, "the path cannot be opened by `datasets`", "a folder without [ ] * ?"
             )
         for folder in inputs:
             if folder.resolve().is_relative_to(self.out):
-                raise bad_place(self.out, f"{folder} lies in there", "a folder beside the source")
+                raise _bad_place(self.out, f"{folder} lies in there", "a folder beside the source")
         if data is not None and self.out.is_relative_to(data.resolve()):
             what = f"it lies in {data}, and would become part of it"
-            raise bad_place(self.out, what, "a folder beside it")
+            raise _bad_place(self.out, what, "a folder beside it")
         self.path = self.out.with_name(f".{self.out.name}.unfinished")
         self._before = self.out.with_name(f".{self.out.name}.before")
 
@@ -350,13 +350,13 @@ class StagedFolder(ABC):
 
     def _unwritable(self, error: OSError) -> UsageError:
         what = f"nothing can be written there ({error.strerror})"
-        return bad_place(self.out, what, "a writable folder")
+        return _bad_place(self.out, what, "a writable folder")
 
     def _check_target(self) -> None:
         if not self.out.exists() or self._is_empty():
             return
         if not self.is_ours(self.out):
-            raise bad_place(self.out, "there is something here already", "a new or empty folder")
+            raise _bad_place(self.out, "there is something here already", "a new or empty folder")
         if not self._overwrite:
             raise UsageError(
                 f"there is {self.noun} here already",
@@ -366,8 +366,8 @@ class StagedFolder(ABC):
             )
 
     def foreign(self) -> UsageError:
-        """The error about a folder of the hidden name that no writer of this kind has left."""
-        return bad_place(self.path, "there is something here already", "a name that nobody uses")
+        """Return the error for a folder of the hidden name that no writer of this kind left."""
+        return _bad_place(self.path, "there is something here already", "a name that nobody uses")
 
 
 def remove_folders_first(folder: Path) -> None:
@@ -378,6 +378,5 @@ def remove_folders_first(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def bad_place(place: Path, what: str, expected: str) -> UsageError:
-    """The error about a place that nothing is written to."""
+def _bad_place(place: Path, what: str, expected: str) -> UsageError:
     return UsageError(what, where=str(place), expected=expected, remedy="choose another folder")

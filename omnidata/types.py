@@ -839,7 +839,7 @@ class Task(Protocol):
 
     @property
     def unpublished(self) -> str:
-        """Why no source exists; empty if one does."""
+        """The reason why no source exists; empty if one does."""
 
     @property
     def asks_about(self) -> str:

@@ -63,7 +63,7 @@ def get_adapter(
     models: Path | None = None,
     asks: bool = True,
 ) -> Adapter:
-    """The model that a SPEC names.
+    """Return the model that a SPEC names.
 
     Args:
         spec: one of `FORMS`, filled in.
@@ -119,12 +119,12 @@ def get_adapter(
 
 
 def asks_nobody(spec: str) -> bool:
-    """Whether a SPEC names a baseline, or answers that were given before: neither is paid."""
+    """Whether a SPEC names a baseline or recorded answers, which cost nothing."""
     return spec.partition(":")[0] in ("baseline", "replay")
 
 
 def is_light(spec: str) -> bool:
-    """Whether a model is made in no time: it loads no weights, and no code of others."""
+    """Whether making the model is fast: it loads no weights and no plug-in code."""
     kind = spec.partition(":")[0]
     return kind != "hf" and kind not in PLUGINS.names()
 

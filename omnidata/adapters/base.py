@@ -22,7 +22,7 @@ from omnidata.types import (
 
 
 def untaken(conversation: Conversation, accepts: Collection[Modality] | None) -> str:
-    """What of a conversation's media a model does not take, in a sentence; empty if nothing.
+    """Return a sentence about the media that a model does not take; empty if it takes all.
 
     Args:
         conversation: the prompt.
@@ -38,7 +38,7 @@ def untaken(conversation: Conversation, accepts: Collection[Modality] | None) ->
 
 
 class Model(ABC):
-    """A model with the defaults; a new one defines `name` and `generate`.
+    """Base class for models; a new one defines `name` and `generate`.
 
     Attributes:
         name: the SPEC that names it.
@@ -71,11 +71,11 @@ class Model(ABC):
     controls: Collection[str] = (*GenerationParams.__dataclass_fields__, "prefix")
 
     def unsupported_reason(self, conversation: Conversation) -> str:
-        """Why the model cannot take the whole conversation; this one never refuses."""
+        """Return why the model cannot take the whole conversation; empty by default."""
         return ""
 
     def prepare(self, request: Request) -> Prepared:
-        """Check that the media which the model takes can be opened.
+        """Check that the media of a request can be opened.
 
         Raises:
             MediaError: one cannot.
@@ -97,10 +97,10 @@ class Model(ABC):
         """
 
     async def close(self) -> None:  # noqa: B027 - what most models have, not a gap to fill
-        """Nothing is open."""
+        """Release resources; the default has none."""
 
     def run_metadata(self) -> Mapping[str, Any]:
-        """Nothing is known but what the engine measures."""
+        """Return facts about the run for `run.json`; none by default."""
         return {}
 
 

@@ -72,23 +72,20 @@ class Key:
         return bool(self.value)
 
     @classmethod
-    def find(cls, env: str | Sequence[str] = (), file: Path | None = None) -> Key:
-        """The key of a file, else of the first environment variable that is set, else none.
+    def find(cls, env: str = "", file: Path | None = None) -> Key:
+        """Return the key of a file, otherwise of an environment variable, otherwise none.
 
         Args:
-            env: names of variables.
-            file: holds the key and nothing else.
+            env: the name of the variable.
+            file: holds only the key.
 
         Raises:
-            UsageError: the file cannot be read, or there is something else than a key; the message
-                never quotes it.
+            UsageError: the file is unreadable, or the text is no key; the message never quotes it.
         """
         if file is not None:
             return cls(_check_key(_read(file), str(file)))
-        for name in (env,) if isinstance(env, str) else env:
-            if os.environ.get(name, "").strip():
-                return cls(_check_key(os.environ[name], f"${name}"))
-        return cls()
+        value = os.environ.get(env, "")
+        return cls(_check_key(value, f"${env}") if value.strip() else "")
 
     def redact(self, text: str) -> str:
         """The text with `[key]` in place of the secret, also as URLs, JSON and base64 quote it."""

@@ -250,12 +250,10 @@ def _fields(kinds: Mapping[str, str], paths: Sequence[str], below: str = "") -> 
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    head, *rest = [pipes([_cell(cell) for cell in row]) for row in rows]
+    head, *rest = [
+        pipes([escape_invisible(cell).replace("|", "\\|") for cell in row]) for row in rows
+    ]
     return "\n".join([head, "|---" * len(rows[0]) + "|", *rest])
-
-
-def _cell(text: str) -> str:
-    return escape_invisible(text).replace("|", "\\|")
 
 
 _EMBEDDED: Final = """Media columns hold undecoded `{{bytes, path}}`. Pictures are decoded by
@@ -343,7 +341,7 @@ def datasheet(source: LoadedDataset, manifest: Manifest, name: str) -> str:
 
 
 def publications(source: LoadedDataset) -> Sequence[Publication]:
-    """Those of the task that the steps may be of, by their tags."""
+    """Return the task's publications that the steps may be of, by their tags."""
     tags = {(tag, value) for step in source.steps for tag, value in step.tags.items()}
     return [one for one in get_task(source.task).sources if one.where.items() <= tags]
 

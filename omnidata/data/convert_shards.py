@@ -61,7 +61,7 @@ State = Literal["present", "silent", "corrupt", "missing", "unsafe"]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a medium turned out to be.
+    """The state of a medium after reading it.
 
     Attributes:
         path: where the file is, absolute; None where there is none that may be opened.
@@ -107,7 +107,7 @@ def look(ref: MediaRef) -> Facts:
 def columns(
     step: Step, facts: Mapping[MediaRef, Facts], *, embed: bool, roots: Sequence[Path]
 ) -> dict[str, Any]:
-    """The media columns of a row, and `media`, which says what they hold.
+    """Return the media columns of a row, and `media`, which describes them.
 
     An embedded medium that is missing, and any that leads outside, has an empty column: `datasets`
     would look for its path anywhere, and embed what it finds.
@@ -176,7 +176,7 @@ def _wav(samples: npt.NDArray[np.float32], rate: int) -> bytes:
 
 
 def findings(steps: Iterable[Step], facts: Mapping[MediaRef, Facts]) -> Iterator[Finding]:
-    """What the loader's own look at the media would say, and what only decoding shows.
+    """Return the findings of the loader's own media check, and those that only decoding shows.
 
     One finding per medium, at the step that names it first; what the loader says of unsafe paths
     it has said already.
@@ -278,7 +278,7 @@ def plan(source: LoadedDataset, *, embed: bool) -> list[Plan]:
 
 
 def slug(value: str | None) -> str:
-    """A tag's value as a folder's name that no pattern and no file system misreads.
+    """Return a tag's value as a folder's name that patterns and file systems read alike.
 
     Examples:
         >>> slug("TED"), slug(None), slug("a/b*")
@@ -311,7 +311,7 @@ def _stat(ref: MediaRef) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What all shards of a repository have in common; picklable.
+    """The settings that all shards of a repository share; picklable.
 
     Attributes:
         out: the folder they go to.
@@ -597,7 +597,7 @@ class RepositoryStaging(StagedFolder):
         return True
 
     def resume(self, settings: Mapping[str, Any]) -> dict[str, Shard]:
-        """The whole shards of an interrupted call with the same settings; else an empty folder.
+        """Return the whole shards of an interrupted call with equal settings, or empty the folder.
 
         Returns:
             By stamp.

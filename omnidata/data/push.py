@@ -51,7 +51,7 @@ def push(
     check_name(name)
     manifest = _manifest(folder)
     files = _files(folder, manifest)
-    check_licence(folder, i_may=i_may)
+    _check_licence(folder, i_may=i_may)
     return upload(
         name,
         files,
@@ -107,8 +107,8 @@ def _files(folder: Path, manifest: Manifest) -> dict[str, Path]:
     return {path: folder / path for path in sorted(wanted | licences)}
 
 
-def check_licence(folder: Path, *, i_may: bool) -> str:
-    """The licence that the README gives, if it is one that may be given.
+def _check_licence(folder: Path, *, i_may: bool) -> str:
+    """Return the licence in the README, if it allows redistribution.
 
     Args:
         folder: a repository.
@@ -119,7 +119,7 @@ def check_licence(folder: Path, *, i_may: bool) -> str:
             not let everyone redistribute them, and `i_may` is not set.
         DataError: the repository is broken, or its rows are not those that its manifest counts.
     """
-    said = stated_licence(folder / README)
+    said = _stated_licence(folder / README)
     if not said or said == "unknown":
         raise UsageError(
             "the repository names no licence",
@@ -151,12 +151,7 @@ def check_licence(folder: Path, *, i_may: bool) -> str:
     return said
 
 
-def stated_licence(readme: Path) -> str:
-    """What `license` at the top of a README says; empty where it says nothing.
-
-    Raises:
-        DataError: the top is no YAML.
-    """
+def _stated_licence(readme: Path) -> str:
     import yaml
 
     found = _FRONT.match(read_file(readme, SETTINGS).decode("utf-8", "replace"))

@@ -21,7 +21,7 @@ MAX_BYTES = 512 * 1024**2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """What an episode is called; None = not stated.
+    """The labels of an episode; None = not stated.
 
     Attributes:
         app: names the app's folder.
@@ -95,7 +95,7 @@ class Log:
 
 
 def objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects of a JSON-lines file with their places; blank lines are passed over.
+    """Yield the objects of a JSON-lines file with their places; blank lines are skipped.
 
     Args:
         path: a regular file of at most `MAX_BYTES`.

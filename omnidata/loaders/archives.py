@@ -222,12 +222,12 @@ def _of_tar(archive: Path, packed: tarfile.TarFile) -> Iterator[_File]:
         if not info.isreg() or info.issparse():
             raise bad_archive(archive, f"{info.name!r:.100} is a link, a device or sparse")
 
-        def opened(info: tarfile.TarInfo = info) -> IO[bytes]:
+        def open_member(info: tarfile.TarInfo = info) -> IO[bytes]:
             found = packed.extractfile(info)
             assert found is not None  # it is a regular file
             return found
 
-        yield _File(info.name, info.size, opened)
+        yield _File(info.name, info.size, open_member)
     assert packed.fileobj is not None  # it has been opened to read
     behind = 0
     while block := packed.fileobj.read(_CHUNK):

@@ -168,7 +168,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             raise DataError(
                 f'the data has no subset "{subset}"',
                 where=str(root),
-                expected=f"one of {', '.join(config_names(source))}",
+                expected=f"one of {', '.join(_config_names(source))}",
             )
         shards = [f"{number}/{_SHARDS}" for number in range(_SHARDS)]
         kwargs = {"shards": shards, "root": str(root), "subset": subset}
@@ -195,7 +195,7 @@ class Builder(datasets.ArrowBasedBuilder):  # type: ignore[misc]  # it has no ty
             for begin in range(low, high, batch):
                 rows = []
                 for step in steps[begin : min(begin + batch, high)]:
-                    media = _media(step)
+                    media = {role: _medium(ref) for role, ref in step.media.items() if ref}
                     lost += sum(medium is None for medium in media.values())
                     rows.append(to_row(step, tags) | media | more(step))
                 yield (int(number), begin), pa.Table.from_pylist(rows, schema=schema)
@@ -265,13 +265,8 @@ def _choose(source: LoadedDataset, name: str) -> list[Step]:
     return [step for step in source.steps if subset.has(step)] if subset else []
 
 
-def config_names(source: LoadedDataset) -> list[str]:
-    """The subsets that the data has, `all` first."""
+def _config_names(source: LoadedDataset) -> list[str]:
     return [subset.name for subset in subsets(source)[0]]
-
-
-def _media(step: Step) -> dict[str, dict[str, Any] | None]:
-    return {role: _medium(ref) for role, ref in step.media.items() if ref}
 
 
 def _lost_files(step: Step) -> int:

@@ -234,8 +234,8 @@ def _plain(value: Any) -> Any:
         return ""
     if isinstance(value, np.ndarray) and value.dtype == object:  # a list, in numpy's format
         value = value.tolist()
-    return json.dumps(value, default=_to_list) if isinstance(value, _NESTED) else value
-
-
-def _to_list(value: Any) -> Any:
-    return value.tolist()
+    return (
+        json.dumps(value, default=lambda array: array.tolist())
+        if isinstance(value, _NESTED)
+        else value
+    )

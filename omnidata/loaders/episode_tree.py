@@ -58,7 +58,7 @@ FARTHEST = 1_000_000
 
 
 def label(value: object, allowed: Iterable[Label]) -> Label | None:
-    """A dimension or dependency label in our spelling; None if it is none of the allowed ones.
+    """Return a dimension or dependency label in our spelling; None if it is not allowed.
 
     Examples:
         >>> label("AV-Critical", DEPENDENCIES), label("Temporal Reasoning", DIMENSIONS)
@@ -105,7 +105,7 @@ EPISODE_COLUMNS = frozenset({"ID", "app", "instruction_en", "instruction_zh"})
 def instructions(
     episode: Mapping[str, Any], step: Mapping[str, Any]
 ) -> tuple[str | None, str | None]:
-    """The instruction in English and in Chinese; None where there is none.
+    """Return the instruction in English and in Chinese; None for a missing one.
 
     Args:
         episode: the episode's own row, which comes first; empty where it has none.

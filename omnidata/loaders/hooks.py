@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from omnidata.errors import PlatformError, UsageError
 
-BUILDERS: Final = "omnidata.loaders.builders"
+_BUILDERS: Final = "omnidata.loaders.builders"
 _log = logging.getLogger("omnidata")
 
 
@@ -30,7 +30,7 @@ def module_of(task: str) -> str:
         >>> module_of("idm-single"), module_of("words.v2")
         ('omnidata.loaders.builders.idm-single', 'omnidata.loaders.builders.words%2Ev2')
     """
-    return f"{BUILDERS}.{task.replace('%', '%25').replace('.', '%2E')}"
+    return f"{_BUILDERS}.{task.replace('%', '%25').replace('.', '%2E')}"
 
 
 def register() -> None:
@@ -146,7 +146,7 @@ def _find_without_scan() -> None:
     @wraps(get_module)
     def get_module_without_scan(self: Any) -> Any:
         module, digest = datasets.load._PACKAGED_DATASETS_MODULES[self.name]
-        if not module.startswith(f"{BUILDERS}."):
+        if not module.startswith(f"{_BUILDERS}."):
             return get_module(self)
         if self.data_files is not None:
             raise UsageError(

@@ -47,7 +47,7 @@ def has_chinese(text: str) -> bool:
 
 
 def foreign(text: str, language: str) -> str:
-    """Why a text cannot be in a language; empty if it can, and for languages other than en and zh.
+    """Return why a text cannot be in a language; empty if it can, or if it is neither en nor zh.
 
     Args:
         text: an instruction. What stands in quotation marks or brackets is passed over, unless it
@@ -89,7 +89,7 @@ MIN_BYTES = 1000
 
 
 def voice_file(text: str) -> str:
-    """The name of the file that speaks a text: the MD5 of its UTF-8 form.
+    """Return the name of the file that speaks a text: the MD5 of its UTF-8 form.
 
     Examples:
         >>> voice_file("Tap Share")
@@ -100,7 +100,7 @@ def voice_file(text: str) -> str:
 
 
 def find_voice(folder: Path, text: str) -> MediaRef | None:
-    """The spoken form of a text; None if the folder has none."""
+    """Return the spoken form of a text; None if the folder has none."""
     name = voice_file(text)
     path = folder / name
     if path.is_file() and path.stat().st_size > MIN_BYTES:

@@ -164,7 +164,7 @@ def unsafe_paths(source: LoadedDataset) -> list[Finding]:
     users: dict[tuple[Path, str], tuple[str, dict[str, None]]] = {}
     for step in source.steps:
         for role, ref in step.media.items():
-            if ref is not None and _has_file(ref) and unsafe(ref.path):
+            if ref and ref.inline is None and ref.cell is None and unsafe(ref.path):
                 # A later step may show the same medium in another role.
                 _, names = users.setdefault((ref.root, ref.path), (role, {}))
                 names[step.sample_id] = None
@@ -188,10 +188,6 @@ def unsafe_paths(source: LoadedDataset) -> list[Finding]:
         for (root, path), (role, names) in users.items()
         if told.isdisjoint(names)
     ]
-
-
-def _has_file(ref: MediaRef) -> bool:
-    return ref.inline is None and ref.cell is None
 
 
 # Recognise the benchmarks of data from their first rows.

@@ -36,14 +36,14 @@ _MOST_ROWS, _ROW_BYTES = 100_000, 8
 
 
 def leaves(file: pq.ParquetFile) -> list[str]:
-    """The paths of the schema's columns, structs and lists taken apart."""
+    """Return the paths of the schema's columns, structs and lists taken apart."""
     return [file.schema.column(number).path for number in range(len(file.schema))]
 
 
 def rows(
     path: Path, file: pq.ParquetFile, chosen: Sequence[str], *, groups: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Every row of a file, one after the other.
+    """Yield the rows of a file.
 
     Args:
         path: the file.
@@ -188,7 +188,7 @@ def _cells(values: pa.Array) -> int:
 
 @contextmanager
 def open_checked(path: Path) -> Iterator[pq.ParquetFile]:
-    """The file; whatever Arrow says of hostile bytes becomes a `DataError`.
+    """Open a file; errors of Arrow about hostile bytes become a `DataError`.
 
     Raises:
         DataError: the file cannot be read.

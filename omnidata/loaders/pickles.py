@@ -27,7 +27,7 @@ from omnidata.files import ANY, open_file
 
 MOST_BYTES: Final = 2 * 1024**3
 """Of an unpacked pickle: hundreds of screenshots."""
-MOST_AT_ONCE: Final = 64 * 1024**2
+_MOST_AT_ONCE: Final = 64 * 1024**2
 """Of one array or text."""
 MOST_TEXT: Final = 64 * 1024**2
 """Of all texts and kept bytes together, in letters and bytes."""
@@ -70,7 +70,7 @@ class Record:
 
 
 def read_pickle(path: Path, *, records: Collection[str] = ()) -> Any:
-    """What a pickle holds, gzipped or not.
+    """Read a pickle, gzipped or not, as data; nothing in it is imported or called.
 
     Args:
         path: of the file.
@@ -97,7 +97,7 @@ def read_pickle(path: Path, *, records: Collection[str] = ()) -> Any:
 
 
 def pickle_head(path: Path, size: int) -> bytes:
-    """The first bytes of an unpacked pickle; none where it cannot be unpacked.
+    """Return the first bytes of an unpacked pickle; empty if it cannot be unpacked.
 
     Raises:
         OSError: the file cannot be read.
@@ -127,7 +127,7 @@ class _Bounded:
         self._left = MOST_BYTES
 
     def read(self, size: int) -> bytes:
-        if size > MOST_AT_ONCE:
+        if size > _MOST_AT_ONCE:
             raise ValueError(f"it is too large: one value of {size:,} bytes")
         parts = []
         while size and (part := self._file.read(min(size, _STEP))):
@@ -137,7 +137,7 @@ class _Bounded:
         return b"".join(parts)
 
     def readline(self) -> bytes:
-        line = self._file.readline(MOST_AT_ONCE)
+        line = self._file.readline(_MOST_AT_ONCE)
         self._take(len(line))
         return line
 

@@ -1,4 +1,4 @@
-"""Files of rows, whatever holds them: the one place that opens one.
+"""Read files of rows in any format.
 
 A file is known by its content, not by its ending. These are read:
 
@@ -93,7 +93,7 @@ class Line:
     fault: str = ""
 
     def picture(self, names: Iterable[str]) -> MediaRef | None:
-        """The picture that the file holds in the first of these columns which has exactly one."""
+        """Return the picture of the first of these columns that has exactly one."""
         for name in names:
             held = self.pictures.get(name)
             if isinstance(held, MediaRef):
@@ -104,7 +104,7 @@ class Line:
 
 
 def read_rows(path: Path, *, unread: Collection[str] = ()) -> Iterator[Line]:
-    """Every row of a file, in order; what is no JSON value has a `fault`.
+    """Yield every row of a file, in order; anything that is no JSON value has a `fault`.
 
     JSON lines, lists and Parquet are read part by part. A large list is gone through twice, as
     nothing of a broken one is used.
@@ -130,7 +130,7 @@ def read_rows(path: Path, *, unread: Collection[str] = ()) -> Iterator[Line]:
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether a file is Parquet, or is called so.
+    """Return whether a file is Parquet, by its content or its name.
 
     Raises:
         OSError: it cannot be read.
@@ -143,7 +143,7 @@ def is_parquet(path: Path) -> bool:
 
 
 def head_of(path: Path) -> bytes:
-    """The beginning of a file as UTF-8, in which its columns can be looked for.
+    """Return the beginning of a file as UTF-8, to look for its columns.
 
     Of Parquet it is the columns' names in quotes, and the first rows as JSON lines.
 
@@ -271,7 +271,7 @@ def _values(path: Path) -> Iterator[Line]:
 
 
 def leaf_parts(leaf: str) -> list[str]:
-    """The path of a leaf of the schema without the levels of lists."""
+    """Return the path of a leaf of the schema without the levels of lists."""
     column, *below = leaf.split(".")
     return [column, *(part for part in below if part not in _LISTS)]
 
@@ -333,7 +333,7 @@ def _parquet_rows(path: Path, unread: Collection[str]) -> Iterator[Line]:
 
 
 def readable(file: pq.ParquetFile, unread: Collection[str] = ()) -> list[str]:
-    """The leaves that are read of rows: all but the bytes of pictures, and `unread` columns."""
+    """Return the leaves to read: all but the bytes of pictures, and `unread` columns."""
     pictures = _Columns.of(file).leaves
     kept = (leaf for leaf in parquet.leaves(file) if leaf.split(".")[0] not in unread)
     return [leaf for leaf in kept if leaf not in pictures]

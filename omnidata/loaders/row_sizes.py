@@ -19,7 +19,7 @@ _FARTHEST: Final = 100_000
 
 
 def size_columns(row: Row) -> tuple[object, object]:
-    """The screenshot's own width and height, as a row has them; None for what it does not say."""
+    """Return the screenshot's own width and height in a row; None for a missing one."""
     for width, height in _SIZES:
         if row.get(width) is not None or row.get(height) is not None:
             return _whole(row.get(width)), _whole(row.get(height))
@@ -32,7 +32,7 @@ def _whole(value: object) -> object:
 
 
 def fed_size(row: Row) -> Screen | None:
-    """Width and height in pixels in which a row says that its picture was fed to a model.
+    """Return the size in pixels in which the picture was fed to a model, by the row.
 
     GUI-R1's inference writes it into the rows that it keeps, as `image_size`; others keep the
     `scale` from the screenshot to it.

@@ -113,7 +113,7 @@ class RowReader:
         return cls(kinds, [name for name in own if name not in kinds])
 
     def step(self, row: Mapping[str, Any], where: str) -> Step:
-        """The step that a row is.
+        """Return the step of a row.
 
         Raises:
             DataError: the row is no step, or names a file that may lie anywhere.
@@ -160,7 +160,7 @@ class RowReader:
 
 
 def to_python(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with Python's numbers where a format of `datasets` made tensors or arrays of them.
+    """Return the row with Python's numbers in place of tensors or arrays.
 
     Raises:
         UsageError: the format has rounded a coordinate.

@@ -48,7 +48,7 @@ _KEPT: Final = 64
 
 
 def many() -> int:
-    """How many steps are held in memory.
+    """Return the number of steps that stay in memory.
 
     Raises:
         UsageError: the environment says what is no number.
@@ -89,7 +89,7 @@ class Room:
 
 
 def weight(value: Any) -> int:
-    """Bytes that a value takes as Python objects, without keys, which are shared.
+    """Estimate the bytes of a value as Python objects, without keys, which are shared.
 
     Args:
         value: of JSON, or a value of ours with such in it.
@@ -162,7 +162,7 @@ class Blocks(Generic[T]):
         return self.unpackable.get(number) or self._unpack(self.block_bytes(number))
 
     def block_bytes(self, number: int) -> bytes:
-        """A block as it lies there.
+        """Return a block as it is stored.
 
         Raises:
             Exception: it does not, for the reason that an object of it says.
@@ -261,7 +261,7 @@ class Grouped(Generic[T]):
         del self._held[:whole]
 
     def of(self, group: int) -> list[int]:
-        """The numbers of a group's rows, in the order in which they came."""
+        """Return the indices of a group's rows, in the order of arrival."""
         found, row = [], self._last[group]
         while row >= 0:
             found.append(row)
@@ -318,7 +318,7 @@ class NamedRows(Mapping[str, T]):
 
 
 def pack(value: Any) -> bytes:
-    """A value of ours, or of JSON, as bytes.
+    """Encode a value of ours, or of JSON, as bytes.
 
     Raises:
         Exception: whatever an object says that cannot be pickled.
@@ -331,7 +331,7 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(content: bytes) -> Any:
-    """The value that `block_bytes` of this process was given."""
+    """Decode the bytes of `pack`, in the same process."""
     return pickle.loads(zlib.decompress(content))
 
 

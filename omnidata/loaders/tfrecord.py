@@ -25,7 +25,7 @@ from omnidata.errors import DataError
 from omnidata.loaders.files import Look
 from omnidata.media.storage import open_unpacked
 
-MAX_RECORD = 256 * 1024**2
+_MAX_RECORD = 256 * 1024**2
 """Bytes of a record: an episode of a hundred screenshots has about as many as PNGs."""
 
 MAX_UNPACKED, MAX_RATIO = 256 * 1024**2, 200
@@ -55,7 +55,7 @@ class Record:
 
 
 def records(path: Path) -> Iterator[Record]:
-    """Every record of a file, packed or not; one is held at a time.
+    """Yield the records of a file, gzipped or not; one is in memory at a time.
 
     Raises:
         DataError: the file cannot be read, ends too early, unpacks to more than such a file may, or
@@ -95,7 +95,7 @@ def records(path: Path) -> Iterator[Record]:
 
 
 def is_tfrecord(path: Path) -> bool:
-    """Whether a file begins with a length and its checksum.
+    """Return whether a file begins with a length and its checksum.
 
     Raises:
         OSError: the file cannot be read.
@@ -115,8 +115,8 @@ def _size(head: bytes, where: str) -> int:
     if len(head) < _HEAD or not _is_checked(head):
         raise _broken_file(where, "the checksum of its length is wrong")
     size: int = struct.unpack("<Q", head[:8])[0]
-    if size > MAX_RECORD:
-        raise _broken_file(where, f"the record has {size} bytes, more than {MAX_RECORD}")
+    if size > _MAX_RECORD:
+        raise _broken_file(where, f"the record has {size} bytes, more than {_MAX_RECORD}")
     return size
 
 
@@ -156,7 +156,7 @@ def whole(data: bytes) -> slice:
 
 
 def fields(data: bytes, message: slice) -> Iterator[tuple[int, int, Value]]:
-    """The fields of a message: number, wire type, value; in their order.
+    """Yield the fields of a message, in order: number, wire type, value.
 
     Args:
         data: what the message lies in.
@@ -219,12 +219,7 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     raise ValueError("the message ends within a number")
 
 
-def varints(data: bytes, value: Value) -> list[int]:
-    """The numbers of one occurrence of a repeated field, packed or not.
-
-    Raises:
-        ValueError: the bytes are no numbers.
-    """
+def _varints(data: bytes, value: Value) -> list[int]:
     if isinstance(value, int):
         return [value]
     found, at = [], value.start
@@ -235,7 +230,7 @@ def varints(data: bytes, value: Value) -> list[int]:
 
 
 def floats(data: bytes, value: Value) -> list[float]:
-    """The 32-bit numbers of one occurrence of a repeated field, packed or not.
+    """Return the 32-bit floats of one occurrence of a repeated field, packed or not.
 
     Raises:
         ValueError: the bytes are no numbers.
@@ -246,7 +241,7 @@ def floats(data: bytes, value: Value) -> list[float]:
 
 
 def to_signed(number: int, bits: int = 64) -> int:
-    """A varint as the signed number that it stands for.
+    """Return a varint as a signed number.
 
     Examples:
         >>> to_signed(2**64 - 1)
@@ -286,7 +281,7 @@ class Example:
     numbers: Mapping[str, list[float]]
 
     def text(self, name: str) -> list[str]:
-        r"""A feature's texts; what is no UTF-8 keeps its value in lone surrogates.
+        r"""Return a feature's texts; bytes that are not UTF-8 become lone surrogates.
 
         Raises:
             ValueError: they have more than 16 MiB.
@@ -307,7 +302,7 @@ class Example:
 
 
 def read_example(data: bytes) -> Example:
-    """An example and its features.
+    """Read an example with its features.
 
     Raises:
         ValueError: the bytes are no example, or one of more than 100,000 features, or values of a
@@ -349,7 +344,7 @@ def _read(
             if at == 1 and kind == _FLOATS:
                 numbers[name] += floats(data, value)
             elif at == 1 and kind == _NUMBERS:
-                numbers[name] += [to_signed(number) for number in varints(data, value)]
+                numbers[name] += [to_signed(number) for number in _varints(data, value)]
             _check_count(numbers[name])
 
 
@@ -359,7 +354,7 @@ def _check_count(values: Sequence[object]) -> None:
 
 
 def as_bytes(text: str) -> bytes:
-    r"""The bytes that `Example.text` has made a text of.
+    r"""Return the bytes of a text of `Example.text`.
 
     Examples:
         >>> as_bytes("caf\xe9\udcff")
@@ -375,12 +370,12 @@ _RECORD_SUFFIXES = ("", ".gz", ".tfrecord", ".tfrecords")
 
 
 def may_hold_records(path: Path) -> bool:
-    """Whether a file is called like a TFRecord: `name-00000-of-00020`, or by its suffix."""
+    """Return whether a file is named like a TFRecord: `name-00000-of-00020`, or its suffix."""
     return path.suffix in _RECORD_SUFFIXES or bool(_SHARD.search(path.name))
 
 
 def look(path: Path, features: frozenset[str]) -> Look:
-    """Whether a file is a TFRecord whose first example has these features.
+    """Return whether a file is a TFRecord whose first example has these features.
 
     Raises:
         OSError: the file cannot be read.

@@ -36,7 +36,7 @@ _TIE = 1e-3  # of a tick: clocks in milliseconds are usual
 
 
 def beginning(ref: MediaRef, source: Path | bytes, budget: Budget) -> bytes:
-    """The first `ref.until` of a medium's time: a clip as MP4, with its sound; a track as WAV.
+    """Return the first `ref.until` of a medium's time: a clip as MP4 with sound, a track as WAV.
 
     The sound of a clip begins and ends when its pictures do, however long it is: before it is heard
     in the whole there is silence.

@@ -45,7 +45,7 @@ _STEADY = ", with frames no larger than its header states"
 
 @contextmanager
 def open_container(source: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
-    """The container of a medium, closed again when the block is left.
+    """Open the container of a medium for the block.
 
     Args:
         source: the file, or its bytes.
@@ -87,7 +87,7 @@ def _options(ref: MediaRef, budget: Budget) -> dict[str, str]:
 def broken_media(
     ref: MediaRef, what: str, expected: str, *, fault: MediaFault = "unreadable"
 ) -> MediaError:
-    """The error for a medium that opens but is not what it should be."""
+    """Return the error for a medium that opens but is damaged or of another kind."""
     return MediaError(
         what,
         where=place(ref),
@@ -100,7 +100,7 @@ def broken_media(
 def video_stream(
     container: InputContainer, ref: MediaRef, budget: Budget, stream: int | None
 ) -> VideoStream:
-    """The stream with that index, or FFmpeg's choice; checked against the pixel budget."""
+    """Return the stream with an index, or FFmpeg's choice; checked against the pixel budget."""
     number = _number(container, "video", stream)
     if number is None:
         raise broken_media(ref, "the file has no video stream", "a file with a video stream")
@@ -124,7 +124,7 @@ def _padded_limit(pixels: int) -> str:
 
 
 def audio_stream(container: InputContainer, ref: MediaRef, stream: int | None) -> AudioStream:
-    """The stream with that index, or FFmpeg's choice."""
+    """Return the stream with an index, or FFmpeg's choice."""
     number = _number(container, "audio", stream)
     if number is None:
         raise broken_media(ref, "the file has no audio stream", "a file with an audio stream")
@@ -163,7 +163,7 @@ def frames_with_times(
 
 
 class Turn(NamedTuple):
-    """How stored frames are turned upright.
+    """The rotation that makes stored frames upright.
 
     Attributes:
         swap: whether rows become columns, before anything else.
@@ -199,7 +199,7 @@ class Turn(NamedTuple):
 
 
 def turn_of(frame: VideoFrame) -> Turn:
-    """What the display matrix asks for (ISO 14496-12, 8.3.2); nothing if that is no quarter turn.
+    """Return the rotation of a display matrix (ISO 14496-12, 8.3.2); none unless by quarter turns.
 
     A point (p, q) of the stored frame is shown at (a p + c q, b p + d q), but for an offset.
     """
@@ -221,7 +221,7 @@ _MOST_BOXES = 10_000
 
 
 def is_turned(content: bytes, ref: MediaRef, budget: Budget) -> bool:
-    """Whether the first frame of a clip is to be turned; not, where there is none.
+    """Return whether a clip's first frame has to be rotated; False if there is no frame.
 
     Args:
         content: the clip's file; only an MP4 or MOV is looked at.
@@ -303,7 +303,7 @@ RECORDING = Budget(max_bytes=1 << 40)
 
 
 def read_cut(ref: MediaRef, cell: VideoSegment, budget: Budget) -> bytes:
-    """A part of a recording as a file: an MP4 at the recording's rate, or a PNG.
+    """Return a part of a recording as a file: an MP4 at the recording's rate, or a PNG.
 
     Frame k of a clip is what the screen showed k ticks after its beginning: the last frame that
     began by then, as `omnidata segment` cuts. An odd row or column is left out of a clip.
@@ -358,7 +358,7 @@ def _cut_segment(ref: MediaRef, cell: VideoSegment, budget: Budget, size: int, t
 
 
 def frame_rate(video: VideoStream) -> Fraction:
-    """The recording's own rate, or FFmpeg's guess at it."""
+    """Return the recording's own rate, or FFmpeg's guess at it."""
     guess = video.guessed_rate
     return guess if guess and _SLOWEST <= guess <= _FASTEST else _USUAL
 
@@ -368,14 +368,15 @@ Shown = tuple[float, "VideoFrame"]
 
 
 def frames_from(container: InputContainer, video: VideoStream, start_s: float) -> Iterator[Shown]:
-    """The frame that is on the screen at a moment, and all that follow it.
+    """Yield the frame on the screen at a moment, and all that follow it.
 
     Raises:
         MediaError: there is none.
     """
     sought = start_s > 0 and container.format.name != "avi"  # whose frames have no times
     if sought:
-        _seek(container, video, start_s)
+        base = video.time_base or Fraction(1)
+        container.seek((video.start_time or 0) + int(start_s / base), stream=video)
     decoded = _timed_frames(container, video)
     first = next(decoded, None)
     if sought and (first is None or first[0] > start_s):  # the index of the file is wrong
@@ -399,11 +400,6 @@ def frames_from(container: InputContainer, video: VideoStream, start_s: float) -
     yield current
 
 
-def _seek(container: InputContainer, video: VideoStream, start_s: float) -> None:
-    base = video.time_base or Fraction(1)
-    container.seek((video.start_time or 0) + int(start_s / base), stream=video)
-
-
 def _timed_frames(container: InputContainer, video: VideoStream) -> Iterator[Shown]:
     origin = float((video.start_time or 0) * (video.time_base or 0))
     rate = frame_rate(video)
@@ -414,7 +410,7 @@ def _timed_frames(container: InputContainer, video: VideoStream) -> Iterator[Sho
 def at_ticks(
     shown: Iterator[Shown], start_s: float, rate: Fraction, ticks: int
 ) -> Iterator[VideoFrame]:
-    """What the screen shows at each of so many ticks: the last frame that began by then."""
+    """Yield the frame on the screen at each tick: the last that began by then."""
     current = next(shown)
     following = next(shown, None)
     for tick in range(ticks):
@@ -431,6 +427,6 @@ def _pixels(frame: VideoFrame) -> npt.NDArray[np.uint8]:
 
 
 def even(frame: VideoFrame) -> npt.NDArray[np.uint8]:
-    """The pixels of a frame, upright, without an odd row or column, which codecs do not take."""
+    """Return the upright pixels of a frame, cropped to even sides, which codecs require."""
     pixels = _pixels(frame)
     return pixels[: pixels.shape[0] // 2 * 2, : pixels.shape[1] // 2 * 2]

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 _PNG_END = b"IEND\xaeB`\x82"
 _FORMATS = ("PNG", "JPEG", "WEBP")
 
-MAX_SIDE = 65_535
+_MAX_SIDE = 65_535
 """Of a picture, in pixels, as JPEG has it: a row has a price of its own, whatever its length."""
 
-MOST_SCANS = 20
+_MOST_SCANS = 20
 """How often all pixels of the largest picture may be gone over. A progressive JPEG has about ten
 scans; one of kilobytes may have hundreds, each of which takes as long as the picture."""
 
@@ -62,14 +62,14 @@ class OpenPicture:
         return (height, width) if self.turn in _sideways() else (width, height)
 
     def decode(self) -> Image:
-        """The upright picture in RGB."""
+        """Decode the picture, upright, in RGB."""
         rgb = _in_rgb(self.stored)
         return rgb if self.turn is None else rgb.transpose(self.turn)
 
 
 @contextmanager
 def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator[OpenPicture]:
-    """A picture whose header has been read, closed again when the block is left.
+    """Open a picture and read its header, for the block.
 
     Args:
         found: the file, or its bytes.
@@ -87,11 +87,11 @@ def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator
             io.BytesIO(found) if isinstance(found, bytes) else found.open("rb") as file,
             Image.open(file, formats=_FORMATS) as picture,
         ):
-            if picture.width * picture.height > budget.max_pixels or max(picture.size) > MAX_SIDE:
+            if picture.width * picture.height > budget.max_pixels or max(picture.size) > _MAX_SIDE:
                 raise MediaError(
                     f"the picture has {picture.width} x {picture.height} pixels",
                     where=place(ref),
-                    expected=f"at most {budget.max_pixels} pixels, {MAX_SIDE} along a side",
+                    expected=f"at most {budget.max_pixels} pixels, {_MAX_SIDE} along a side",
                     remedy="set a larger budget if you trust the picture",
                     fault="refused",
                 )
@@ -127,7 +127,7 @@ def open_picture(found: Path | bytes, ref: MediaRef, budget: Budget) -> Iterator
 
 
 def read_upright(content: bytes, ref: MediaRef, budget: Budget) -> bytes:
-    """A picture as it is shown: its own bytes if it stands upright, else a PNG without a tag.
+    """Return a picture's own bytes if it is stored upright, else a PNG without a tag.
 
     Args:
         content: the picture's file; what cannot be opened is returned as it is.
@@ -279,11 +279,11 @@ def _check_scans(file: BinaryIO, size: Screen, ref: MediaRef, budget: Budget) ->
     file.seek(0)
     scans = file.read().count(_SCAN)
     file.seek(where)
-    if scans * size[0] * size[1] > MOST_SCANS * budget.max_pixels:
+    if scans * size[0] * size[1] > _MOST_SCANS * budget.max_pixels:
         raise MediaError(
             f"the JPEG has {scans} scans of {size[0]} x {size[1]} pixels",
             where=place(ref),
-            expected=f"at most {MOST_SCANS * budget.max_pixels} pixels in all scans",
+            expected=f"at most {_MOST_SCANS * budget.max_pixels} pixels in all scans",
             remedy="save it again as a PNG or an ordinary JPEG, or leave the step out "
             "with --exclude",
             fault="refused",
@@ -298,7 +298,7 @@ _LINES: Final = 1080
 
 
 def read_marked(found: Path | bytes, ref: MediaRef, budget: Budget) -> bytes:
-    """A picture with its marks drawn on it, as a PNG; one place for one mark, whatever it shows.
+    """Return a picture with its marks drawn on it, as a PNG.
 
     A mark is a red frame with its number, white on black, in its lower left corner. What of a frame
     lies beyond the picture is not seen.

@@ -98,7 +98,7 @@ class Unpacked:
         self._last: _State | None = None
 
     def read(self, offset: int, size: int) -> bytes:
-        """Bytes of the unpacked content; fewer than asked for at its end.
+        """Return bytes of the unpacked content; fewer than requested at its end.
 
         Raises:
             OSError, EOFError, zlib.error: the file cannot be read, ends within its gzip stream, or
@@ -164,7 +164,7 @@ def _open_gzip(path: Path, size: int, time: int) -> Unpacked:
 
 
 def open_unpacked(path: Path) -> Unpacked:
-    """The content of a file as it is now; what is known of a stream is kept between calls.
+    """Return the unpacked content of a file; its index is kept between calls.
 
     Raises:
         OSError: the file cannot be read, or is none that is ever opened.
@@ -183,8 +183,8 @@ if hasattr(os, "register_at_fork"):
 _RGB = 3
 
 
-def read_stretch(ref: MediaRef, cell: ByteRange, budget: Budget) -> bytes:
-    """The medium as a file; bare pixels become a PNG, without loss.
+def _read_stretch(ref: MediaRef, cell: ByteRange, budget: Budget) -> bytes:
+    """Return a medium within a file as a file of its own; bare pixels become a PNG.
 
     Args:
         ref: whose cell it is.
@@ -287,7 +287,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def file_or_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | bytes:
-    """The file of a medium, or its bytes where it has none; `read_bytes` turns pictures upright.
+    """Return the file of a medium, or its bytes if it has none; pictures may be rotated.
 
     Raises:
         MediaError: as `resolve`, or the file that holds it is broken or lacks it, or it is no
@@ -302,13 +302,13 @@ def file_or_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> Path | b
     if isinstance(ref.cell, VideoSegment):
         return read_cut(ref, ref.cell, budget)
     if isinstance(ref.cell, ByteRange):
-        return read_stretch(ref, ref.cell, budget)
+        return _read_stretch(ref, ref.cell, budget)
     return resolve(ref, budget=budget) if ref.cell is None else _read_cell(ref, ref.cell, budget)
 
 
 @contextmanager
 def open_media(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
-    """The container of a clip or a track, closed again when the block is left.
+    """Open the container of a clip or a track, for the block.
 
     Raises:
         MediaError: as `file_or_bytes`; the container or something decoded in the block is broken.
@@ -318,7 +318,7 @@ def open_media(ref: MediaRef, budget: Budget) -> Iterator[InputContainer]:
 
 
 def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
-    """The medium's bytes, for models that take it undecoded.
+    """Return the medium's bytes, upright, for models that take it undecoded.
 
     They are those of its file, except for a medium that lies turned in its file (see `upright`).
 
@@ -329,7 +329,7 @@ def read_bytes(ref: MediaRef, *, budget: Budget = DEFAULT_BUDGET) -> bytes:
 
 
 def upright(ref: MediaRef, content: bytes, budget: Budget) -> bytes:
-    """A medium as it is shown, without a tag that asks to turn it, which not every reader obeys.
+    """Return a medium as it is shown, without a rotation tag, which some readers ignore.
 
     Args:
         ref: whose bytes they are.

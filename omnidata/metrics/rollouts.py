@@ -262,11 +262,8 @@ def _share(
     hits: Sequence[bool], attempts: Sequence[Attempt], name: str, seed: int
 ) -> dict[str, Any]:
     values = {name: np.array(hits, np.float64)}
-    return means(values, shares=(name,), owner=_owners(attempts), seed=seed)
-
-
-def _owners(attempts: Sequence[Attempt]) -> Any:
-    return np.unique([one.task for one in attempts], return_inverse=True)[1]
+    _, owner = np.unique([one.task for one in attempts], return_inverse=True)
+    return means(values, shares=(name,), owner=owner, seed=seed)
 
 
 def within(attempts: Sequence[Attempt], most: int) -> list[float]:

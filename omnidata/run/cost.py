@@ -47,7 +47,7 @@ class Tokens:
 
     @classmethod
     def of(cls, usage: Mapping[str, Any]) -> Tokens:
-        """Read the usage of one answer; what it does not say is 0.
+        """Read the usage of one answer; absent counts are 0.
 
         OpenAI's names (Chat Completions and Responses), Anthropic's and Gemini's are understood, in
         snake case and in camel case. Gemini counts thoughts beside the answer, the others within
@@ -94,7 +94,7 @@ class Tokens:
 
 
 def textual_counts(usage: Mapping[str, Any]) -> dict[str, str]:
-    """The counts of a usage that are texts, of those that `Tokens.of` reads: they would count as 0.
+    """Return the counts of a usage that are texts; `Tokens.of` would read them as 0.
 
     Examples:
         >>> textual_counts({"input_tokens": "many", "output_tokens": 3, "tier": "default"})
@@ -144,7 +144,7 @@ _POSITIVE = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How fast, how long and how dearly a run may ask.
+    """Limits on the speed, duration and cost of a run.
 
     Attributes:
         concurrency: requests in flight at the start; None leaves it to the adapter.
@@ -195,7 +195,7 @@ _DEAREST = 1e9
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a million tokens of one model cost.
+    """Prices of a million tokens of one model.
 
     Attributes:
         input: of input.
@@ -212,7 +212,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     video_input: float | None = None
 
     def cost(self, tokens: Tokens) -> float:
-        """What the tokens cost, in the currency of the file.
+        """Return the cost of the tokens, in the currency of the file.
 
         A server that had kept a part of the prompt does not say of which modality it was; it is
         taken to be text as far as there is any, which never makes the sum too low where media
@@ -245,7 +245,7 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_prices(path: Path) -> Prices:
-    """The content of a price file.
+    """Read a price file.
 
     Raises:
         UsageError: it cannot be read, or is not a price file.
@@ -271,7 +271,7 @@ _COST = ("cost", "currency", "prices_of")
 
 
 def with_whole_cost(total: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The usage of several runs, without a cost where not each of them has one of one currency.
+    """Return the usage of several runs; without a cost unless all have one in one currency.
 
     Args:
         total: their usage as one.
@@ -288,7 +288,7 @@ def with_whole_cost(total: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]
 
 
 class Budget:
-    """What a run has used, and whether it may ask on.
+    """The usage of a run, checked against its limits.
 
     Not to be told of answers out of the cache, which cost nothing.
 
@@ -328,7 +328,7 @@ class Budget:
         self._kept: dict[str, Any] = {}
 
     def spend(self, usage: Mapping[str, Any], share: float = 1.0) -> None:
-        """Count one answer; an answer without usage is taken to have used the mean of the others.
+        """Count one answer; one without usage counts as the mean of the others.
 
         Args:
             usage: as the API gave it.
@@ -344,7 +344,7 @@ class Budget:
             self.cost += share * self.price.cost(used)
 
     def refuses(self, in_flight: int) -> str:
-        """Why one request more may exceed a limit, if it and those in flight take the mean.
+        """Return why one more request may exceed a limit, if all in flight take the mean.
 
         Before the first answer nothing is known, so requests go out one at a time. With nothing in
         flight a refusal is final; else those in flight may yet take less than the mean.
@@ -383,7 +383,7 @@ class Budget:
         return limited
 
     def keep_cost(self, said: Mapping[str, Any]) -> None:
-        """Say the cost that an earlier count of the same answers had, where this one has no prices.
+        """Keep the cost of an earlier count of the same answers if this one has no prices.
 
         Args:
             said: as `totals` gave it; nothing of it is kept if it counts others.
@@ -400,7 +400,7 @@ class Budget:
             self._kept = {name: said[name] for name in _COST if name in said}
 
     def totals(self) -> dict[str, Any]:
-        """What was used, for `run.json`; cost only with a price."""
+        """Return the usage for `run.json`; with a cost only if prices are known."""
         said: dict[str, Any] = {"requests": self.requests, "unmetered": self.unmetered}
         said |= {f"{name}_tokens": getattr(self.tokens, name) for name in Tokens.__slots__}
         if self.prices and self.price:

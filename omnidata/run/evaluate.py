@@ -75,7 +75,7 @@ Result = TypeVar("Result")
 
 
 def run_loop(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run to the end, also where an event loop runs already, as in a notebook.
+    """Run a coroutine to its end, also inside a running event loop such as a notebook's.
 
     Raises:
         KeyboardInterrupt: on Ctrl-C, and on SIGTERM where nothing else handles it; the work was
@@ -271,7 +271,7 @@ def evaluate(
 def check_judgeable(
     profile: Profile, steps: Sequence[Step], source: LoadedDataset, out: Path
 ) -> None:
-    """Refuse to ask about steps of which none could be judged: every answer would be paid in vain.
+    """Refuse to ask about steps if none can be judged.
 
     Args:
         profile: the rules.
@@ -308,7 +308,7 @@ def run_settings(
     limit: int | None,
     shard: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
-    """What `run.json` says of a run before its first answer: all by which two are comparable.
+    """Return the settings of a run for `run.json`, by which runs are compared.
 
     Args:
         task: the benchmark with its options.
@@ -358,7 +358,7 @@ def conclude(
     changed_media: int = 0,
     facts: Mapping[str, Any] = {},
 ) -> tuple[dict[str, Any], int]:
-    """Score the lines that a run has, and write down what is known at its end.
+    """Score the lines of a run and record its end.
 
     Args:
         task: the benchmark with its options.
@@ -593,7 +593,7 @@ def dry_run(
     part: Shard | None = None,
     params: GenerationParams | None = None,
 ) -> dict[str, Any]:
-    """Show what `evaluate` would do with the same arguments; nothing is sent or written.
+    """Return what `evaluate` would send; nothing is sent or written.
 
     The first conversation is rendered as it would be sent. Of the steps without an answer up to 8,
     evenly spread, are made ready to learn how many bytes a request has. Tokens are taken from the
@@ -653,7 +653,7 @@ def dry_run(
 
 
 def price_of(tokens: Mapping[str, Any], budget: Budget, share: float = 1.0) -> dict[str, Any]:
-    """What so many tokens cost, as `cost`; nothing without a price.
+    """Return the cost of tokens as `cost`; empty without a price.
 
     Args:
         tokens: an estimate of `dry_run`.
@@ -732,7 +732,7 @@ def _show_messages(conversation: Conversation, prepared: Prepared) -> list[dict[
 def estimate_tokens(
     used: Sequence[Tokens], ready: Sequence[Prepared], count: int, params: GenerationParams
 ) -> dict[str, Any]:
-    """The tokens of so many steps: `input`, `output`, and `how` they are known.
+    """Return the estimated `input` and `output` tokens of steps, and `how` they are known.
 
     Args:
         used: of answers that were given.

@@ -41,7 +41,7 @@ CODE = "adapter"
 
 
 class RunFolder:
-    """One evaluation on disk.
+    """A run folder.
 
     Opening a folder that has a run with the same settings resumes it; other settings are refused.
 
@@ -190,7 +190,7 @@ class RunFolder:
         self.done.read()
 
     def reopen(self, sample_ids: frozenset[str]) -> None:
-        """Forget final lines that are to be asked again; they stay as attempts."""
+        """Move final lines of steps to be asked again to the attempts."""
         again = {name for name in sample_ids if name in self.done}
         if not again:
             return
@@ -206,7 +206,7 @@ class RunFolder:
         self.done.read(failed=not self._again)
 
     def lines(self) -> Iterator[Prediction]:
-        """The final lines, in the order in which they came.
+        """Yield the final lines in the order of their arrival.
 
         Raises:
             PredictionError: a line is not a prediction.
@@ -215,7 +215,7 @@ class RunFolder:
             yield from predictions.read(self.predictions, of_run=True)
 
     def failed_lines(self) -> Iterator[Prediction]:
-        """What was asked for again, or is to be.
+        """Yield the failed attempts.
 
         Raises:
             PredictionError: a line is not a prediction.
@@ -224,7 +224,7 @@ class RunFolder:
             yield from predictions.read(self.attempts, of_run=True)
 
     def append(self, sample_id: str, completion: Completion) -> None:
-        """Record a step's final line; it outlives this process, and after `sync` the machine.
+        """Record a step's final line; it survives this process, and after `sync` a power cut.
 
         Raises:
             RunError: the disk takes no more.
@@ -233,7 +233,7 @@ class RunFolder:
         self.done.note(sample_id, start, completion.delivery)
 
     def append_attempt(self, sample_id: str, completion: Completion) -> None:
-        """Record an attempt that is followed by another.
+        """Record an attempt before another one.
 
         Raises:
             RunError: the disk takes no more.
@@ -241,7 +241,7 @@ class RunFolder:
         self._failed.append(Prediction.of(sample_id, completion))
 
     def sync(self) -> None:
-        """Make all lines outlive the machine; may run in a thread beside `append`.
+        """Write all lines to the disk; may run in a thread beside `append`.
 
         Raises:
             RunError: the disk takes no more.
@@ -250,7 +250,7 @@ class RunFolder:
         self._lines.sync()
 
     def finish(self, **info: Any) -> None:
-        """Add versions, timings and the like to `run.json`; times add up over resumed runs."""
+        """Add versions, timings and the like to `run.json`; timings add up over resumed runs."""
         before = read_info(self.path).get("timings", {})
         timings = info.pop("timings", {})
         info["timings"] = {
@@ -272,7 +272,7 @@ class RunFolder:
 
 
 class Answers(Mapping[str, Completion]):
-    """The final lines of a run by the id of their step, each read when it is asked for.
+    """The final lines of a run by sample id; each is read on access.
 
     With its receipt an answer takes 2 to 3 KB. What is in memory of each is where its line begins
     and how it was delivered.
@@ -334,7 +334,7 @@ class Answers(Mapping[str, Completion]):
 
     @property
     def answered(self) -> int:
-        """How many lines are not of transient failures."""
+        """Return the number of lines that are not transient failures."""
         failed = (_DELIVERIES.index(delivery) for delivery in TRANSIENT)
         return len(self) - sum(map(self._deliveries.count, failed))
 
@@ -342,7 +342,7 @@ class Answers(Mapping[str, Completion]):
         return self.line(sample_id).completion()
 
     def line(self, sample_id: str) -> Prediction:
-        """The line of a step, as it is written.
+        """Return the line of a step as written.
 
         Raises:
             KeyError: it has none.
@@ -365,14 +365,14 @@ class Answers(Mapping[str, Completion]):
         return len(self._names)
 
     def close(self) -> None:
-        """Close the file, which is opened again when an answer is asked for."""
+        """Close the file; the next access opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 class Journal:
-    """Lines that are only ever added to the end of a file.
+    """An append-only file of lines.
 
     Args:
         path: the file; made with the first line.
@@ -444,7 +444,7 @@ class Journal:
 
 
 class PartFile:
-    """The lines of a part of a run, which its worker alone writes; the run's driver joins them.
+    """The lines of one worker, which the driver joins.
 
     Args:
         path: where final lines go; failed attempts go beside, into `<name>.attempts`.
@@ -482,12 +482,12 @@ class PartFile:
 
 
 def attempts_of(path: Path) -> Path:
-    """The file of failed attempts beside a part's lines."""
+    """Return the file of failed attempts beside a part's lines."""
     return path.with_suffix(".attempts")
 
 
 def file_name(text: str) -> str:
-    """The text as a part of a file's name on any system; different texts may have the same.
+    """Return the text as part of a file name; different texts may share one.
 
     Examples:
         >>> file_name("org/model:1"), file_name("a b")

@@ -58,7 +58,7 @@ _PARTS: Final = 2_000  # of a prompt that may be an instruction
 def read_log(
     harness: str, path: Path, source: LoadedDataset, task: Task, bad: BadLines | None = None
 ) -> Iterator[Prediction]:
-    """The answers of another harness's log, without those of rows that the loader skipped.
+    """Return the answers of another harness's log, without those to skipped rows.
 
     Answers to rows that nothing but their number tells apart come last.
 
@@ -87,7 +87,7 @@ def read_log(
 
 
 def own_answers(steps: Sequence[Step], bad: BadLines, *, fed: bool) -> Iterator[Prediction]:
-    """The answers that stand in the rows of the data, beside what is right.
+    """Return the answers recorded in the rows of the data.
 
     Args:
         steps: of the data.
@@ -132,7 +132,7 @@ def _answers_of(row: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
 
 
 def log_settings(harness: str, path: Path, task: str, options: Mapping[str, str]) -> dict[str, Any]:
-    """What a log says of the task that it was made with, as in `run.json`; empty if nothing.
+    """Return the task settings of a log, as in `run.json`; empty if it has none.
 
     Args:
         harness: one of `HARNESSES`.
@@ -161,7 +161,7 @@ def log_settings(harness: str, path: Path, task: str, options: Mapping[str, str]
 
 
 def check_log(harness: str, path: Path, source: LoadedDataset, task: Task) -> Sequence[Step]:
-    """The steps that a log is about: all, unless it says which were asked.
+    """Return the steps that a log is about: all, unless it lists them.
 
     Raises:
         PredictionError: it says that it was made on other data, or with other prompts.

@@ -69,7 +69,7 @@ _KEY: Final = 16  # of 64 digits: two answers to one step with the same are out 
 
 
 def folders(out: Path, samples: int) -> list[Path]:
-    """The run folders of all samples; the first is the run itself.
+    """Return the run folders of all samples; the first is the run itself.
 
     Examples:
         >>> [path.as_posix() for path in folders(Path("run"), 3)]
@@ -79,13 +79,13 @@ def folders(out: Path, samples: int) -> list[Path]:
 
 
 def sample_folders(run: Path) -> list[Path]:
-    """The run, and the other samples of it that there are."""
+    """Return the run and the existing folders of its other samples."""
     others = sorted((run / SAMPLES).glob("[0-9][0-9]"))
     return [run, *(path for path in others if (path / INFO).is_file())]
 
 
 def params_of(base: GenerationParams, number: int, *, seeded: bool) -> GenerationParams:
-    """How the sample of this number, from 0, is drawn: the first as the model has it.
+    """Return the parameters of a sample, counted from 0; the first has the model's own.
 
     Args:
         base: of the model.
@@ -250,7 +250,7 @@ def _remaining_limits(limits: Limits, done: Sequence[Path]) -> Limits | str:
 
 
 def same_action(a: Action, b: Action, screen: Screen) -> bool:
-    """Whether two actions are one: all that they say is equal, and their places are near.
+    """Whether two actions are equal in all but their places, which are near.
 
     Places are near up to 50 thousandths of the screen, as in `near_miss`. White space around texts
     is set aside, and the source's own spelling.
@@ -295,7 +295,7 @@ def _middle(region: Region, screen: Screen) -> tuple[float, float]:
 
 
 def answer_key(task: Task, fingerprint: str, step: Step, answer: Completion) -> str:
-    """What an answer to a step is known by, wherever it is from: equal ones have equal keys.
+    """Return a key that is the same for equal answers to a step, from any run.
 
     The same text to another prompt, or on other data, is another answer: a number in it may be of
     another unit.
@@ -314,7 +314,7 @@ def answer_key(task: Task, fingerprint: str, step: Step, answer: Completion) -> 
 
 
 def answer_screen_size(task: Task, step: Step, answer: Completion) -> Screen | None:
-    """Width and height of the screenshot in which an answer points, where it is not the step's own.
+    """Return the size of the screenshot that an answer points in, if not the step's own.
 
     None also where the answer's places have a unit that no size changes.
 
@@ -558,7 +558,7 @@ class _Line(msgspec.Struct):
 
 
 def read_scores(path: Path) -> dict[tuple[str, int], float]:
-    """What a verifier says of each answer, by sample id and the sample's number, from 1.
+    """Return a verifier's scores by sample id and number of the sample, from 1.
 
     Args:
         path: JSON lines of {"sample_id", "sample", "score"}; more is better.
@@ -588,7 +588,7 @@ def read_scores(path: Path) -> dict[tuple[str, int], float]:
 
 
 def read_verifier(path: Path, task: Task, fingerprint: str) -> Verifier:
-    """What a verifier says of an answer: a file of scores, or a run of a critic.
+    """Read a verifier's scores: a file, or the run of a critic.
 
     The answers that a critic judged are known by what they say (`answer_key`), whichever sample of
     whichever run with the same prompts they are.

@@ -70,12 +70,12 @@ each process 2 s before it begins."""
 
 
 def profiles_of(task: Task) -> list[str]:
-    """All profiles of the benchmark, with the task's options: its own first, the default first."""
+    """Return all profiles of a task; its own first, the default first of all."""
     return [*task.profiles, *(task.score_files.profiles if task.score_files else ())]
 
 
 def get_profile(task: Task, name: str | None) -> Profile:
-    """The task's profile of that name, or its default.
+    """Return a profile of the task by name, or its default.
 
     Raises:
         UsageError: the task has no such profile with its options.
@@ -103,7 +103,7 @@ def get_profile(task: Task, name: str | None) -> Profile:
 
 
 def has_usable_target(profile: Profile, steps: Iterable[Step]) -> bool:
-    """Whether there is a step on which the profile passes a verdict, whatever the answer is."""
+    """Whether the profile can judge any of the steps."""
     return any(is_judged(profile, profile.failed(step, "missing")) for step in steps)
 
 
@@ -402,7 +402,7 @@ _LONGEST = 100
 
 
 def agent_folders(scored: Sequence[Scored], out: Path) -> dict[Path, Scored]:
-    """The folder of each agent: the one that was named if there is one, else one below it for each.
+    """Return a folder per agent: the named one for a single agent, else one below it.
 
     Their names are the agents', made safe, whatever other agents there are; where those of two
     would be the same, a part of a hash tells them apart.
@@ -437,7 +437,7 @@ def write_scored(place: Path, scored: Scored) -> None:
 
 
 def check_agent_folders(out: Path, outs: Sequence[Path], answers: Path | None) -> None:
-    """Refuse folders as `check_scores_folder` does, and one with scores of others beside them.
+    """Refuse folders as `check_scores_folder` does, and foreign scores beside them.
 
     Args:
         out: the folder that was named.
@@ -464,7 +464,7 @@ def check_agent_folders(out: Path, outs: Sequence[Path], answers: Path | None) -
 
 
 def check_scores_folder(out: Path, predictions: Path | None) -> None:
-    """Refuse a folder whose content the scores would be taken to belong to."""
+    """Refuse a folder whose content the scores would seem to belong to."""
     if not out.exists() or (predictions is not None and _is_run(out, predictions)):
         return
     ours = (SCORES, RESULTS)

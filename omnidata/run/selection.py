@@ -29,7 +29,7 @@ def select(
     limit: int | None = None,
     spelling: Callable[[str, str], str] = lambda tag, value: value,
 ) -> Sequence[Step]:
-    """The chosen steps, in order.
+    """Return the chosen steps, in order.
 
     Args:
         steps: all steps of the dataset.
@@ -111,7 +111,7 @@ def _is_line(sample: str) -> bool:
 
 
 def read_exclude(path: Path, steps: Sequence[Step]) -> frozenset[str]:
-    """The sample ids of a file, one per line; `#` starts a comment, unless the whole line is an id.
+    """Read sample ids, one per line; `#` starts a comment unless the whole line is an id.
 
     Raises:
         UsageError: the file cannot be read, or names a step that the data does not have.
@@ -143,7 +143,7 @@ def read_exclude(path: Path, steps: Sequence[Step]) -> frozenset[str]:
 
 
 def whole_episodes(steps: Sequence[Step], chosen: Sequence[Step]) -> npt.NDArray[np.bool_]:
-    """For each chosen step, whether all steps of its episode were chosen; bool (N,).
+    """Return for each chosen step whether its whole episode was chosen; bool (N,).
 
     Success and progress of half an episode are not those of the episode.
     """
@@ -167,7 +167,7 @@ Shard = tuple[int, int]
 
 
 def parse_shard(text: str) -> Shard:
-    """Read `i/n`.
+    """Parse `i/n`.
 
     Raises:
         UsageError: it is not of that form, or i is not one of 1 to n.
@@ -189,7 +189,7 @@ def parse_shard(text: str) -> Shard:
 
 
 def shard(steps: Sequence[Step], number: int, count: int) -> Sequence[Step]:
-    """The steps of one part: every `count`-th episode, whole, in order.
+    """Return the steps of one part: every `count`-th episode, whole, in order.
 
     All parts together are the steps, each once, whatever machine cuts them.
 
@@ -226,7 +226,7 @@ SHARES: Mapping[Split, float] = {"train": 0.8, "validation": 0.1, "test": 0.1}
 
 
 def split_of(step: Step, shares: Mapping[Split, float] = SHARES) -> Split:
-    """The split that a step belongs to.
+    """Return the split of a step.
 
     Args:
         step: of any benchmark.
@@ -243,7 +243,7 @@ def split_of(step: Step, shares: Mapping[Split, float] = SHARES) -> Split:
 
 
 def parse_shares(text: str) -> dict[Split, float]:
-    """Shares as they are written on the command line.
+    """Parse shares as written on the command line.
 
     Raises:
         UsageError: an unknown split, no number, or a sum other than 1.

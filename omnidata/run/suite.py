@@ -37,7 +37,7 @@ class LimitsRow(
     forbid_unknown_fields=True,
     rename={"requests_per_minute": "rpm", "tokens_per_minute": "tpm", "timeout_s": "timeout"},
 ):
-    """Limits of each run, called in the file as the flags of `omnidata evaluate`; see `Limits`."""
+    """Limits of each run, named as the flags of `omnidata evaluate`; see `Limits`."""
 
     concurrency: int | None = None
     requests_per_minute: float | None = None
@@ -92,7 +92,7 @@ class ModelRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SuiteRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole file; paths are taken from its own folder."""
+    """A suite file; its paths are relative to its folder."""
 
     out: str
     tasks: list[TaskRow]
@@ -126,13 +126,13 @@ class SuiteRun:
 
     @property
     def benchmark(self) -> Task:
-        """The task, set up."""
+        """Return the task with its options."""
         return get_task(self.task.task, self.task_options)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a run: the content of its `results.json`, or why there is none.
+    """The content of a run's `results.json`, or why there is none.
 
     Attributes:
         planned: the run.
@@ -149,7 +149,7 @@ class Outcome:
 
 
 def read_suite(path: Path) -> list[SuiteRun]:
-    """The runs that a suite file asks for, those of one task and its options together.
+    """Return the runs of a suite file, grouped by task and options.
 
     Raises:
         UsageError: the file cannot be read, is no suite, names a task, option or profile that does
@@ -256,7 +256,7 @@ def run_suite(
     load: Callable[[SuiteRun, Task], LoadedDataset] = _load,
     cluster: Cluster | None = None,
 ) -> Iterator[Outcome]:
-    """Make one run after the other; each resumes the run that its folder holds.
+    """Make one run after the other; each resumes the run in its folder.
 
     A run that fails does not stop the others.
 
@@ -296,7 +296,7 @@ def _runs(
 
 
 def recipe_of(planned: SuiteRun) -> Recipe:
-    """How the model of a run of the suite is made, on whichever machine."""
+    """Return how to make the model of a run, on any machine."""
     row, folder = planned.model, planned.folder.absolute()
     return Recipe(
         row.model,

@@ -88,7 +88,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of a step.
+    """The new action, columns and tags of a step.
 
     Attributes:
         action: its target; None = as `keep` says.
@@ -102,7 +102,7 @@ class Change:
 
 
 def read_episodes(source: LoadedDataset) -> tuple[list[Episode], list[Finding]]:
-    """The episodes that can be written, and a finding for each that cannot.
+    """Return the episodes that can be written; each other one becomes a finding.
 
     Args:
         source: its steps come episode by episode.
@@ -178,7 +178,7 @@ def retold(
     *,
     columns: Row | None = None,
 ) -> TreeEpisode:
-    """The episode for the writer; media are looked for when its steps are written.
+    """Return the episode for the writer; its media are read when its steps are written.
 
     Args:
         episode: to be written.
@@ -290,7 +290,7 @@ _OTHERS = "known:"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a model is asked about.
+    """The questions to a model.
 
     Attributes:
         source: a step for each question, as the task has them; last those about other data, which
@@ -329,7 +329,7 @@ def annotation_of(task: Task) -> Annotation:
 
 
 def with_others(asked: LoadedDataset, others: Sequence[Step], fingerprint: str) -> LoadedDataset:
-    """The questions, and last those about other data.
+    """Return the questions, followed by those about other data.
 
     Args:
         asked: about the data.
@@ -348,7 +348,7 @@ def with_others(asked: LoadedDataset, others: Sequence[Step], fingerprint: str) 
 
 
 def is_others(sample_id: str) -> bool:
-    """Whether the question is asked only to measure the model."""
+    """Return whether a question only measures the model."""
     return sample_id.startswith(_OTHERS)
 
 
@@ -376,7 +376,7 @@ def check_column(
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How to ask a model; no answer depends on what it may use.
+    """The settings of asking a model; answers do not depend on its limits.
 
     Attributes:
         model: a SPEC, how to make one, or an adapter of your own.
@@ -400,7 +400,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What has been done.
+    """The result of annotating.
 
     Attributes:
         report: as in the tree.
@@ -415,14 +415,14 @@ class Done:
 
 
 def run_folder(out: Path) -> Path:
-    """Where the answers lie: beside the tree."""
+    """Return the folder of the answers, beside the tree."""
     out = out.resolve()
     return out.with_name(f"{out.name}.run")
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What came of asking.
+    """The answers of a model.
 
     Attributes:
         results: see `evaluate`.

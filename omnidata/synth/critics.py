@@ -56,9 +56,7 @@ _NAME: Final = 32  # of 64 digits of a hash
 _TRUTHS: Final = ("right", "wrong")
 
 
-class CriticStaging(RowsStaging):
-    """Rows in the making, with the media of all kinds that they show."""
-
+class _CriticStaging(RowsStaging):
     contents = frozenset({REPORT, MEDIA})
 
 
@@ -154,7 +152,7 @@ def derive_critics(
             ],
         }
         inputs = {source.root, *(run.path for run in opened)}
-        staging = CriticStaging(out, plan=plan, inputs=inputs, data=source.root)
+        staging = _CriticStaging(out, plan=plan, inputs=inputs, data=source.root)
         if report := staging.finished_report():
             return report
         with staging, wrap_os_error(staging.path):

@@ -129,7 +129,9 @@ def read_recordings(
                 first.tags.get("app", ""),
                 platform_of(task, first),
                 _language_of(task, first),
-                frozenset(map(_plain, task.instructions(first, row))),
+                frozenset(
+                    "".join(text.casefold().split()) for text in task.instructions(first, row)
+                ),
                 acted,
                 tuple(ref for step in steps if (ref := step.media.get("screenshot"))),
             )
@@ -168,10 +170,6 @@ def _acting_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """All but a last step that only looks, or only says that it is the end."""
     last = steps[-1].action
     return steps[:-1] if last is None or last.kind == "done" else steps
-
-
-def _plain(text: str) -> str:
-    return "".join(text.casefold().split())
 
 
 def _lacks(task: Task, steps: tuple[Step, ...], row: Mapping[str, Any]) -> tuple[str, str]:

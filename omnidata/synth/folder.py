@@ -53,7 +53,7 @@ PartType = TypeVar("PartType", bound=Part)
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a part was not made."""
+    """The reason why a part was not made."""
 
     why: str
 
@@ -139,7 +139,7 @@ class SynthStaging(StagedFolder):
         return {path.name for path in folder.iterdir()} <= self.contents | {PLAN}
 
     def finished_report(self) -> Mapping[str, Any] | None:
-        """The report of the same call that has ended; None where there is none.
+        """Return the report of the same call if it has finished, else None.
 
         Raises:
             DataError: the folder holds the result of other settings.
@@ -244,7 +244,7 @@ class TreeStaging(StagedFolder):
             )
 
     def is_ours(self, folder: Path) -> bool:
-        """Whether it is a tree as it was written: no label edited, no file added.
+        """Return whether the tree is as it was written: no label edited, no file added.
 
         One that was moved out of the way was that, and may be half removed.
         """
@@ -254,7 +254,7 @@ class TreeStaging(StagedFolder):
         return folder == self._before or bool(written == self._digest(folder))
 
     def there(self) -> Mapping[str, Any] | None:
-        """The report of the tree that is there, without its digest; None if there is none."""
+        """Return the report of an existing tree, without its digest; None if there is none."""
         report = read_json(self.out / self._report)
         return {name: value for name, value in report.items() if name != "digest"} or None
 

@@ -451,7 +451,8 @@ class InDialect:
         placed = rules == "strict" or any(action.start for action in found.actions)
         if not placed and (named := self._read_place(whole)):  # words beside no call end a turn
             found = replace(found, actions=(Action("tap", (named,)),))
-        if not all(map(_is_near, found.actions)):
+        numbers = (number for action in found.actions for number in _numbers(action))
+        if not all(abs(number) <= _FARTHEST for number in numbers):  # not NaN
             raise UnreadError("a place is on no screen of this world")
         return found
 
@@ -623,10 +624,6 @@ def _is_made(action: object) -> bool:
         )
         and all(map(is_number, _numbers(action)))
     )
-
-
-def _is_near(action: Action) -> bool:
-    return all(abs(number) <= _FARTHEST for number in _numbers(action))  # not NaN
 
 
 def _move(action: Action, there: Callable[[Region], Point]) -> Action:

@@ -588,7 +588,8 @@ def gap(point: Point, regions: Sequence[Region], screen: Screen, *, noun: str = 
     """
     region = min(regions, key=lambda each: math.hypot(*off_by(point.x, point.y, each)))
     several = len(regions) > 1
-    outside = "" if _is_on(point, screen) else ", off the screen"
+    is_on = 0 <= point.x <= screen[0] and 0 <= point.y <= screen[1]
+    outside = "" if is_on else ", off the screen"
     if isinstance(region, Point):
         about = f"the nearest of {len(regions)} {noun} points" if several else f"the {noun} point"
         distance = _thousandths(point, region, screen)
@@ -636,7 +637,3 @@ def _pixels(distance: float) -> str:
     if size < 0.05:
         return "less than 0.1 px"
     return f"{size:.0f} px" if size >= 10 or size == int(size) else f"{size:.1f} px"
-
-
-def _is_on(point: Point, screen: Screen) -> bool:
-    return 0 <= point.x <= screen[0] and 0 <= point.y <= screen[1]

@@ -56,7 +56,7 @@ def difference(
 ) -> Difference | None:
     """The first column in which a log says of a row of the data what is not so.
 
-    Texts, numbers and boxes are compared (`is_same_box`); of the records texts alone, because
+    Texts, numbers and boxes are compared (`_is_same_box`); of the records texts alone, because
     metrics have numbers of their own beside what they keep of a row.
 
     Args:
@@ -130,7 +130,7 @@ def _is_box_there(
     said: Sequence[Any], own: Sequence[Any], screen: Screen, targets: Sequence[Box]
 ) -> bool:
     pairs = [*product(_boxes(said), _boxes(own))]
-    return not pairs or any(is_same_box(one, other, screen, targets) for one, other in pairs)
+    return not pairs or any(_is_same_box(one, other, screen, targets) for one, other in pairs)
 
 
 def _boxes(values: Sequence[Any]) -> Iterator[Sequence[float]]:
@@ -143,7 +143,7 @@ def _boxes(values: Sequence[Any]) -> Iterator[Sequence[float]]:
             yield value
 
 
-def is_same_box(
+def _is_same_box(
     said: Sequence[float], own: Sequence[float], screen: Screen, targets: Sequence[Box] = ()
 ) -> bool:
     """Whether a log's box is that of the data, perhaps in another unit and with another meaning.
@@ -161,13 +161,13 @@ def is_same_box(
 
     Examples:
         >>> screen = (200, 100)
-        >>> is_same_box([0.05, 0.2, 0.15, 0.4], [10, 20, 20, 20], screen)  # width and height
+        >>> _is_same_box([0.05, 0.2, 0.15, 0.4], [10, 20, 20, 20], screen)  # width and height
         True
-        >>> is_same_box([50, 200, 150, 400], [10, 20, 30, 40], screen)  # thousandths
+        >>> _is_same_box([50, 200, 150, 400], [10, 20, 30, 40], screen)  # thousandths
         True
-        >>> is_same_box([11, 20, 30, 40], [10, 20, 30, 40], screen)
+        >>> _is_same_box([11, 20, 30, 40], [10, 20, 30, 40], screen)
         False
-        >>> is_same_box([1, 1, 4, 4], [10, 20, 30, 40], screen)
+        >>> _is_same_box([1, 1, 4, 4], [10, 20, 30, 40], screen)
         False
     """
     if list(said) == list(own):

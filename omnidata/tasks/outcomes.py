@@ -271,7 +271,7 @@ def unique(rollouts: Iterable[Rollout], note: Note) -> Iterator[Rollout]:
                     f"another row has this attempt of {one.agent} at {one.task}",
                     "an instance_id, or an attempt, of its own",
                     "number the attempts; until then only the first is used",
-                    (sample_name(one),),
+                    (_sample_name(one),),
                 )
             )
             continue
@@ -279,8 +279,7 @@ def unique(rollouts: Iterable[Rollout], note: Note) -> Iterator[Rollout]:
         yield one
 
 
-def sample_name(one: Rollout) -> str:
-    """Return the sample id of the step about a rollout."""
+def _sample_name(one: Rollout) -> str:
     return "/".join(filter(None, (one.agent, one.task, one.attempt)))
 
 
@@ -400,7 +399,7 @@ class Outcomes(Benchmark):
     def steps(self, data: Path, note: Note) -> Iterator[Step]:
         """Yield a step for each rollout, with the last screenshot."""
         for one in unique(self.score_files.rollouts(data, note), note):
-            name, score = sample_name(one), one.score
+            name, score = _sample_name(one), one.score
             shot = one.shots[-1] if one.shots else None
             outcome = {} if score is None else {"outcome": "success" if score == 1 else "failure"}
             yield Step(

@@ -157,6 +157,7 @@ def statistics(task: Task, source: LoadedDataset) -> Statistics:
     lengths = Counter(step.episode for step in steps)
     asked = [_target(task, step) for step in steps]
     labels = [each.labels for each in asked]
+    targets = Counter(label for own in labels for label in own)
     roles: dict[str, tuple[Modality, int]] = {}
     kinds = Counter[Modality]()
     for step in steps:
@@ -169,7 +170,7 @@ def statistics(task: Task, source: LoadedDataset) -> Statistics:
     return Statistics(
         episodes=len(lengths),
         steps=len(steps),
-        targets=_frequent(Counter(label for own in labels for label in own)),
+        targets=dict(sorted(targets.items(), key=lambda item: (-item[1], item[0]))),
         noun=next((each.noun for each in asked if each.labels), ""),
         unlabelled=sum(not own for own in labels),
         placed=sum(bool(each.places) for each in asked),
@@ -177,10 +178,6 @@ def statistics(task: Task, source: LoadedDataset) -> Statistics:
         kinds=kinds,
         measures={**measures, **_instructions(steps), **_seconds(steps), **_elements(asked)},
     )
-
-
-def _frequent(counts: Counter[str]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True, slots=True)

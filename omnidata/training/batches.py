@@ -26,7 +26,7 @@ MelBins = Literal[80, 128]
 RATE = 16_000
 """Samples per second that Whisper's features are made of."""
 
-HOP = 160
+_HOP = 160
 """Samples from one column of features to the next: 10 ms."""
 
 _WINDOW = 400
@@ -91,7 +91,7 @@ def log_mel(audio: Tensor, *, bins: MelBins = 128, rate: int = RATE) -> Tensor:
 @lru_cache(maxsize=8)
 def _spectrogram(bins: MelBins, device: torch.device) -> torch.nn.Module:
     module: torch.nn.Module = _torchaudio().transforms.MelSpectrogram(
-        RATE, _WINDOW, hop_length=HOP, n_mels=bins, f_max=8000.0, norm="slaney", mel_scale="slaney"
+        RATE, _WINDOW, hop_length=_HOP, n_mels=bins, f_max=8000.0, norm="slaney", mel_scale="slaney"
     )
     return module.to(device)
 
@@ -114,13 +114,13 @@ def _torchaudio() -> ModuleType:
 
 # One step as tensors.
 
-LEAST_RATE = 1000
+_LEAST_RATE = 1000
 """Lowest rate of a track, in Hz."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """How to decode the media of a step.
+    """The settings of decoding a step's media.
 
     Attributes:
         roles: the media to decode, e.g. ("screenshot", "audio"); None for all.
@@ -164,8 +164,8 @@ class Decoding:
             ("roles", not isinstance(self.roles, str), 'names, e.g. ("screenshot", "audio")'),
             (
                 "audio_rate",
-                isinstance(self.audio_rate, (int, np.integer)) and self.audio_rate >= LEAST_RATE,
-                f"a whole number from {LEAST_RATE} Hz",
+                isinstance(self.audio_rate, (int, np.integer)) and self.audio_rate >= _LEAST_RATE,
+                f"a whole number from {_LEAST_RATE} Hz",
             ),
         ):
             if not good:
@@ -571,5 +571,5 @@ def _mel(waves: Tensors, bins: MelBins, rate: int) -> Tensors:
         return [None if w is None else log_mel(w, bins=bins, rate=rate) for w in waves]
     values = log_mel(waves.values, bins=bins, rate=rate)
     lengths = -(-waves.sizes[:, 0] * RATE // rate)
-    columns = (-(-lengths // HOP)).clamp(max=values.shape[-1])
+    columns = (-(-lengths // _HOP)).clamp(max=values.shape[-1])
     return Padded(values, torch.stack([(columns > 0) * bins, columns], dim=1))

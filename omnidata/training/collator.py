@@ -20,7 +20,7 @@ from omnidata.loaders.row_steps import RowReader, to_python
 from omnidata.training.formats import Example, as_example
 from omnidata.types import Step, Task
 
-IGNORED = -100
+_IGNORED = -100
 """The label of tokens without a loss; torch's cross entropy ignores it."""
 
 
@@ -184,10 +184,10 @@ def _with_answers(
         ]
         made[name] = _right(rows, padding if name == "input_ids" else 0)
     labels = [
-        torch.cat([answer.new_full((int(kept.sum()),), IGNORED), answer])
+        torch.cat([answer.new_full((int(kept.sum()),), _IGNORED), answer])
         for kept, answer in zip(mask, answers, strict=True)
     ]
-    made["labels"] = _right(labels, IGNORED)
+    made["labels"] = _right(labels, _IGNORED)
     return made
 
 

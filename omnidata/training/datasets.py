@@ -99,7 +99,7 @@ class StreamedSteps(Iterable[Step]):
 
 
 def steps_of(given: Any) -> Sequence[Step] | None:
-    """The steps of a dataset of `datasets`; None where it is none.
+    """Return the steps of a dataset of `datasets`; None if it has none.
 
     Raises:
         UsageError: several splits, a stream, or rows that are no steps.
@@ -129,12 +129,7 @@ def _is_stream(given: Any) -> bool:
     return library is not None and isinstance(given, library.IterableDataset)
 
 
-def check_steps(given: Any) -> None:
-    """Refuse what is no sequence of steps, by its first item.
-
-    Raises:
-        UsageError: there is none, or the items are something else, as rows of a table.
-    """
+def _check_steps(given: Any) -> None:
     is_sequence = hasattr(given, "__len__") and hasattr(given, "__getitem__")
     if not is_sequence or isinstance(given, Mapping):
         raise UsageError(
@@ -276,7 +271,7 @@ class StepDataset(Dataset[Item]):
         decoding: Decoding = _DEFAULT,
     ) -> None:
         found = steps.steps if isinstance(steps, LoadedDataset) else steps_of(steps) or steps
-        check_steps(found)
+        _check_steps(found)
         for role in decoding.roles or ():
             _check_role(role, found)
         packed = isinstance(found, list | tuple | StoredSteps)

@@ -133,7 +133,7 @@ class Example:
 
 
 def target_shown(task: Task, step: Step, size: Screen) -> Target | None:
-    """The right answer to a step whose screenshot is shown in a size.
+    """Return the right answer to a step whose screenshot is shown in a size.
 
     Args:
         task: gives the target.
@@ -169,7 +169,7 @@ def target_shown(task: Task, step: Step, size: Screen) -> Target | None:
 
 
 def as_example(task: Task, step: Step, *, longest: int | None = None) -> Example:
-    """A step as an example.
+    """Return a step as an example.
 
     Args:
         task: writes the prompt and the answer.
@@ -216,7 +216,7 @@ Lists = Mapping[Modality, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a row of any format holds.
+    """The content of a row of any format.
 
     Attributes:
         turns: of the prompt: the role, and texts and media in order.
@@ -264,7 +264,7 @@ def texts_of(turns: Turns) -> list[tuple[str, str]]:
 
 
 def names_of(turns: Turns, kind: Modality) -> list[str]:
-    """The files of a modality, in order."""
+    """Return the files of a modality, in order."""
     return [piece.name for turn in turns for piece in turn.parts if piece.kind == kind]
 
 
@@ -305,7 +305,7 @@ class _TrlTurn(msgspec.Struct, frozen=True):
 
 
 def trl_messages(turns: Turns) -> list[dict[str, Any]]:
-    """A prompt as TRL's messages; media are placeholders, which its columns fill in order."""
+    """Return a prompt as TRL's messages; media are placeholders, filled from its columns."""
     return [
         {
             "role": turn.role,
@@ -428,7 +428,7 @@ def _objects(turns: Turns, target: Target, unit: Objects) -> Row:
 
 
 def by_swift(target: Target) -> str:
-    """The answer that ms-swift makes of one with `<bbox>`: whole parts of a thousand.
+    """Return the answer that ms-swift makes of one with `<bbox>`: whole parts of a thousand.
 
     Examples:
         >>> by_swift(Target("(33.4, 8)", "<bbox>", ((33.4, 8),)))
@@ -521,7 +521,7 @@ def row(
 
 
 def mismatch(name: FormatName, made: Row) -> str:
-    """Where placeholders and lists differ; empty where the trainer finds a medium for each.
+    """Return where placeholders and media differ in number; empty if they match.
 
     A text of the data that holds a placeholder, of the trainer or of any model that is known
     (`families.TOKENS`), makes the trainer or the model show a medium in its place.
@@ -545,7 +545,7 @@ def mismatch(name: FormatName, made: Row) -> str:
 
 
 def control(name: FormatName, made: Row, own: Collection[str] = ()) -> str:
-    """A token in a text that some model obeys (`families.CONTROLS`); empty if there is none.
+    """Return a token in a text that some model obeys (`families.CONTROLS`); empty if there is none.
 
     Chat templates write texts as they are, and trainers' tokenizers make one token of it: the
     turn ends there.
@@ -565,7 +565,7 @@ def control(name: FormatName, made: Row, own: Collection[str] = ()) -> str:
 
 
 def read(line: bytes, form: FormatName, root: Path) -> Example:
-    """A line of an export.
+    """Read a line of an export.
 
     Args:
         line: JSON in UTF-8.

@@ -25,11 +25,11 @@ Found = tuple[Step, str] | None
 
 @dataclass(slots=True)
 class Evaluation:
-    """What is known of the data of an evaluation; each of it with the id of a step that has it.
+    """The instructions and pictures of an evaluation, each with the id of a step that has it.
 
     Attributes:
         episodes: by group, and by the episode's own name, which a copy of the data may know alone.
-        instructions: by `normalise`.
+        instructions: by `_normalise`.
         pictures: by the hash of size and pixels.
         broken: how many pictures could not be decoded.
         skipped: how many rows became no step.
@@ -94,11 +94,11 @@ def _pixels(ref: MediaRef) -> str | StoreError | None:
         return error
 
 
-def normalise(text: str) -> str:
-    """What two instructions have in common that say the same in the same words.
+def _normalise(text: str) -> str:
+    """Return an instruction without case, punctuation and spacing.
 
     Examples:
-        >>> normalise("Tap “Share” !") == normalise(" tap  share")
+        >>> _normalise("Tap “Share” !") == _normalise(" tap  share")
         True
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
@@ -108,7 +108,7 @@ def normalise(text: str) -> str:
 
 def _instructions(task: Task, source: LoadedDataset, step: Step) -> Iterator[str]:
     told = task.instructions(step, source.episode_rows.get(step.episode, {}))
-    return filter(None, map(normalise, told))
+    return filter(None, map(_normalise, told))
 
 
 def findings(
@@ -118,7 +118,7 @@ def findings(
     stored: Media,
     known: Evaluation,
 ) -> Iterator[tuple[Finding, str]]:
-    """What is shared, one finding for each group of the training data and look.
+    """Yield the overlaps, one finding for each group of the training data and kind of overlap.
 
     Args:
         task: of the training data.
@@ -142,7 +142,7 @@ def findings(
 
 
 def coverage_findings(known: Evaluation) -> Iterator[Finding]:
-    """What of the evaluation was not compared."""
+    """Yield findings for parts of the evaluation that were not compared."""
     for count, what in (
         (known.broken, "pictures cannot be decoded"),
         (known.skipped, "rows cannot be read"),

@@ -41,7 +41,7 @@ _STRETCHED = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
-    """How pictures are resized before they are written; not at all by default.
+    """The resizing of pictures before they are written; none by default.
 
     Attributes:
         longest: pictures whose longer side exceeds so many pixels are made smaller, in proportion.
@@ -90,7 +90,7 @@ class Sizing:
         return low, MAX_TOKENS * square if self.max_pixels is None else self.max_pixels
 
     def fit(self, size: Screen) -> Screen:
-        """Width and height in pixels that a picture gets.
+        """Return the width and height in pixels that a picture gets.
 
         Args:
             size: width and height that it has.
@@ -153,7 +153,7 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What a medium has become.
+    """The files of a medium.
 
     Attributes:
         files: one, or the frames of a clip.
@@ -170,7 +170,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Broken(msgspec.Struct, frozen=True):
-    """Why a medium cannot be exported.
+    """The reason why a medium cannot be exported.
 
     Attributes:
         what: what is wrong, with the place.

@@ -59,7 +59,7 @@ _SEEN: Final = ("role", "width", "height", "original", "pixels")
 
 
 def screenshot_sizes(receipt: Mapping[str, Any]) -> str:
-    """What a reward needs of a receipt, as JSON: in what size the screenshot is shown."""
+    """Return the part of a receipt that a reward needs, as JSON: the size of the screenshot."""
     lines = [
         {name: line[name] for name in _SEEN if name in line}
         for line in receipt.get("parts", ())

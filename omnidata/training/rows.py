@@ -53,7 +53,7 @@ _REMEDIES: Mapping[Modality, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How steps become training data.
+    """The settings of an export.
 
     Attributes:
         format: the trainer.
@@ -106,7 +106,7 @@ class Options:
         )
 
     def reword(self, task: Task) -> Task:
-        """The task with prompts that speak of no sound where that is left out.
+        """Return the task, with prompts that do not mention sound if it is left out.
 
         Benchmarks whose prompts name the media have the option `modalities`; a task that is in no
         registry stays as it is.
@@ -227,7 +227,7 @@ class Prompted:
 def prompt_with_media(
     task: Task, step: Step, capabilities: Capabilities
 ) -> tuple[Conversation, list[tuple[str, Wanted]]]:
-    """A step's prompt, and the media of it that are exported, with their roles."""
+    """Return a step's prompt, and its exported media with their roles."""
     conversation = task.prompt(step)
     found = [
         (part.role, Wanted(part.media, part.size))
@@ -271,7 +271,7 @@ class Maker:
         self._own_controls = task.own_controls
 
     def make(self, step: Step) -> Line | Finding:
-        """The row of a step, or why there is none."""
+        """Return the row of a step, or the finding why there is none."""
         asked_for = self.make_prompt(step)
         if isinstance(asked_for, Finding):
             return asked_for
@@ -299,21 +299,21 @@ class Maker:
         return self.line(step, asked_for.turns, made)
 
     def make_prompt(self, step: Step) -> Prompted | Finding:
-        """A step's prompt as it is written, or why there is none."""
+        """Return a step's prompt as it is written, or the finding why there is none."""
         try:
             conversation, media = prompt_with_media(self._task, step, self._capabilities)
         except MediaError as error:
-            return exclusion(step, "media-broken", error.what, error.expected)
+            return _exclusion(step, "media-broken", error.what, error.expected)
         for role, wanted in media:
             kept = self._stored[wanted.key]
             if isinstance(kept, Broken):
                 what = f"{role.replace('_', ' ')}: {kept.what}"
-                return exclusion(step, "media-broken", what, kept.expected)
+                return _exclusion(step, "media-broken", what, kept.expected)
         absent = [role for role in _CURRENT if role in step.media and not step.media[role]]
         told = any(part.about for message in conversation for part in message.parts)
         if absent or not (told or any(wanted.ref.kind == "image" for _, wanted in media)):
             what = f"there is no {' and no '.join(absent) or 'picture'}"
-            return exclusion(step, "picture-missing", what, "a picture of the screen")
+            return _exclusion(step, "picture-missing", what, "a picture of the screen")
         turns, receipt = render_messages(conversation, self._capabilities, _text, self._pieces)
         begun = ""
         if turns[-1].role == "assistant":  # trainers want an answer whole
@@ -331,7 +331,7 @@ class Maker:
         seen = sent_size(receipt, where=step.sample_id) or Resizing(step.screen, step.screen)
         original = seen.original
         if self._space == "px" and original != step.screen:
-            return exclusion(
+            return _exclusion(
                 step,
                 "size-differs",
                 f"the screenshot has {original[0]} x {original[1]} pixels, its target is for "
@@ -351,7 +351,7 @@ class Maker:
             wrong = "lies beyond the screen"
         else:
             return target
-        return exclusion(
+        return _exclusion(
             step,
             "target-unreachable",
             f"the answer {text[:200]!r} {wrong}",
@@ -360,7 +360,7 @@ class Maker:
 
     def _without_target(self, step: Step) -> Finding:
         if f"{step.episode}/{step.step_index}" not in self._unstated:
-            return exclusion(step, "target-missing", "the step has no usable target", "a target")
+            return _exclusion(step, "target-missing", "the step has no usable target", "a target")
         return Finding(
             "target-absent",
             "warning",
@@ -371,16 +371,16 @@ class Maker:
         )
 
     def fault(self, step: Step, made: Row) -> Finding | None:
-        """What a trainer or a model would take for something else in a row; None if nothing."""
+        """Return a finding if a trainer or a model would misread the row, else None."""
         if differs := mismatch(self._options.format, made):
-            return exclusion(
+            return _exclusion(
                 step,
                 "placeholder-in-text",
                 f"a text of the data holds a placeholder for media: {differs}",
                 "texts without placeholders",
             )
         if token := control(self._options.format, made, self._own_controls):
-            return exclusion(
+            return _exclusion(
                 step,
                 "control-token-in-text",
                 f"a text of the data holds the control token {token}",
@@ -389,13 +389,13 @@ class Maker:
         return None
 
     def line(self, step: Step, turns: Turns, made: Row) -> Line | Finding:
-        """A row as it is written, with the step's id and the roles of its media."""
+        """Return a row as it is written, with the step's id and the roles of its media."""
         pieces = [piece for turn in turns for piece in turn.parts if piece.name]
         try:
             whole = {"sample_id": step.sample_id, **made, "roles": [p.role for p in pieces]}
             data = msgspec.json.encode(whole) + b"\n"
         except UnicodeEncodeError:
-            return exclusion(
+            return _exclusion(
                 step,
                 "text-unwritable",
                 "a text is not valid Unicode: a lone surrogate",
@@ -424,7 +424,7 @@ class Maker:
 
 
 def places_without_target(source: LoadedDataset) -> frozenset[str]:
-    """Where, by the loader's findings, rows state no target, which is no mistake of theirs.
+    """Return the places of rows without a target by the loader's findings.
 
     Returns:
         "app/episode/step" for each, and what else their place, "app/episode/step (file)", begins
@@ -450,7 +450,6 @@ def _piece(kind: Modality, file: File, role: str) -> Piece:
     return Piece(kind, name=file.name, role=role, size=(file.width, file.height))
 
 
-def exclusion(step: Step, code: str, what: str, expected: str) -> Finding:
-    """The finding that a step is no row."""
+def _exclusion(step: Step, code: str, what: str, expected: str) -> Finding:
     remedy = "correct the data, or drop the step with --exclude; it is left out of the export"
     return Finding(code, "error", step.sample_id, what, expected, remedy)

@@ -74,7 +74,7 @@ class RunHistories:
 def run_histories(
     task: Task, source: LoadedDataset, run: Path, *, changed_media: bool = False
 ) -> RunHistories:
-    """What a run did before each step that it came to.
+    """Return a run's actions before each step that it reached.
 
     Args:
         task: with the options of the run.

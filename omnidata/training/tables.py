@@ -42,7 +42,7 @@ _NAMED = 5
 
 
 def training_table(task: Task, steps: LoadedDataset | Sequence[Step]) -> datasets.Dataset:
-    """Steps as a table whose row i is `{"step": steps[i]}`.
+    """Return steps as a table whose row i is `{"step": steps[i]}`.
 
     No medium is opened. The steps are kept as bytes, which forked workers share.
 
@@ -126,7 +126,7 @@ class _StepLookup:
 def training_stream(
     task: Task, data: Path, name: str = "all", *, seed: int | None = None, buffer: int = 256
 ) -> datasets.IterableDataset:
-    """The rows of a Parquet repository with embedded media, one after the other.
+    """Return the rows of a Parquet repository with embedded media, as a stream.
 
     Nothing but these rows is held in memory, whatever the size of the repository. DataLoader
     workers, and the processes of a cluster, share its shards.
@@ -242,7 +242,7 @@ class _Report(msgspec.Struct):
 
 
 def exported_table(out: Path, split: Split = "train") -> datasets.Dataset:
-    """The rows of an export as a table whose row i is `{"example": Example}`.
+    """Return the rows of an export as a table whose row i is `{"example": Example}`.
 
     Every row is read once to see that it is one; no medium is opened before it is decoded, when it
     must still have the hash that it is named after. Nothing but the places of the rows is held in

@@ -130,7 +130,7 @@ class TrainerLog:
             )
 
     def settings(self, task: str) -> dict[str, Any]:
-        """The task options that the prompts were exported with, as in `run.json`.
+        """Return the task options of the export, as in `run.json`.
 
         Raises:
             PredictionError: the export is of another task.
@@ -167,7 +167,7 @@ class TrainerLog:
         return select_steps(source.steps, sorted(places[name] for name in ids))
 
     def read(self, bad: BadLines) -> Iterator[Prediction]:
-        """The answers; `bad` takes note of lines without one."""
+        """Yield the answers; lines without one are passed to `bad`."""
         if self._columns.sample_id:
             rows = self._read_rows(self.rows)
             receipts = {row.sample_id: _receipt_of(row.own) for row in rows}

@@ -22,7 +22,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.tasks.json_answers import LABELS
-from omnidata.tasks.omnigui.load import assign_group, load
+from omnidata.tasks.omnigui.load import load
 from omnidata.types import LoadedDataset, MediaRef, Step
 from tests.conftest import Once
 from tests.data.segment.films import film, noise
@@ -209,7 +209,9 @@ def step(app: str, episode: str, index: int, action: int, twins: str, language: 
         tags={"app": app, "language": language},
         source={"twins": twins} if twins else {},
     )
-    return assign_group(made)
+    grouped = get_task("omnigui").named(made)
+    assert grouped
+    return grouped
 
 
 def partners(source: LoadedDataset, steps: Sequence[Step], seed: int = 0) -> dict[str, str | None]:

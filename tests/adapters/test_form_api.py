@@ -1,21 +1,18 @@
-"""MiniCPM-o, VITA and Baichuan-Omni against servers that look at what they are sent."""
+"""MINICPM-o, VITA and BAICHUAN-Omni against servers that look at what they are sent."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
-from aiohttp import FormData
+from aiohttp import web
 
-from omnidata.adapters.form_api import Baichuan, FlatModel, MiniCPM, Vita, form
-from omnidata.adapters.keys import Key
-from omnidata.adapters.media_budget import Capabilities, ReleaseRules
-from omnidata.adapters.presets import Preset
 from omnidata.errors import CallError, UsageError
-from omnidata.types import Completion, GenerationParams, Message, Part, Request
+from omnidata.types import Adapter, Message, Part, Request
+from tests.adapters.asking import ask, keyed
 from tests.adapters.servers import (
+    Asked,
     Fault,
     Wire,
     running,
@@ -31,44 +28,17 @@ SYSTEM = "You are an agent."
 GOAL = 'Goal: tap "分享"\nStep: 2'
 LABEL = "[History Screenshot]:"
 BLOCK = f"[System Instructions]\n{SYSTEM}\n[End System Instructions]\n\n[User]: {LABEL} {GOAL}"
-RULES = {
-    MiniCPM: ReleaseRules(system="block", last_only=("video", "audio")),
-    Vita: ReleaseRules(system="block", last_only=("image", "video", "audio")),
-    Baichuan: ReleaseRules(system="block", one_file=("video", "image", "audio")),
-}
-CONTROLS = {
-    MiniCPM: GenerationParams(),
-    Vita: GenerationParams(0.0, None),
-    Baichuan: GenerationParams(None, None),
-}
-SERVERS: list[tuple[type[FlatModel], Wire]] = [
-    (MiniCPM, MiniCPMServer()),
-    (Vita, vita()),
-    (Baichuan, baichuan()),
+MINICPM, VITA, BAICHUAN = "minicpm-o-4.5", "vita-1.5", "baichuan-omni-1.5"
+SERVERS: list[tuple[str, Wire]] = [
+    (MINICPM, MiniCPMServer()),
+    (VITA, vita()),
+    (BAICHUAN, baichuan()),
 ]
 
 
-def made(kind: type[FlatModel], url: str, *, degrade: bool = False, **row: Any) -> FlatModel:
-    row = {
-        "capabilities": Capabilities(video="native", degrade=degrade),
-        "params": CONTROLS[kind],
-        "release": RULES[kind],
-        **row,
-    }
-    path = "/chat" if kind is Baichuan else ""
-    row |= {"wire": kind.wire, "base_url": url + path}
-    return kind(Preset(spec="test", model="test", **row), Key())
-
-
-def ask(model: FlatModel, request: Request) -> Completion:
-    async def run() -> Completion:
-        try:
-            [answer] = await model.generate([model.prepare(request)], model.params)
-            return answer
-        finally:
-            await model.close()
-
-    return asyncio.run(run())
+def made(spec: str, url: str, key: str = "", **options: str) -> Adapter:
+    path = "/chat" if spec == BAICHUAN else ""
+    return keyed(spec, url + path, key, options)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +53,7 @@ def lines(shown: Shown, *names: str) -> list[str]:
 
 def test_minicpm_gets_all_texts_and_all_media(shown: Shown) -> None:
     with running(MiniCPMServer()) as server:
-        answer = ask(made(MiniCPM, server.url), shown.request)
+        answer = ask(made(MINICPM, server.url), shown.request)
     text = seen_text(f"{SYSTEM}\n\n{LABEL}\n{GOAL}")
     media = lines(shown, "history_screenshot.png", "screenshot.png", "video.mp4", "audio.wav")
     assert answer.text == "\n".join([text, *media])
@@ -93,27 +63,25 @@ def test_minicpm_gets_all_texts_and_all_media(shown: Shown) -> None:
 
 def test_minicpm_in_the_layout_of_the_release_gets_one_block_of_text(shown: Shown) -> None:
     with running(MiniCPMServer()) as server:
-        answer = ask(made(MiniCPM, server.url, layout="release"), shown.request)
+        answer = ask(made(MINICPM, server.url, layout="release"), shown.request)
     media = lines(shown, "history_screenshot.png", "screenshot.png", "video.mp4", "audio.wav")
     assert answer.text == "\n".join([seen_text(BLOCK), *media])
 
 
 @pytest.mark.parametrize(
-    ("params", "sent"),
+    ("temperature", "tokens", "sent"),
     [
-        (
-            GenerationParams(0.0, 4096),
-            {"temperature": 0.0, "do_sample": False, "max_new_tokens": 4096},
-        ),
-        (GenerationParams(0.7, None), {"temperature": 0.7, "do_sample": True}),
-        (GenerationParams(None, None), {}),
+        ("0", "4096", {"temperature": 0.0, "do_sample": False, "max_new_tokens": 4096}),
+        ("0.7", "none", {"temperature": 0.7, "do_sample": True}),
+        ("none", "none", {}),
     ],
 )
 def test_minicpm_samples_above_temperature_0(
-    shown: Shown, params: GenerationParams, sent: dict[str, Any]
+    shown: Shown, temperature: str, tokens: str, sent: dict[str, Any]
 ) -> None:
     with running(MiniCPMServer()) as server:
-        ask(made(MiniCPM, server.url, params=params), shown.request)
+        model = made(MINICPM, server.url, temperature=temperature, max_new_tokens=tokens)
+        ask(model, shown.request)
         payload = server.asked[0].payload
     names = ("temperature", "do_sample", "max_new_tokens")
     assert {name: payload[name] for name in names if name in payload} == sent
@@ -121,7 +89,7 @@ def test_minicpm_samples_above_temperature_0(
 
 def test_minicpm_may_answer_as_chat_completions_do(shown: Shown) -> None:
     with running(MiniCPMServer(choices=True), [Fault(text="PRESS_BACK")]) as server:
-        assert ask(made(MiniCPM, server.url), shown.request).text == "PRESS_BACK"
+        assert ask(made(MINICPM, server.url), shown.request).text == "PRESS_BACK"
 
 
 def test_minicpms_choice_with_index_0_is_the_answer(shown: Shown) -> None:
@@ -129,7 +97,7 @@ def test_minicpms_choice_with_index_0_is_the_answer(shown: Shown) -> None:
     other = {"index": 1, "message": {"content": "SWIPE"}, "finish_reason": "length"}
     body = json.dumps({"choices": [other, first]}).encode()
     with running(MiniCPMServer(), [Fault(body=body)]) as server:
-        answer = ask(made(MiniCPM, server.url), shown.request)
+        answer = ask(made(MINICPM, server.url), shown.request)
     assert (answer.delivery, answer.text) == ("ok", "TAP")
 
 
@@ -137,24 +105,26 @@ def test_minicpm_says_why_it_stopped_as_chat_completions_do(shown: Shown) -> Non
     body = '{"choices": [{"message": {"content": "TAP"}, "finish_reason": "%s"}]}'
     ends = [Fault(body=(body % reason).encode()) for reason in ("length", "stop", "abort")]
     with running(MiniCPMServer(), ends) as server:
-        found = [ask(made(MiniCPM, server.url), shown.request).delivery for _ in range(2)]
+        found = [ask(made(MINICPM, server.url), shown.request).delivery for _ in range(2)]
         with pytest.raises(CallError, match="abort"):
-            ask(made(MiniCPM, server.url), shown.request)
+            ask(made(MINICPM, server.url), shown.request)
     assert found == ["truncated", "ok"]
 
 
 def test_vita_takes_one_medium_of_a_kind_and_refuses_more(shown: Shown) -> None:
-    model = made(Vita, "http://127.0.0.1:9")
+    model = made(VITA, "http://127.0.0.1:9")
     said = model.unsupported_reason(shown.conversation)
     assert "1 picture" in said
     assert (
-        made(Vita, "http://127.0.0.1:9", degrade=True).unsupported_reason(shown.conversation) == ""
+        made(VITA, "http://127.0.0.1:9", degrade="true").unsupported_reason(shown.conversation)
+        == ""
     )
 
 
 def test_vita_gets_the_current_screen_when_the_rest_may_be_left_out(shown: Shown) -> None:
     with running(vita()) as server:
-        answer = ask(made(Vita, server.url, degrade=True), shown.request)
+        model = made(VITA, server.url, degrade="true", temperature="0")
+        answer = ask(model, shown.request)
         fields = server.asked[0].payload
     image, video, audio = lines(shown, "screenshot.png", "video.mp4", "audio.wav")
     text = seen_text(f"{SYSTEM}\n\n{GOAL}")
@@ -167,10 +137,10 @@ def test_vita_gets_the_current_screen_when_the_rest_may_be_left_out(shown: Shown
 
 
 def test_vita_in_the_layout_of_the_release_gets_the_last_of_each_kind(shown: Shown) -> None:
-    model = made(Vita, "http://127.0.0.1:9", layout="release")
+    model = made(VITA, "http://127.0.0.1:9", layout="release")
     assert model.unsupported_reason(shown.conversation) == ""
     with running(vita()) as server:
-        answer = ask(made(Vita, server.url, layout="release"), shown.request)
+        answer = ask(made(VITA, server.url, layout="release"), shown.request)
     image, video, audio = lines(shown, "screenshot.png", "video.mp4", "audio.wav")
     expected = [seen_text(BLOCK), f"image: {image}", f"video: {video}", f"audio: {audio}"]
     assert answer.text == "\n".join(expected)
@@ -178,16 +148,16 @@ def test_vita_in_the_layout_of_the_release_gets_the_last_of_each_kind(shown: Sho
 
 
 def test_baichuan_takes_one_file_and_refuses_more(shown: Shown) -> None:
-    said = made(Baichuan, "http://127.0.0.1:9").unsupported_reason(shown.conversation)
+    said = made(BAICHUAN, "http://127.0.0.1:9").unsupported_reason(shown.conversation)
     assert "no more than 1 medium" in said
     for role in ("history_screenshot", "audio", "screenshot"):
         assert role in said
 
 
-@pytest.mark.parametrize("row", [{"degrade": True}, {"layout": "release"}])
-def test_baichuan_gets_the_clip_before_any_other_file(shown: Shown, row: dict[str, Any]) -> None:
+@pytest.mark.parametrize("row", [{"degrade": "true"}, {"layout": "release"}])
+def test_baichuan_gets_the_clip_before_any_other_file(shown: Shown, row: dict[str, str]) -> None:
     with running(baichuan()) as server:
-        answer = ask(made(Baichuan, server.url, **row), shown.request)
+        answer = ask(made(BAICHUAN, server.url, **row), shown.request)
         fields = server.asked[0].payload
     text = BLOCK if "layout" in row else f"{SYSTEM}\n\n{GOAL}"
     assert answer.text == f"{seen_text(text)}\nvideo_file: {lines(shown, 'video.mp4')[0]}"
@@ -211,82 +181,88 @@ def test_baichuan_gets_the_last_image_before_a_track(
     parts = tuple(shown.part(name, name) for name in names)
     request = Request("a/T/0", (Message("user", parts), *shown.conversation[:1]))
     with running(baichuan()) as server:
-        answer = ask(made(Baichuan, server.url, degrade=True), request)
+        answer = ask(made(BAICHUAN, server.url, degrade="true"), request)
     expected = [f"{field}: {lines(shown, names[-1])[0]}"] if names else []
     assert answer.text.split("\n")[1:] == expected
 
 
 @pytest.mark.parametrize(
-    ("kind", "server", "text"),
+    ("spec", "server", "text"),
     [
-        (Vita, vita("☜{}<|im_end|>"), "CLICK ☜"),
-        (Vita, vita("☜☜ {} <|im_end|>\n"), "a <|im_end|> b"),
-        (Baichuan, baichuan("{}<|endoftext|>"), "CLICK"),
-        (Baichuan, baichuan(" {} <|endoftext|>\n"), "a <|endoftext|> b"),
+        (VITA, vita("☜{}<|im_end|>"), "CLICK ☜"),
+        (VITA, vita("☜☜ {} <|im_end|>\n"), "a <|im_end|> b"),
+        (BAICHUAN, baichuan("{}<|endoftext|>"), "CLICK"),
+        (BAICHUAN, baichuan(" {} <|endoftext|>\n"), "a <|endoftext|> b"),
     ],
 )
 def test_marks_are_cut_off_the_ends_of_a_reply(
-    shown: Shown, kind: type[FlatModel], server: Wire, text: str
+    shown: Shown, spec: str, server: Wire, text: str
 ) -> None:
     with running(server, [Fault(text=text)]) as running_server:
-        answer = ask(made(kind, running_server.url, layout="release"), shown.request)
+        answer = ask(made(spec, running_server.url, layout="release"), shown.request)
     assert answer.text == text
 
 
-@pytest.mark.parametrize(("kind", "wire"), SERVERS)
+@pytest.mark.parametrize(("spec", "wire"), SERVERS)
 def test_a_key_goes_as_a_bearer_token_and_only_if_there_is_one(
-    shown: Shown, kind: type[FlatModel], wire: Wire
+    shown: Shown, spec: str, wire: Wire
 ) -> None:
     with running(wire) as server:
-        ask(made(kind, server.url, layout="release"), shown.request)
-        with_key = made(kind, server.url, layout="release")
-        with_key.key = Key(KEY)
-        ask(with_key, shown.request)
+        ask(made(spec, server.url, layout="release"), shown.request)
+        ask(made(spec, server.url, KEY, layout="release"), shown.request)
         sent = [asked.headers.get("authorization") for asked in server.asked]
     assert sent == [None, f"Bearer {KEY}"]
 
 
 @pytest.mark.parametrize(
-    ("kind", "params"),
+    ("spec", "name", "value"),
     [
-        (MiniCPM, GenerationParams(seed=1)),
-        (Vita, GenerationParams(0.0, 100)),
-        (Baichuan, GenerationParams(0.0, None)),
+        (MINICPM, "seed", "1"),
+        (VITA, "max_new_tokens", "100"),
+        (BAICHUAN, "temperature", "0"),
     ],
 )
-def test_a_setting_that_cannot_be_sent_is_refused(
-    kind: type[FlatModel], params: GenerationParams
-) -> None:
+def test_a_setting_that_cannot_be_sent_is_refused(spec: str, name: str, value: str) -> None:
     with pytest.raises(UsageError, match="cannot send"):
-        made(kind, "http://127.0.0.1:9", params=params)
+        made(spec, "http://127.0.0.1:9", **{name: value})
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"),
+    ("spec", "name"),
     [
-        (MiniCPM, "messages"),
-        (MiniCPM, "temperature"),
-        (MiniCPM, "images"),
-        (Vita, "question"),
-        (Vita, "image"),
-        (Baichuan, "text_query"),
-        (Baichuan, "video_file"),
+        (MINICPM, "messages"),
+        (MINICPM, "temperature"),
+        (MINICPM, "images"),
+        (VITA, "question"),
+        (VITA, "image"),
+        (BAICHUAN, "text_query"),
+        (BAICHUAN, "video_file"),
     ],
 )
-def test_extra_body_cannot_say_what_the_request_says(kind: type[FlatModel], name: str) -> None:
+def test_extra_body_cannot_say_what_the_request_says(spec: str, name: str) -> None:
     with pytest.raises(UsageError, match=f'"{name}" is not for extra_body'):
-        made(kind, "http://127.0.0.1:9", extra_body={name: "x"})
+        made(spec, "http://127.0.0.1:9", extra_body=json.dumps({name: "x"}))
+
+
+class Anything:
+    """Takes any form, and keeps it as it came."""
+
+    path = "/{any:.*}"
+
+    async def read(self, request: web.Request) -> Asked:
+        return Asked([], await request.text())
+
+    def reply(self, asked: Asked, text: str | None, fault: Fault) -> object:
+        return {"response": "BACK", "result": "BACK"}
 
 
 def test_a_form_says_true_and_numbers_as_json_does() -> None:
-    fields = form({"a": True, "b": {"c": 1}, "d": "as it is", "e": 0.5}, {})
-    sent = asyncio.run(_written(fields))
+    body = json.dumps({"a": True, "b": {"c": 1}, "d": "as it is", "e": 0.5})
+    with running(Anything()) as server:
+        ask(made(VITA, server.url, extra_body=body))
+        sent = server.asked[0].payload
     for value in ("true", '{"c":1}', "as it is", "0.5"):
         assert f"\r\n\r\n{value}\r\n" in sent
-
-
-async def _written(data: FormData) -> str:
-    return (await data().as_bytes()).decode()
 
 
 @pytest.mark.parametrize(
@@ -309,33 +285,33 @@ async def _written(data: FormData) -> str:
         ),
     ],
 )
-@pytest.mark.parametrize(("kind", "wire"), SERVERS)
+@pytest.mark.parametrize(("spec", "wire"), SERVERS)
 def test_every_fault_is_one_failed_call_of_its_kind(
     shown: Shown,
-    kind: type[FlatModel],
+    spec: str,
     wire: Wire,
     fault: Fault,
     expected: tuple[bool, bool, float | None, bool],
 ) -> None:
     with running(wire, [fault]) as server, pytest.raises(CallError) as caught:
-        ask(made(kind, server.url, layout="release"), shown.request)
+        ask(made(spec, server.url, layout="release"), shown.request)
     error = caught.value
     assert (error.transient, error.throttled, error.retry_after, error.hopeless) == expected
     assert server.count == 1
 
 
-@pytest.mark.parametrize(("kind", "wire"), SERVERS)
-def test_an_empty_reply_is_an_answer(shown: Shown, kind: type[FlatModel], wire: Wire) -> None:
+@pytest.mark.parametrize(("spec", "wire"), SERVERS)
+def test_an_empty_reply_is_an_answer(shown: Shown, spec: str, wire: Wire) -> None:
     with running(wire, [Fault(text="")]) as server:
-        answer = ask(made(kind, server.url, layout="release"), shown.request)
+        answer = ask(made(spec, server.url, layout="release"), shown.request)
     assert (answer.delivery, answer.text) == ("ok", "")
 
 
 def test_a_text_that_utf8_cannot_hold_does_not_stop_a_run() -> None:
     request = Request("a/T/0", (Message("user", (Part("text", "go \ud800 back"),)),))
-    for kind, wire in SERVERS:
+    for spec, wire in SERVERS:
         with running(wire, [Fault(text="BACK")]) as server:
-            assert ask(made(kind, server.url), request).text == "BACK"
+            assert ask(made(spec, server.url), request).text == "BACK"
 
 
 def test_large_media_arrive_whole(shown: Shown) -> None:
@@ -348,9 +324,9 @@ def test_large_media_arrive_whole(shown: Shown) -> None:
     (shown.folder / "long.wav").write_bytes(encode_wav(noise))
     part = shown.part("audio", "long.wav")
     request = Request("a/T/0", (Message("user", (part,)),))
-    for kind, wire in SERVERS:
+    for spec, wire in SERVERS:
         with running(wire) as server:
-            answer = ask(made(kind, server.url), request)
+            answer = ask(made(spec, server.url), request)
         assert answer.text.endswith(lines(shown, "long.wav")[0])
 
 
@@ -368,5 +344,5 @@ def test_a_choice_that_failed_or_calls_a_tool_is_no_answer(
     message = {"content": "TAP", **more}
     body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
     with running(MiniCPMServer(), [Fault(body=body)]) as server, pytest.raises(CallError) as caught:
-        ask(made(MiniCPM, server.url), shown.request)
+        ask(made(MINICPM, server.url), shown.request)
     assert said in str(caught.value)

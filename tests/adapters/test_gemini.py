@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Coroutine, Sequence
@@ -12,28 +13,22 @@ from typing import Any, TypeVar
 
 import pytest
 
-from omnidata.adapters.gemini import Gemini
-from omnidata.adapters.keys import Key
-from omnidata.adapters.media_budget import Capabilities, ReleaseRules
-from omnidata.adapters.presets import Preset
 from omnidata.errors import CallError, UsageError
-from omnidata.types import Completion, GenerationParams, Message, Part, Request
+from omnidata.types import Adapter, Completion, GenerationParams, Message, Part, Request
+from tests.adapters.asking import keyed
 from tests.adapters.servers import Fault, running, seen_text
 from tests.adapters.servers_http import KEY, GoogleFiles, GoogleGenAI
 from tests.adapters.shown import Shown
 
 Answer = TypeVar("Answer")
-WHOLE = Capabilities(video="native")
 PARAMS = GenerationParams()
 
 
-def gemini(url: str, key: str = KEY, **row: Any) -> Gemini:
-    row = {"capabilities": WHOLE, **row}
-    preset = Preset(spec="gemini:test", wire="gemini", model="gemini-test", base_url=url, **row)
-    return Gemini(preset, Key(key))
+def gemini(url: str, **options: str) -> Adapter:
+    return keyed("gemini:gemini-test", url, KEY, options)
 
 
-def ask(model: Gemini, *requests: Request, params: GenerationParams = PARAMS) -> list[Completion]:
+def ask(model: Adapter, *requests: Request, params: GenerationParams = PARAMS) -> list[Completion]:
     """All requests at once, one attempt each; then the model is closed."""
 
     async def work() -> list[Completion]:
@@ -43,7 +38,7 @@ def ask(model: Gemini, *requests: Request, params: GenerationParams = PARAMS) ->
     return closed_after(model, work())
 
 
-def closed_after(model: Gemini, work: Coroutine[Any, Any, Answer]) -> Answer:
+def closed_after(model: Adapter, work: Coroutine[Any, Any, Answer]) -> Answer:
     async def run() -> Answer:
         try:
             return await work
@@ -77,17 +72,16 @@ def test_the_answer_says_what_was_sent_and_what_it_cost(shown: Shown) -> None:
 
 
 def test_clips_can_go_as_frames(shown: Shown) -> None:
-    frames = Capabilities(video="frames", frames=3, frame_times=False)
+    frames = {"video": "frames", "frames": "3", "frame_times": "false"}
     with running(GoogleGenAI()) as server:
-        [answer] = ask(gemini(server.url, capabilities=frames), shown.request)
+        [answer] = ask(gemini(server.url, **frames), shown.request)
     assert "video" not in answer.text
     assert answer.text.count("user: image") == 2 + 3
 
 
 def test_the_layout_of_the_release_says_the_system_prompt_twice(shown: Shown) -> None:
-    rules = ReleaseRules(system="twice")
     with running(GoogleGenAI()) as server:
-        [answer] = ask(gemini(server.url, layout="release", release=rules), shown.request)
+        [answer] = ask(gemini(server.url, layout="release", video="native"), shown.request)
     block = "[System Instructions]\nYou are an agent.\n[End System Instructions]\n"
     text = '[User]: [History Screenshot]: Goal: tap "分享"\nStep: 2'
     media = [line for line in shown.seen() if not line.startswith(("system", "user: text"))]
@@ -99,7 +93,7 @@ def test_generation_settings_and_extra_body_are_merged(shown: Shown) -> None:
     extra = {"generationConfig": {"mediaResolution": "MEDIA_RESOLUTION_LOW"}}
     params = GenerationParams(temperature=0.5, max_new_tokens=77, seed=3, stop=("\n\n",))
     with running(GoogleGenAI()) as server:
-        ask(gemini(server.url, extra_body=extra), shown.request, params=params)
+        ask(gemini(server.url, extra_body=json.dumps(extra)), shown.request, params=params)
         ask(gemini(server.url), shown.request, params=GenerationParams(None, None))
         sent = [asked.payload.get("generationConfig", {}) for asked in server.asked]
     assert sent[0] == {
@@ -114,7 +108,7 @@ def test_generation_settings_and_extra_body_are_merged(shown: Shown) -> None:
 
 def test_the_frame_rate_is_sent_with_clips_alone(shown: Shown) -> None:
     with running(GoogleGenAI()) as server:
-        [answer] = ask(gemini(server.url, fps=5.0), shown.request)
+        [answer] = ask(gemini(server.url, fps="5.0"), shown.request)
     assert [line for line in answer.text.split("\n") if line.endswith(" at 5.0 fps")] == [
         line + " at 5.0 fps" for line in shown.seen() if "video" in line
     ]
@@ -142,7 +136,7 @@ def test_large_media_are_uploaded_once_and_deleted_at_the_end(shown: Shown) -> N
     files = GoogleFiles(states=("PROCESSING", "PROCESSING", "ACTIVE"))
     extra = {"generationConfig": {"mediaResolution": "MEDIA_RESOLUTION_LOW"}}
     with running(GoogleGenAI(files)) as server:
-        model = gemini(server.url, inline_limit_mb=0.0, fps=2.0, extra_body=extra)
+        model = gemini(server.url, inline_limit_mb="0", fps="2.0", extra_body=json.dumps(extra))
         answers = ask(model, shown.request, shown.request)
     seen = [line + (" at 2.0 fps" if "video" in line else "") for line in shown.seen()]
     assert [answer.text for answer in answers] == ["\n".join(seen)] * 2
@@ -157,7 +151,7 @@ def test_the_largest_media_are_uploaded_until_the_rest_fits(shown: Shown) -> Non
     total = sum(sizes.values()) + len(shown.read("history_screenshot.png"))
     limit = (total - sizes[largest]) * 4 / 3 + 1000
     with running(GoogleGenAI(files)) as server:
-        [answer] = ask(gemini(server.url, inline_limit_mb=limit / 1e6), shown.request)
+        [answer] = ask(gemini(server.url, inline_limit_mb=str(limit / 1e6)), shown.request)
     assert answer.text == "\n".join(shown.seen())
     assert [data for data, _ in files.kept.values()] == [shown.read(largest)]
 
@@ -166,7 +160,7 @@ def test_a_file_about_to_expire_is_uploaded_again(shown: Shown) -> None:
     soon = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
     files = GoogleFiles(expires=soon)
     with running(GoogleGenAI(files)) as server:
-        model = gemini(server.url, inline_limit_mb=0.0)
+        model = gemini(server.url, inline_limit_mb="0")
 
         async def twice() -> None:
             for _ in range(2):
@@ -179,7 +173,7 @@ def test_a_file_about_to_expire_is_uploaded_again(shown: Shown) -> None:
 def test_a_file_that_the_service_cannot_read_fails_its_step_for_good(shown: Shown) -> None:
     files = GoogleFiles(states=("PROCESSING", "FAILED"))
     with running(GoogleGenAI(files)) as server, pytest.raises(CallError) as caught:
-        ask(gemini(server.url, inline_limit_mb=0.0), shown.request)
+        ask(gemini(server.url, inline_limit_mb="0"), shown.request)
     assert "no frames in it" in caught.value.what
     assert not caught.value.transient
     assert not caught.value.hopeless
@@ -190,7 +184,7 @@ def test_a_failed_upload_is_tried_again_with_the_next_attempt(shown: Shown) -> N
     files = GoogleFiles(status=503)
     clip = Request("a/T1/0", (Message("user", (shown.part("video", "video.mp4"),)),))
     with running(GoogleGenAI(files)) as server:
-        model = gemini(server.url, inline_limit_mb=0.0)
+        model = gemini(server.url, inline_limit_mb="0")
 
         async def twice() -> Sequence[Completion]:
             with pytest.raises(CallError) as caught:
@@ -392,7 +386,7 @@ def test_other_media_have_another_key(shown: Shown, tmp_path: Path) -> None:
 )
 def test_extra_body_cannot_say_what_has_an_option(body: dict[str, Any], name: str) -> None:
     with pytest.raises(UsageError, match=f'"{name}" is not for extra_body'):
-        gemini("http://127.0.0.1:9", extra_body=body)
+        gemini("http://127.0.0.1:9", extra_body=json.dumps(body))
 
 
 def test_a_missing_sdk_is_named_with_its_extra() -> None:

@@ -8,21 +8,23 @@ import logging
 import pickle
 import traceback
 from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from aiohttp import web
 
-from omnidata.adapters import get_adapter, presets
-from omnidata.adapters.keys import Key, credentials_in, without_credentials
-from omnidata.adapters.openai_chat import OpenAIChat
+from omnidata.adapters import get_adapter
 from omnidata.errors import CallError, OmnidataError, UnansweredWarning, UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
-from omnidata.types import Adapter, Message, Part, Request
+from omnidata.types import Adapter
+from tests.adapters.asking import ask, keyed
 from tests.adapters.servers import FINE, Asked, ChatCompletions, Fault, Server, running
 from tests.adapters.shown import Shown
+from tests.run.scripted import RIGHT, TASK, Scripted
 
 CANARY = "sk-canary/0123+456789=="
 PLAIN = "canary.of.the.path"
@@ -54,14 +56,6 @@ class Anywhere:
 
     def reply(self, asked: Asked, text: str | None, fault: Fault) -> object:
         raise NotImplementedError
-
-
-async def once(adapter: Adapter) -> None:
-    try:
-        said = Message("user", (Part("text", "Goal"),))
-        await adapter.generate([adapter.prepare(Request("a", (said,)))], adapter.params)
-    finally:
-        await adapter.close()
 
 
 def adapter_for(server: Server) -> Adapter:
@@ -107,15 +101,22 @@ def test_the_canary_is_nowhere_but_in_the_header(
     assert not [text for text in texts if CANARY in text]
 
 
-def test_a_file_holds_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("A_KEY", "of-the-environment")
+def header(**how: Any) -> str:
+    """The bearer token that a server of Chat Completions gets."""
+    with running(ChatCompletions(CANARY)) as server:
+        ask(get_adapter("openai:m", None, (), base_url=f"{server.url}/v1", **how))
+        return str(server.asked[0].headers["authorization"])
+
+
+def test_a_key_is_in_a_file_or_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "key"
     file.write_text(f"{CANARY}\n")
-    assert Key.find("A_KEY", file).value == CANARY
-    assert Key.find("A_KEY").value == "of-the-environment"
-    assert Key.find(("NO_KEY", "A_KEY")).value == "of-the-environment"
-    assert not Key.find("NO_KEY")
-    assert not Key.find()
+    monkeypatch.setenv("OPENAI_API_KEY", "of-the-environment")
+    assert header(key_file=file) == f"Bearer {CANARY}"
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    assert header() == f"Bearer {CANARY}"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_a_file_of_something_else_is_refused_without_quoting_it(
     file = tmp_path / "key"
     file.write_bytes(content)
     with pytest.raises(UsageError) as caught:
-        Key.find("", file)
+        get_adapter("openai:m", None, (), key_file=file)
     assert str(file) in str(caught.value)
     assert "canary" not in "".join(traceback.format_exception(caught.value))
 
@@ -146,20 +147,20 @@ def test_a_file_of_something_else_is_refused_without_quoting_it(
 def test_a_file_of_another_system_holds_the_key_as_well(tmp_path: Path, head: bytes) -> None:
     file = tmp_path / "key"
     file.write_bytes(head + CANARY.encode() + b"\r\n")
-    assert Key.find("", file).value == CANARY
+    assert header(key_file=file) == f"Bearer {CANARY}"
 
 
 def test_an_absent_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
-        Key.find("", tmp_path / "key")
+        get_adapter("openai:m", None, (), key_file=tmp_path / "key")
     with pytest.raises(UsageError, match="a folder"):
-        Key.find("", tmp_path)
+        get_adapter("openai:m", None, (), key_file=tmp_path)
 
 
 def test_a_broken_variable_is_refused_without_quoting_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("A_KEY", f"{CANARY}\n{CANARY}")
-    with pytest.raises(UsageError, match=r"\$A_KEY") as caught:
-        Key.find("A_KEY")
+    monkeypatch.setenv("OPENAI_API_KEY", f"{CANARY}\n{CANARY}")
+    with pytest.raises(UsageError, match=r"\$OPENAI_API_KEY") as caught:
+        get_adapter("openai:m", None, ())
     assert "canary" not in str(caught.value)
 
 
@@ -172,28 +173,58 @@ def test_a_model_that_needs_a_key_says_where_from(monkeypatch: pytest.MonkeyPatc
     assert adapter.name == "openai:m"
 
 
-def test_any_error_is_cleaned_with_its_causes() -> None:
-    class OddError(Exception):
-        def __str__(self) -> str:
-            return f"odd {self.args[0][0]}"
+class OddError(Exception):
+    def __str__(self) -> str:
+        return f"odd {self.args[0][0]}"
 
-    key = Key(CANARY)
-    with pytest.raises(ValueError, match=r"bad \[key\]") as caught, key.hide_in_errors():
-        try:
-            raise KeyError(CANARY)
-        except KeyError as error:
-            raise ValueError(f"bad {CANARY}") from error
+
+def odd() -> Exception:
+    return OddError([CANARY])
+
+
+def caused() -> Exception:
+    error = ValueError(f"bad {CANARY}")
+    error.__cause__ = KeyError(CANARY)
+    return error
+
+
+def ours() -> Exception:
+    return OmnidataError(f"a {CANARY}", where=CANARY, expected=CANARY, remedy=CANARY)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "said"),
+    [
+        (caused, ValueError, r"bad \[key\]"),
+        (ours, OmnidataError, r"a \[key\]"),
+        (odd, CallError, "OddError"),
+    ],
+)
+def test_any_error_is_cleaned_with_its_causes(
+    monkeypatch: pytest.MonkeyPatch,
+    make: Callable[[], Exception],
+    kind: type[Exception],
+    said: str,
+) -> None:
+    async def fail(*_: object) -> None:
+        raise make()
+
+    adapter = keyed("openai:m", "http://127.0.0.1:9/v1", CANARY)
+    monkeypatch.setattr(adapter, "send", fail)
+    with pytest.raises(kind, match=said) as caught:
+        ask(adapter)
     assert CANARY not in "".join(traceback.format_exception(caught.value))
-    with pytest.raises(OmnidataError, match=r"a \[key\]") as said, key.hide_in_errors():
-        raise OmnidataError(f"a {CANARY}", where=CANARY, expected=CANARY, remedy=CANARY)
-    assert CANARY not in f"{said.value} {vars(said.value)}"
-    with pytest.raises(CallError, match="OddError") as hopeless, key.hide_in_errors():
-        raise OddError([CANARY])
-    assert CANARY not in "".join(traceback.format_exception(hopeless.value))
+    assert CANARY not in f"{caught.value} {vars(caught.value)}"
+
+
+def answer_of(text: str, key: str = CANARY) -> str:
+    """What comes of a text that a server answers."""
+    with running(ChatCompletions(key), [Fault(text=text)]) as server:
+        return ask(keyed("openai:m", f"{server.url}/v1", key)).text
 
 
 def test_an_address_quotes_the_key_otherwise() -> None:
-    assert Key(CANARY).redact("?key=sk-canary%2F0123%2B456789%3D%3D&x") == "?key=[key]&x"
+    assert answer_of("?key=sk-canary%2F0123%2B456789%3D%3D&x") == "?key=[key]&x"
 
 
 @pytest.mark.parametrize(
@@ -210,26 +241,24 @@ def test_an_address_quotes_the_key_otherwise() -> None:
     ],
 )
 def test_a_key_is_found_however_it_is_escaped(said: str) -> None:
-    key = Key(CANARY)
-    assert "[key]" in key.redact(f"wrong: {said}.")
-    assert "[key]" in key.redact_bytes(f"wrong: {said}.".encode()).decode()
-    words = key.redact(said).replace("[key]", "")
-    assert len(words) <= 18  # nothing of it is left but what base64 has of its neighbours
-    assert "canary" not in words
+    text = answer_of(f"wrong: {said}.")
+    assert "[key]" in text
+    assert len(text.replace("[key]", "")) <= len("wrong: .") + 18  # neighbours in base64
+    assert "canary" not in text
 
 
 def test_a_long_key_is_found_by_its_beginning() -> None:
     token = "eyJ0." + "Qx7-" * 500
-    assert Key(token).redact(f'{{"token": "{token}", "a": 1}}') == '{"token": "[key]", "a": 1}'
+    assert answer_of(f"the token {token} and more", token) == "the token [key] and more"
 
 
 def test_a_placeholder_is_a_word_that_answers_may_hold() -> None:
-    assert Key("EMPTY").redact("the cart is EMPTY") == "the cart is EMPTY"
+    assert answer_of("the cart is EMPTY", "EMPTY") == "the cart is EMPTY"
 
 
 def test_a_key_is_not_pickled() -> None:
     with pytest.raises(TypeError, match="key"):
-        pickle.dumps(Key(CANARY))
+        pickle.dumps(keyed("openai:m", "http://h/v1", CANARY))
 
 
 def test_addresses_with_secrets_are_refused_without_quoting_them() -> None:
@@ -246,14 +275,12 @@ def test_addresses_with_secrets_are_refused_without_quoting_them() -> None:
         f"http://h/ {CANARY}",
     ):
         with pytest.raises(UsageError, match="--base-url") as caught:
-            presets.find("openai:m", {}, base_url=url)
+            keyed("openai:m", url, "")
         assert "canary" not in str(caught.value)
 
 
 def test_settings_name_the_server_and_never_the_key() -> None:
-    preset = presets.find("openai:m", {}, base_url="http://h:1/v1/")
-    assert preset is not None
-    settings = OpenAIChat(preset, Key(CANARY)).settings
+    settings = keyed("openai:m", "http://h:1/v1/", CANARY).settings
     assert settings["base_url"] == "http://h:1/v1"
     assert CANARY not in json.dumps(settings)
 
@@ -270,7 +297,7 @@ def test_a_secret_in_the_path_of_an_address_is_sent_and_written_nowhere(
         url = f"{server.url}/{secret}/v1"
         adapter = get_adapter(spec, get_task("omnigui"), [], base_url=url, key_file=file)
         with pytest.raises(CallError) as caught:
-            asyncio.run(once(adapter))
+            ask(adapter)
         assert [f"/{secret}/v1" in request.payload for request in server.asked] == [True]
     told = f"{adapter.settings} {caught.value} {vars(caught.value)}"
     assert "/[key]/v1" in told
@@ -289,16 +316,23 @@ def test_a_secret_in_the_path_of_an_address_is_sent_and_written_nowhere(
     ],
     ids=lambda settings: next(iter(settings)),
 )
-def test_a_secret_is_known_by_its_name_whatever_holds_it(settings: dict[str, object]) -> None:
-    assert PLAIN not in json.dumps(without_credentials(settings))
-    body = settings.get("extra_body")
-    assert PLAIN in credentials_in(json.loads(str(body)) if body else settings)
+def test_a_secret_is_known_by_its_name_whatever_holds_it(
+    sample: Path, tmp_path: Path, settings: dict[str, object]
+) -> None:
+    assert PLAIN not in recorded(sample, tmp_path, settings)
 
 
 @pytest.mark.parametrize("name", ["pad_token", "max_tokens", "keyboard", "key_frames", "tokenizer"])
-def test_other_names_hold_no_secrets(name: str) -> None:
-    assert without_credentials({name: PLAIN}) == {name: PLAIN}
-    assert list(credentials_in({name: PLAIN})) == []
+def test_other_names_hold_no_secrets(sample: Path, tmp_path: Path, name: str) -> None:
+    assert PLAIN in recorded(sample, tmp_path, {name: PLAIN})
+
+
+def recorded(sample: Path, run: Path, settings: dict[str, object]) -> str:
+    """What a run keeps of the settings of its model."""
+    model = Scripted(lambda *_: RIGHT)
+    model.settings = settings
+    evaluate(TASK, TASK.load(sample, check_media=False), model, run, limit=1)
+    return (run / "run.json").read_text()
 
 
 def test_a_secret_in_the_settings_is_sent_and_written_nowhere(sample: Path, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from omnidata.actions import Action, Point
 from omnidata.adapters import get_adapter
-from omnidata.adapters.anthropic_messages import AnthropicMessages
 from omnidata.dialects import Past, Question, Rules, get_dialect
 from omnidata.errors import CallError, PlatformError, UsageError
 from omnidata.run.evaluate import evaluate
@@ -391,11 +390,6 @@ def test_a_tool_is_no_medium_to_upload(
         asked("gemini:gemini-test", server, request, tmp_path, inline_limit_mb="0")
     assert files.starts == len({shown.read(f"{n}screenshot.png") for n in ("", "history_")})
     assert not caplog.records  # the SDK warns of functions that it will not call by itself
-
-
-def test_the_names_of_claudes_tools_are_those_of_the_adapter() -> None:
-    tools = {getattr(get_dialect(name), "tool") for name in BETAS}  # noqa: B009
-    assert tools == AnthropicMessages.tools
 
 
 def test_a_picture_is_sent_in_the_size_that_is_declared(shown: Shown, tmp_path: Path) -> None:

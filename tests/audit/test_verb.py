@@ -12,10 +12,9 @@ import pytest
 from omnidata.predictions import Prediction
 from omnidata.run.scoring import score
 from omnidata.tasks import get_task
-from omnidata.tasks.agentstudio.files import TASKS, TaskName
 from tests.audit.planted import rows
 from tests.cli.running import as_json, omnidata
-from tests.loaders.agentstudio import REAL
+from tests.loaders.agentstudio import REAL, TASKS, TaskName
 from tests.trees import NO_SHARED, SHARED, write_lines
 
 real = pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)

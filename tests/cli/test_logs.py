@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,6 @@ from omnidata.run.logs import read_log
 from omnidata.tasks import get_task
 from omnidata.tasks.log_rows import Difference
 from omnidata.tasks.omnigui.load import load
-from omnidata.tasks.omnigui.task import answer
 from omnidata.tasks.screenspot.task import ScreenSpot
 from omnidata.types import LoadedDataset, Step
 from tests.cli.running import as_json, omnidata
@@ -30,8 +28,9 @@ def lmms_log(sample: Path, path: Path, form: str) -> Path:
     """A samples log as lmms-eval writes it: newer versions drop the row and flatten the lists."""
     lines = []
     for number, step in enumerate(load(sample).steps):
-        assert step.action
-        text = json.dumps(answer(step.action, step.screen)) if number % 2 else "nothing"
+        target = get_task("omnigui").target(step)
+        assert target
+        text = target.text if number % 2 else "nothing"
         line: dict[str, Any] = {"doc_id": number, "target": "{}", "filtered_resps": [text]}
         if form == "doc":
             doc = {**step.source, "app": step.tags["app"]}

@@ -17,7 +17,6 @@ from omnidata.run.run_files import read_run
 from omnidata.run.scoring import get_profile, score, write_scored
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
-from omnidata.tasks.omnibench.scoring import GraphScorer
 from omnidata.types import LoadedDataset, Step
 from tests.cli.running import omnidata
 from tests.compare.making import LEVELS, Says, data, lines, loaded, run
@@ -386,7 +385,9 @@ def test_task_graphs_are_compared_without_steps_or_data(tmp_path: Path) -> None:
     for name, nodes_done in done.items():
         given = [{"task_id": str(n), "executed": nodes_done} for n in range(12 - (name == "b"))]
         answers = write(tmp_path / f"{name}.jsonl", *given)
-        (scored,), _ = GraphScorer().score(place, answers, profile="omnibench-paper")
+        scorer = get_task("omnibench").score_files
+        assert scorer
+        (scored,), _ = scorer.score(place, answers, profile="omnibench-paper")
         write_scored(tmp_path / name, scored)
     found = quick(tmp_path / "a", tmp_path / "b")
     assert (len(found.pair.ids), found.pair.only_a) == (11, 1)

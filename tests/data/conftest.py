@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from omnidata import following
 from omnidata.data.convert import convert
-from omnidata.files import following
 from omnidata.tasks.omnigui.load import load
 from tests.conftest import Once
 

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnidata
+from omnidata import following
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, MissingMediaError, UsageError
-from omnidata.files import following
 from omnidata.media import frames, image, read_bytes, samples
 from omnidata.tasks.omnigui.load import load
 from tests.cli.running import as_json

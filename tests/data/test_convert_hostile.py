@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnidata
+from omnidata import following
 from omnidata.data.convert import convert
 from omnidata.data.validate import validate
 from omnidata.errors import DataError, MediaError
-from omnidata.files import following
 from omnidata.media import image, read_bytes, samples
 from omnidata.tasks.omnigui.load import load
 from omnidata.types import LoadedDataset

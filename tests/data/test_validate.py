@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from omnidata import following
 from omnidata.actions import Action
 from omnidata.data.convert import convert
 from omnidata.data.validate import Report, validate
-from omnidata.files import following
 from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset

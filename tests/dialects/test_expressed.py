@@ -221,7 +221,7 @@ def test_a_number_beyond_all_reckoning_stops_no_run(name: str, number: str) -> N
     screen, tap = (1000, 2000), Action("tap", (Point(77, 77, "px"),))
     step = Step("a", "a", 0, 1, "it", screen, {}, (), (), tap, {"platform": "web"}, {})
     fed = task.dialect.frame.fed_size(screen)
-    text = task.dialect.write([task.placed(tap, screen)], fed, task.platform_of(step))
+    text = task.dialect.write([task.in_dialect_unit(tap, screen)], fed, task.platform_of(step))
     spot = re.search(r"\d+(\.\d+)?(?=[^\d]*\d+(\.\d+)?[^\d]*$)", text)
     assert spot
     hostile = text[: spot.start()] + number + text[spot.end() :]

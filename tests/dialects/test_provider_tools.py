@@ -24,7 +24,6 @@ from omnidata.dialects import (
     UnreadError,
     get_dialect,
 )
-from omnidata.dialects.provider_calls import ProviderDialect
 from omnidata.errors import UsageError
 from omnidata.types import MediaRef, Part
 from tests.full import FULL
@@ -36,12 +35,6 @@ NAMES = (*CLAUDE, *OPENAI, GEMINI)
 SCREENS: tuple[Screen, ...] = ((705, 1568), (1366, 768), (3840, 2160))
 PLATFORMS: tuple[Platform, ...] = get_args(Platform)
 EXAMPLES = 2000 if FULL else 150
-
-
-def provider(name: str) -> ProviderDialect:
-    dialect = get_dialect(name)
-    assert isinstance(dialect, ProviderDialect)
-    return dialect
 
 
 def call(of: str, **given: Any) -> str:
@@ -397,7 +390,7 @@ def shot(fed: Screen) -> Part:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_earlier_steps_are_calls_and_the_tool_is_declared(name: str) -> None:
-    dialect = provider(name)
+    dialect: Any = get_dialect(name)
     at = (Point(3, 4, dialect.frame.space),)
     known = Past((Action("tap", at),), shot((9, 9)), (9, 9))
     unknown = replace(known, actions=())
@@ -430,7 +423,7 @@ def test_a_display_of_unknown_size_cannot_be_declared(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_earlier_places_are_whole_numbers(name: str) -> None:
-    dialect = provider(name)
+    dialect = get_dialect(name)
     space = dialect.frame.space
     past = (Action("drag", (Point(36.4, 76.8, space),), (Point(9.5, 7.2, space),)),)
     told = dialect.turn(Past(past, fed=(72, 160)), "mobile").text

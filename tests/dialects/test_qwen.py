@@ -11,8 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata.actions import Action, Box, Button, Direction, Point, Screen, centre
-from omnidata.dialects import CannotSayError, Platform, Rules, UnreadError, get_dialect
-from omnidata.dialects.base import Past, Question
+from omnidata.dialects import (
+    CannotSayError,
+    Past,
+    Platform,
+    Question,
+    Rules,
+    UnreadError,
+    get_dialect,
+)
 from omnidata.types import MediaRef, Part
 
 VERSIONS = ("qwen2", "qwen2.5", "qwen3", "gui-owl-1.0", "gui-owl-1.5")

@@ -20,7 +20,7 @@ from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.task import OmniGui
 from omnidata.training.export import export
 from omnidata.training.formats import as_example
-from omnidata.training.media_store import Kept, Sizing, Store, Wanted
+from omnidata.training.media_store import Sizing
 from omnidata.training.rows import Options
 from omnidata.types import MediaRef, Step, Target
 from tests.data.tiny import SIZE, png
@@ -90,18 +90,25 @@ def test_two_cuts_of_one_clip_are_two_files_for_the_next_call_too(
     data: Path, tmp_path: Path
 ) -> None:
     """Of a clip in a row of Parquet, whose file says nothing of the cut."""
+
+    def stop(done: int, total: int) -> None:
+        if done == total:
+            raise KeyboardInterrupt
+
     convert(load(data), tmp_path / "parquet", embed=True)
-    whole = load(tmp_path / "parquet").steps[0].media["video"]
-    assert whole
-    cuts = [whole, *(replace(whole, until=share) for share in (0.7, 0.4))]
-    (tmp_path / "out").mkdir()
-    for _ in range(2):  # the second one finds the journal of the first
-        store = Store(
-            tmp_path / "out", tmp_path / "journal", sizing=Sizing(), frames=None, copy=False
-        )
-        kept = store.fill([*map(Wanted, cuts)]).values()
-        names = [each.files[0].name for each in kept if isinstance(each, Kept)]
-        assert len(names) == len(set(names)) == 3
+    source = load(tmp_path / "parquet")
+    clip = source.steps[0].media["video"]
+    assert clip
+    cuts = [
+        replace(step, media={**step.media, "video": replace(clip, until=share)})
+        for step, share in zip(source.steps, (1.0, 0.7, 0.4), strict=False)
+    ]
+    task, options = get_task("omnigui"), Options(format="swift", shares={"train": 1.0})
+    with pytest.raises(KeyboardInterrupt):
+        export(task, replace(source, steps=cuts), tmp_path / "out", options, progress=stop)
+    export(task, replace(source, steps=cuts), tmp_path / "out", options)
+    names = [name for row in rows(tmp_path / "out") for name in row["videos"]]
+    assert len(names) == len(set(names)) == 3
     found = (media.examine(MediaRef("video", tmp_path / "out", name)) for name in names)
     lengths = [each.frames or 0 for each in found]
     assert lengths == sorted(set(lengths), reverse=True)

@@ -14,11 +14,11 @@ import pytest
 from omnidata.cli import main
 from omnidata.errors import DataError, UsageError
 from omnidata.tasks import get_task
+from omnidata.torch import exported_table
 from omnidata.training.media_store import Sizing
 from omnidata.training.prompt_formats import LIKE, PROMPT_FORMATS
 from omnidata.training.reward_files import load_reward
 from omnidata.training.rewards import Reward
-from omnidata.training.tables import exported_table
 from tests.export.small import load, rows, tree, written
 from tests.loaders import desk
 

@@ -18,14 +18,20 @@ from omnidata.errors import UsageError
 from omnidata.loaders.load import load_data
 from omnidata.run.selection import SHARES, Split, parse_shares, split_of
 from omnidata.tasks import get_task
-from omnidata.tasks.omnigui.files import app_key
-from omnidata.tasks.omnigui.load import assign_group
 from omnidata.types import LoadedDataset, Step
 from tests.loaders import desk, phones
 from tests.loaders.agentstudio import act, ground, single, write
 from tests.loaders.osworld import line, rollout
 from tests.loaders.phones import records
 from tests.trees import load_rows, row, write_rows
+
+TASK = get_task("omnigui")
+
+
+def assign_group(step: Step) -> Step:
+    grouped = TASK.named(step)
+    assert grouped
+    return grouped
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +161,7 @@ def test_splits_that_were_cut_before_stay_as_they_are(step: Step, tmp_path: Path
     found = [assign_group(replace(step, episode_id=f"T{n}", tags=tags("TED"))) for n in range(16)]
     assert [each.group for each in found[:2]] == ["ted/T0", "ted/T1"]
     assert " ".join(map(split_of, found)) == FALLEN
-    assert twin(step, "E1", "G1").group == f"{app_key(step.tags['app'])}/G1"
+    assert twin(step, "E1", "G1").group == f"{TASK.spelling('app', step.tags['app'])}/G1"
     rows = write(tmp_path / "a.jsonl", ground(image="shop/0.png"))
     [page] = get_task("groundui").load(rows, check_media=False).steps
     assert page.group == "shop/0.png"

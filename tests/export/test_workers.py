@@ -6,38 +6,45 @@ import os
 import signal
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 
-from omnidata.training.media_store import Broken, Kept, Sizing, Store, Wanted
-from omnidata.types import MediaRef
-from tests.data.tiny import endless, png
+from omnidata.tasks import get_task
+from omnidata.training.export import export
+from omnidata.training.rows import Options
+from tests.data.tiny import endless
+from tests.export.small import BACK, folder, load, rows, tree
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc to see who decodes")
 def test_a_medium_that_its_processes_die_of_is_broken_and_others_are_written(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "1.png").write_bytes(png(1))
-    (tmp_path / "2.mp4").write_bytes(endless())
-    refs = [MediaRef("image", tmp_path, "1.png"), MediaRef("video", tmp_path, "2.mp4")]
+    data = tree(tmp_path / "data", actions=[BACK, BACK])
+    clip = folder(data) / "2.mp4"
+    clip.write_bytes(endless())
+    source = load(data)
+    first, second = source.steps
+    steps = [replace(first, media={**first.media, "video": None}), second]
     killed: list[int] = []
     over = Event()
     killer = Thread(target=_kill_decoders, args=(killed, over), daemon=True)
-    (tmp_path / "out").mkdir()
-    store = Store(tmp_path / "out", tmp_path / "journal", sizing=Sizing(), frames=None, copy=True)
-    picture, clip = store.fill(
-        [*map(Wanted, refs)],
-        lambda done, total: killer.start() if done == 1 else over.set(),
+    done = export(
+        get_task("omnigui"),
+        replace(source, steps=steps),
+        tmp_path / "out",
+        Options(format="swift", shares={"train": 1.0}, drop_audio=True),
+        progress=lambda done, total: killer.start() if done == 1 else over.set(),
         workers=2,
-    ).values()
+    )
     killer.join()
-    assert isinstance(picture, Kept)
-    assert isinstance(clip, Broken)
-    assert clip.what == f"the worker process ended (SIGKILL): {tmp_path / '2.mp4'}"
-    assert len(killed) in (2, 3)  # the one that wrote the picture as well
+    assert len(rows(tmp_path / "out")) == 1
+    (found,) = (one for one in done.findings if one.code == "media-broken")
+    assert found.what.endswith(f"the worker process ended (SIGKILL): {clip}")
+    assert len(killed) in (2, 3)  # the one that wrote the other media as well
 
 
 def _kill_decoders(killed: list[int], over: Event) -> None:

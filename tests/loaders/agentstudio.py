@@ -7,15 +7,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from PIL import Image
 
-from omnidata.tasks.agentstudio.files import TaskName
 from omnidata.tasks.agentstudio.load import load
 from omnidata.types import LoadedDataset
 from tests.trees import SHARED
 
+TaskName = Literal["groundui", "idm-single", "idm-multiple", "criticbench"]
+TASKS: tuple[TaskName, ...] = get_args(TaskName)
 REAL: Mapping[TaskName, Path] = {
     "groundui": SHARED / "data/agentstudio/groundui_1k.jsonl",
     "idm-single": SHARED / "data/agentstudio/metadata_idm.jsonl",

@@ -11,11 +11,11 @@ import pytest
 from omnidata.actions import Box, Point
 from omnidata.errors import DataError
 from omnidata.media import image
-from omnidata.tasks.agentstudio.files import TaskName
 from omnidata.tasks.agentstudio.load import UNKNOWN, load
 from omnidata.tasks.agentstudio.rows import action_box, actions_in_window, target_box, window
 from tests.loaders.agentstudio import (
     REAL,
+    TaskName,
     act,
     codes,
     ground,

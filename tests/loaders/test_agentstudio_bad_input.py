@@ -12,10 +12,19 @@ from hypothesis import strategies as st
 
 from omnidata.errors import DataError, MediaError
 from omnidata.media import image
-from omnidata.tasks.agentstudio.files import TASKS, TaskName
 from omnidata.tasks.agentstudio.load import load
 from omnidata.tasks.agentstudio.rows import MAX_ACTIONS, action_box, target_box, window
-from tests.loaders.agentstudio import SPACE, act, codes, ground, single, trajectory, write
+from tests.loaders.agentstudio import (
+    SPACE,
+    TASKS,
+    TaskName,
+    act,
+    codes,
+    ground,
+    single,
+    trajectory,
+    write,
+)
 
 NAN = float("nan")
 GOOD: dict[TaskName, dict[str, Any]] = {

@@ -13,17 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnidata
+from omnidata import following
 from omnidata.data.convert import convert
 from omnidata.data.validate import validate
 from omnidata.errors import DataError
-from omnidata.files import following
 from omnidata.media import image, read_bytes
-from omnidata.tasks.agentstudio.files import TASKS, TaskName
 from omnidata.tasks.agentstudio.load import UNKNOWN, load
 from omnidata.types import LoadedDataset, Step
 from tests.full import FULL, in_gate
 from tests.loaders.agentstudio import (
     REAL,
+    TASKS,
+    TaskName,
     act,
     codes,
     columnwise,

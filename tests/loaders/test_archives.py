@@ -11,19 +11,38 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnidata import zips
 from omnidata.errors import DataError
 from omnidata.loaders import archives
-from omnidata.loaders.archives import parts_of, unpack
+from omnidata.loaders.fetch import fetch, plan_fetch
+from tests.full import FULL
+from tests.hub_server import Hub, files_of, online, serving
 
 Pack = Callable[[Path], object]
+
+
+def unpack(hub: Hub, packed: Path, out: Path) -> Path:
+    """Fetch a dataset of the archives in a folder; the folder with what was in them."""
+    hub.add("OmniGUI/OmniGUI", files_of(packed))
+    plan = plan_fetch("omnigui")
+    assert plan.publication.remote
+    remote = replace(plan.publication.remote, archives=("*",))
+    return fetch(replace(plan, publication=replace(plan.publication, remote=remote)), out)
+
+
+def pack(tmp_path: Path, name: str, write: Pack) -> Path:
+    """The folder of an archive."""
+    (tmp_path / "packed").mkdir()
+    write(tmp_path / "packed" / name)
+    return tmp_path / "packed"
 
 
 def zip_of(*members: tuple[str | zipfile.ZipInfo, bytes], method: int = 0) -> Pack:
@@ -83,6 +102,11 @@ def overlapping(content: bytearray) -> None:
         struct.pack_into("<L", content, at + 42, 0)
         struct.pack_into("<L", content, at + 20, 900)
         at += 4
+
+
+def beyond(content: bytearray) -> None:
+    """The first member begins before the file does."""
+    struct.pack_into("<L", content, content.index(b"PK\5\6") + 16, 10_000)
 
 
 def bytes_at_once(path: Path) -> None:
@@ -149,6 +173,7 @@ HOSTILE: dict[str, tuple[str, Pack, str]] = {
         altered(zip_of(*((f"{n}", bytes(100)) for n in range(9))), overlapping),
         "its members have",
     ),
+    "beyond": ("a.zip", altered(zip_of(("a", b"xyz")), beyond), "position outside the archive"),
     "ratio": ("a.zip", zip_of(("a", bytes(200_000)), method=8), "100 times as much"),
     "no-zip": ("a.zip", lambda path: path.write_bytes(b"PK nothing"), "it is broken"),
     "tar-up": ("a.tar", tar_of(name="../a"), 'leaves its folder through ".."'),
@@ -176,51 +201,52 @@ HOSTILE: dict[str, tuple[str, Pack, str]] = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_a_hostile_archive_is_refused_and_nothing_lies_outside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+def test_a_hostile_archive_is_refused_and_nothing_of_it_is_left(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    name, pack, said = HOSTILE[case]
+    name, write, said = HOSTILE[case]
     monkeypatch.setattr(archives, "FREE", 100_000)
-    pack(tmp_path / name)
+    packed = pack(tmp_path, name, write)
     with pytest.raises(DataError, match=said):
-        unpack(tmp_path / name, tmp_path / "in" / "out")
-    assert {path.name for path in tmp_path.iterdir()} == {name, "in"}
-    assert [path.name for path in (tmp_path / "in").iterdir()] == ["out"]
-    assert not any(path.is_symlink() for path in tmp_path.rglob("*"))
+        unpack(hub, packed, tmp_path / "out")
+    unfinished = tmp_path / ".out.unfinished"
+    ours = {"packed", ".out.lock", unfinished.name}
+    assert {path.name for path in tmp_path.iterdir()} == ours
+    assert [path.name for path in (unfinished / "data").iterdir()] == [name]
+    assert not any(path.is_symlink() for path in unfinished.rglob("*"))
 
 
-def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_members_are_refused(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(zips, "MOST_MEMBERS", 3)
-    zip_of(*((f"{n}", b"x") for n in range(4)))(tmp_path / "a.zip")
+    packed = pack(tmp_path, "a.zip", zip_of(*((f"{n}", b"x") for n in range(4))))
     with pytest.raises(DataError, match="more than 3 files"):
-        unpack(tmp_path / "a.zip", tmp_path / "out")
+        unpack(hub, packed, tmp_path / "out")
 
 
 def test_a_disk_that_would_be_full_is_said_before_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archives, "RESERVE", 1 << 60)
-    zip_of(("a", b"x"))(tmp_path / "a.zip")
-    with pytest.raises(OSError, match="the disk is full"):
-        unpack(tmp_path / "a.zip", tmp_path / "out")
+    packed = pack(tmp_path, "a.zip", zip_of(("a", b"x")))
+    with pytest.raises((OSError, DataError), match="the disk is full"):
+        unpack(hub, packed, tmp_path / "out")
 
 
-def test_what_is_well_formed_is_unpacked(tmp_path: Path) -> None:
+def test_what_is_well_formed_is_unpacked(hub: Hub, tmp_path: Path) -> None:
     names = {"b/a.png": b"one", "a.json": bytes(50_000), "ü/深.txt": b"two"}
-    zip_of(("b/", b""), *names.items(), method=8)(tmp_path / "a.zip")
-    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+    packed = pack(tmp_path, "a.zip", zip_of(("b/", b""), *names.items(), method=8))
+    with tarfile.open(packed / "c.tar.gz", "w:gz") as archive:
         for name, content in names.items():
             info = tarfile.TarInfo(name)
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
-    for archive_name in ("a.zip", "a.tar.gz"):
-        written: list[int] = []
-        assert unpack(tmp_path / archive_name, tmp_path / "out" / archive_name, written.append) == 3
-        assert sum(written) == sum(map(len, names.values()))
-        for name, content in names.items():
-            path = tmp_path / "out" / archive_name / name
-            assert path.read_bytes() == content
-            assert not path.stat().st_mode & 0o111
+    data = unpack(hub, packed, tmp_path / "out")
+    assert files_of(data) == {
+        f"{folder}/{name}": content for folder in "ac" for name, content in names.items()
+    }
+    assert not any(path.stat().st_mode & 0o111 for path in data.rglob("*") if path.is_file())
 
 
 # A zip in three parts, as `zip -s 64k` writes it: a folder `images` with 0.png to 3.png, of 40,000
@@ -255,13 +281,11 @@ def parts(folder: Path) -> Path:
     return folder / "images.zip"
 
 
-def test_a_zip_in_parts_is_one(tmp_path: Path) -> None:
-    archive = parts(tmp_path)
-    assert [path.suffix for path in parts_of(archive)] == [".z01", ".z02", ".zip"]
-    assert unpack(archive, tmp_path / "out") == 4
-    for number, value in enumerate((1, 1, 0, 0)):
-        path = tmp_path / "out" / "images" / f"{number}.png"
-        assert path.read_bytes() == bytes([value]) * 40_000
+def test_a_zip_in_parts_is_one(hub: Hub, tmp_path: Path) -> None:
+    data = unpack(hub, parts(tmp_path / "packed").parent, tmp_path / "out")
+    assert files_of(data) == {
+        f"images/{number}.png": bytes([value]) * 40_000 for number, value in enumerate((1, 1, 0, 0))
+    }
 
 
 @pytest.mark.parametrize(
@@ -277,14 +301,15 @@ def test_a_zip_in_parts_is_one(tmp_path: Path) -> None:
     ],
 )
 def test_a_part_that_lacks_or_is_cut_is_said(
-    tmp_path: Path, harm: Callable[[Path], object], said: str
+    hub: Hub, tmp_path: Path, harm: Callable[[Path], object], said: str
 ) -> None:
-    archive = parts(tmp_path)
-    harm(tmp_path)
+    packed = parts(tmp_path / "packed").parent
+    harm(packed)
     with pytest.raises(DataError, match=said):
-        unpack(archive, tmp_path / "out")
+        unpack(hub, packed, tmp_path / "out")
 
 
+@settings(max_examples=150 if FULL else 30)
 @given(data=st.data())
 def test_whatever_is_broken_in_an_archive_is_a_data_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -292,13 +317,18 @@ def test_whatever_is_broken_in_an_archive_is_a_data_error(
     folder = tmp_path_factory.mktemp("broken")
     kind = data.draw(st.sampled_from(["a.zip", "a.tar", "images.zip"]))
     if kind == "images.zip":
-        path = parts(folder)
+        path = parts(folder / "packed")
     else:
-        path = folder / kind
-        (zip_of(("a", b"abc"), method=8) if kind == "a.zip" else tar_of())(path)
+        path = pack(folder, kind, zip_of(("a", b"abc"), method=8) if "z" in kind else tar_of())
+        path /= kind
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     path.write_bytes(content)
-    with suppress(DataError):
-        assert unpack(path, folder / "out") <= 4
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        serving() as hub,
+        online(hub, patch, folder / "caches"),
+        suppress(DataError),
+    ):
+        assert len(files_of(unpack(hub, path.parent, folder / "out"))) <= 4

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import omnidata
+from omnidata import following
 from omnidata.errors import DataError, FileError, MediaError
-from omnidata.files import following
 from omnidata.graphs import Graph
 from omnidata.loaders.task_library import (
     CONTENTS,

@@ -16,8 +16,9 @@ from PIL import Image
 from omnidata.data.validate import Fault, look
 from omnidata.errors import MediaError
 from omnidata.media import Budget, examine, frames, hold, image, image_size, media_info
-from omnidata.training.media_store import Broken, Kept, Sizing, Store, Wanted
+from omnidata.training.media_store import Sizing
 from omnidata.types import MediaRef
+from tests.export.small import BACK, faults, folder, rows, tree, written
 from tests.full import in_gate
 from tests.media.bombs import growing, progressive, write_png
 
@@ -75,15 +76,21 @@ def test_the_largest_frames_that_a_header_may_promise_are_decoded(tmp_path: Path
         frames(ref, which="all", budget=Budget(max_pixels=49_000_000))
 
 
+def exported(picture: Path, tmp_path: Path, *, longest: int) -> tuple[int, list[str]]:
+    """Rows and faults of an export of two steps, of which one shows the picture."""
+    data = tree(tmp_path / "data", actions=[BACK, BACK])
+    picture.rename(folder(data) / "1.png")
+    done = written(data, tmp_path / "out", sizing=Sizing(longest=longest), drop_audio=True)
+    return len(rows(tmp_path / "out")), faults(done)
+
+
 @pytest.mark.parametrize("size", [(1, 50_000_000), (50_000_000, 1), (70_000, 2)])
 def test_a_picture_with_an_endless_side_is_refused(tmp_path: Path, size: tuple[int, int]) -> None:
     ref = write_png(tmp_path / "a.png", *size, rows=0)
     for read in (image, image_size, examine):
         with pytest.raises(MediaError, match=f"the picture has {size[0]} x {size[1]} pixels"):
             read(ref)
-    sizing = Sizing(longest=1000)
-    store = Store(tmp_path, tmp_path / "j", sizing=sizing, frames=None, copy=True)
-    assert isinstance(store.fill([Wanted(ref)])[Wanted(ref).key], Broken)
+    assert exported(ref.root / ref.path, tmp_path, longest=1000) == (1, ["media-broken"])
 
 
 def test_large_screenshots_are_taken(tmp_path: Path) -> None:
@@ -91,8 +98,7 @@ def test_large_screenshots_are_taken(tmp_path: Path) -> None:
     assert image(page).pixels.shape == (30_000, 1440, 3)
     assert image_size(write_png(tmp_path / "8k.png", 7680, 4320)) == (7680, 4320)
     tall = write_png(tmp_path / "tall.png", 20, 65_535)
-    store = Store(tmp_path, tmp_path / "j", sizing=Sizing(longest=500), frames=None, copy=True)
-    assert isinstance(store.fill([Wanted(tall)])[Wanted(tall).key], Kept)
+    assert exported(tall.root / tall.path, tmp_path, longest=500) == (2, [])
 
 
 def test_a_jpeg_of_hundreds_of_scans_is_refused(tmp_path: Path) -> None:

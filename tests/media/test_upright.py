@@ -23,12 +23,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from omnidata import viewer
+from omnidata import following, viewer
 from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render
 from omnidata.data.convert import convert
 from omnidata.data.validate import validate
-from omnidata.files import following
 from omnidata.media import (
     encode_mp4,
     frames,

@@ -3,52 +3,76 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.actions import Box
-from omnidata.tasks.points import ParsedResponse, Reading, read
-from omnidata.tasks.screenspot.task import hits
+import omnidata
+from omnidata.types import Step, Verdict
 
 SCREEN = (1280, 720)
-BOX = Box(320, 180, 640, 360, "px")  # a quarter to a half of the screen, either way
+BOX = [320, 180, 640, 360]  # a quarter to a half of the screen, either way
+RULES = {
+    space: omnidata.get_task("screenspot", {"coordinates": space}).profiles
+    for space in ("rel", "px", "norm1000")
+}
+
+
+def judge(
+    text: str,
+    reading: str = "released",
+    *,
+    space: str = "rel",
+    box: Sequence[float] = BOX,
+    form: str = "xyxy-px",
+    screen: tuple[int, int] = SCREEN,
+    sent: tuple[int, int] | None = None,
+) -> Verdict:
+    source = {"row": {"bbox": box}, "boxes": form}
+    step = Step("a", "a", 0, 1, "i", screen, {}, (), (), None, {}, source)
+    size = {"width": sent[0], "height": sent[1], "original": [*screen]} if sent else None
+    receipt = {"parts": [{"role": "screenshot", **size}]} if size else None
+    name = "screenspot" if reading == "released" else "screenspot-fixed"
+    return RULES[space][name].judge(step, text, receipt)
+
+
+def hit(text: str, **options: Any) -> Any:
+    return judge(text, **options).values[0]
 
 
 @pytest.mark.parametrize(
-    ("point", "hit"),
+    ("point", "right"),
     [
         ((0.25, 0.25), True),
         ((0.5, 0.5), True),
         ((0.375, 0.25), True),
         ((math.nextafter(0.25, 0), 0.3), False),
         ((0.3, math.nextafter(0.5, 1)), False),
-        ((math.inf, 0.3), False),
-        ((math.nan, 0.3), False),
     ],
 )
-def test_edges_belong_to_the_box(point: tuple[float, float], hit: bool) -> None:
-    assert hits(BOX, ParsedResponse(point), space="rel", screen=SCREEN) is hit
+def test_edges_belong_to_the_box(point: tuple[float, float], right: bool) -> None:
+    assert hit(f"({point[0]!r}, {point[1]!r})") is right
+
+
+def test_a_number_beyond_any_float_hits_nothing() -> None:
+    assert hit(f"({'9' * 400}.0, 0.3)") is False
 
 
 def test_every_unit_means_the_same_place() -> None:
-    for space, point in (("rel", (0.5, 0.5)), ("px", (640, 360)), ("norm1000", (500, 500))):
-        assert hits(BOX, ParsedResponse(point), space=space, screen=SCREEN) is True  # type: ignore[arg-type]  # a literal
-    assert hits(BOX, ParsedResponse((641, 360)), space="px", screen=SCREEN) is False
-    half = hits(
-        BOX, ParsedResponse((320, 180)), space="px", screen=SCREEN, to_screen=lambda p: (640, 360)
-    )
-    assert half is True
-    assert hits(
-        Box(0.25, 0.25, 0.5, 0.5, "rel"), ParsedResponse((0.5, 0.5)), space="rel", screen=(0, 0)
-    )
+    for space, text in (("rel", "(0.5, 0.5)"), ("px", "(640, 360)"), ("norm1000", "(500, 500)")):
+        assert hit(text, space=space) is True
+    assert hit("(641, 360)", space="px") is False
+    assert hit("(320, 180)", space="px", sent=(640, 360)) is True
+    assert hit("(0.5, 0.5)", box=[0.25, 0.25, 0.5, 0.5], form="xyxy-rel", screen=(0, 0)) is True
 
 
 def test_pixels_of_an_unknown_screen_are_not_judged() -> None:
-    assert hits(BOX, ParsedResponse((0.3, 0.3)), space="rel", screen=(0, 0)) is None
-    assert hits(BOX, ParsedResponse(None), space="rel", screen=(0, 0)) is None
-    assert hits(Box(0, 0, 1, 1, "rel"), ParsedResponse((3, 3)), space="px", screen=(0, 0)) is None
+    assert hit("(0.3, 0.3)", screen=(0, 0)) is None
+    assert hit("negative", screen=(0, 0)) is None
+    assert hit("(3, 3)", space="px", box=[0, 0, 1, 1], form="xyxy-rel", screen=(0, 0)) is None
 
 
 @pytest.mark.parametrize(
@@ -90,44 +114,40 @@ def test_points_and_boxes_are_read_as_seeclick_does_and_as_they_are_meant(
     text: str, released: tuple[float, float] | None, fixed: tuple[float, float] | None
 ) -> None:
     for reading, wanted in (("released", released), ("fixed", fixed)):
-        said = read(text, reading)  # type: ignore[arg-type]  # a literal
-        found = said.point if said else None
-        assert found == (wanted and pytest.approx(wanted)), reading
+        found = judge(text, reading).parsed
+        point = found and found["point"]
+        assert point == (wanted and pytest.approx([*wanted])), reading
 
 
 def test_the_tokens_of_a_box_are_thousandths_whatever_the_prompt_asks_for() -> None:
-    said = read("<box>(250,250),(500,500)</box>", "released")
-    assert said
-    assert hits(BOX, said, space="rel", screen=SCREEN) is True
+    said = judge("<box>(250,250),(500,500)</box>")
+    assert said.values[0] is True
     for text in (
         "<|box_start|>(250,250),(500,500)<|box_end|>",
         "<|box_start|>(250, 250), (500, 500)<|box_end|>",
         "<box> ( 250 , 250 ) , ( 500 , 500 ) </box>",
     ):
-        assert read(text, "released") is None
-        assert read(text, "fixed") == said
+        assert judge(text).outcome == "unparsed"
+        assert judge(text, "fixed") == said
 
 
 def test_a_refusal_is_a_word() -> None:
     for text in ("negative", "**Negative**.", " `negative` "):
         for reading in ("released", "fixed"):
-            assert read(text, reading) == ParsedResponse(None)
-    assert read("it is negative", "fixed") is None
-    assert hits(BOX, ParsedResponse(None), space="rel", screen=SCREEN) is False
+            assert judge(text, reading).parsed == {"negative": True}
+            assert judge(text, reading).values[0] is False
+    assert judge("it is negative", "fixed").outcome == "unparsed"
 
 
 @given(st.text(max_size=200) | st.text("<|box_start>()[]0123456789.,-e \n", max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    readings: tuple[Reading, ...] = ("released", "fixed")
-    for reading in readings:
-        said = read(text, reading)
-        if said:
-            assert hits(BOX, said, space="rel", screen=SCREEN) in (True, False)
+    for reading in ("released", "fixed"):
+        assert judge(text, reading).values[0] in (True, False)
 
 
 def test_a_long_text_is_read_in_linear_time_or_not_at_all() -> None:
-    assert read("(1,2,3" * 10_000, "fixed") is None
-    assert read("(1, 2)" * 100_000, "fixed") is None
+    assert judge("(1,2,3" * 10_000, "fixed").outcome == "unparsed"
+    assert judge("(1, 2)" * 100_000, "fixed").outcome == "unparsed"
     for part in (
         "<box>(1" + " " * 90,
         '{"x":1,"y":',
@@ -137,4 +157,4 @@ def test_a_long_text_is_read_in_linear_time_or_not_at_all() -> None:
         "<point x=",
         ",x:1,y:",
     ):
-        assert read((part * 100_000)[:100_000], "fixed") is None
+        assert judge((part * 100_000)[:100_000], "fixed").outcome == "unparsed"

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from omnidata import errors
+from omnidata.cli import main
 from omnidata.run.cluster import Recipe
+from omnidata.types import LoadedDataset, Task
 from tests.adapters.servers import ChatCompletions, Fault, Script, Server, running
 from tests.adapters.servers_http import KEY, GoogleGenAI
 from tests.adapters.servers_tools import Messages, Responses
@@ -88,3 +96,47 @@ def answered(row: Mapping[str, Any], server: Server) -> dict[str, Any]:
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+# The verbs, called in this process: what they print as JSON, or the error that they end with.
+
+
+def called(verb: str, *words: str | Path) -> Any:
+    """What a verb of `omnidata batch` prints.
+
+    Raises:
+        OmnidataError: it ends with one.
+    """
+    out, notes = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(notes), pytest.raises(SystemExit):
+        main(["batch", verb, *map(str, words), "--json"])
+    if said := out.getvalue():
+        return json.loads(said)
+    found = re.search(r"^(\w+Error): ((?:.|\n)*)", notes.getvalue(), re.MULTILINE)
+    assert found, notes.getvalue()
+    raise getattr(errors, found[1])(found[2])
+
+
+def write(task: Task, source: LoadedDataset, recipe: Recipe, run: Path, **how: Any) -> Any:
+    """`omnidata batch write`; options as the verb has them."""
+    words = [task.name, str(source.root), "--model", recipe.spec, "--out", str(run)]
+    for flag, values in (("-T", task.options), ("-M", recipe.options)):
+        words += [word for pair in values.items() for word in (flag, "=".join(map(str, pair)))]
+    how["base_url"] = recipe.base_url
+    for name, value in how.items():
+        if value is not None:
+            flag = f"--{name.replace('_', '-')}"
+            words += [flag] if value is True else [flag, str(value)]
+    found = called("write", *words)
+    return SimpleNamespace(
+        **{**found, "files": [SimpleNamespace(**file) for file in found["files"]]}
+    )
+
+
+def read(run: Path, files: Sequence[Path], prices: Path | None = None) -> Any:
+    """`omnidata batch read`: its counts, and the table as `results`."""
+    more: list[str | Path] = ["--prices", prices] if prices else []
+    found = called("read", run, *files, *more)
+    counts = found.pop("read")
+    plain = {name: counts.pop(name) for name in ("rows", "answered", "repeated", "kept", "missing")}
+    return SimpleNamespace(**plain, failed=counts, results=found)

@@ -7,7 +7,6 @@ import shutil
 from base64 import b64decode
 from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -18,21 +17,23 @@ from hypothesis import strategies as st
 
 from omnidata.adapters.batch_forms import ANTHROPIC, GEMINI, OPENAI, BatchForm
 from omnidata.errors import PredictionError, RunError, UnansweredError, UsageError
-from omnidata.run.batch import write
-from omnidata.run.batch_results import read
+from omnidata.run.batch import write as write_watched
 from omnidata.run.cluster import Recipe
 from omnidata.run.cost import Limits
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import LoadedDataset
+from tests import trees
 from tests.adapters.servers_http import KEY
 from tests.run.batching import (
     OPTIONS,
     SPECS,
     answered,
+    read,
     rows_of,
     saying,
     serving,
+    write,
     write_rows,
 )
 from tests.trees import read_lines
@@ -142,7 +143,7 @@ def test_a_whole_round_of_missing_expired_failed_and_asked_again(
     first.append(failed(rows[names[3]], "", "a bad picture", 400))
     first.append(failed(rows[names[4]], "batch_cancelled", ""))
     file = write_rows(tmp_path / "first.jsonl", first)
-    _, found = read(run, [file])
+    found = read(run, [file])
     assert (found.rows, found.answered, found.missing) == (5, 2, 1)
     assert found.failed == {"expired": 1, "failed": 1, "cancelled": 1}
     assert found.results["outcomes"] == {"ok": 2, "api_error": 3, "missing": 1}
@@ -154,10 +155,10 @@ def test_a_whole_round_of_missing_expired_failed_and_asked_again(
 
     before = content(run)
     assert write(TASK, source, VLLM, run, limit=6).new == 0  # the same command does nothing
-    assert read(run, [file])[1].answered == 0
+    assert read(run, [file]).answered == 0
     assert content(run) == before
 
-    again = write(TASK, source, VLLM, run, limit=6, only_missing=True)
+    again = write(TASK, source, VLLM, run, limit=6, only="missing")
     assert (again.new, again.round, again.answered) == (4, 2, 2)
     second = answers(run)
     assert set(second) == set(names[2:])
@@ -166,7 +167,7 @@ def test_a_whole_round_of_missing_expired_failed_and_asked_again(
     )
     late = failed(second[names[5]], "batch_expired", "again")
     other = write_rows(tmp_path / "second.jsonl", [*(second[name] for name in names[2:5]), late])
-    _, found = read(run, [other, file])  # in any order
+    found = read(run, [other, file])  # in any order
     assert found.results["outcomes"] == {"ok": 5, "api_error": 1}
     assert (found.kept, found.failed) == (2, {"expired": 1})
     attempts = [line["sample_id"] for line in read_lines(run / "attempts.jsonl")]
@@ -204,10 +205,10 @@ def test_files_are_split_by_requests_and_by_bytes(source: LoadedDataset, tmp_pat
 
     one = write(TASK, source, VLLM, tmp_path / "one", limit=7)
     assert [file.requests for file in one.files] == [7]
-    by_count = write(TASK, source, VLLM, tmp_path / "count", limit=7, max_requests=3)
+    by_count = write(TASK, source, VLLM, tmp_path / "count", limit=7, per_file=3)
     assert [file.requests for file in by_count.files] == [3, 3, 1]
     most = sizes(tmp_path / "one")[0] * 2 // 5
-    by_size = write(TASK, source, VLLM, tmp_path / "size", limit=7, max_bytes=most)
+    by_size = write(TASK, source, VLLM, tmp_path / "size", limit=7, mb_per_file=most / 1e6)
     assert len(by_size.files) >= 3
     assert max(sizes(tmp_path / "size")) <= most
     assert sum(file.requests for file in by_size.files) == 7
@@ -216,7 +217,7 @@ def test_files_are_split_by_requests_and_by_bytes(source: LoadedDataset, tmp_pat
     rows = rows_of(tmp_path / "size")
     assert [line["custom_id"] for line in asked] == [row["custom_id"] for row in rows]
     with pytest.raises(UsageError, match="more than a file may have"):
-        write(TASK, source, VLLM, tmp_path / "none", limit=7, max_bytes=1000)
+        write(TASK, source, VLLM, tmp_path / "none", limit=7, mb_per_file=0.001)
 
 
 def test_providers_limits_and_ids_are_their_own(source: LoadedDataset, tmp_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_providers_limits_and_ids_are_their_own(source: LoadedDataset, tmp_path:
     for wire, spec in SPECS.items():
         recipe = Recipe(spec, OPTIONS.get(wire, {}))
         written = write(TASK, source, recipe, tmp_path / wire, limit=2)
-        assert written.form == wire.removesuffix("-responses")
+        assert written.format == wire.removesuffix("-responses")
         for row in rows_of(tmp_path / wire):
             name = row.get("custom_id") or row["key"]
             assert name.replace("-", "").isalnum()
@@ -246,7 +247,7 @@ def test_an_interrupted_call_goes_on_after_its_last_whole_file(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write(TASK, source, VLLM, run, limit=7, max_requests=2, progress=stop)
+        write_watched(TASK, source, VLLM, run, limit=7, max_requests=2, progress=stop)
     files = sorted((run / "batch").glob("requests-*.jsonl"))
     kept = {file: file.stat().st_mtime_ns for file in files}
     assert 1 <= len(files) <= 3
@@ -256,13 +257,13 @@ def test_an_interrupted_call_goes_on_after_its_last_whole_file(
     ids.write_bytes(lines + early + b'{"custom_id": "torn')  # as a kill before the file is whole
     unfinished = run / "batch" / ".0123456789abcdef.new"
     unfinished.write_bytes(b"{}")
-    written = write(TASK, source, VLLM, run, limit=7, max_requests=2)
+    written = write(TASK, source, VLLM, run, limit=7, per_file=2)
     assert not unfinished.exists()
     assert written.new == 7 - 2 * len(files)
     assert sum(file.requests for file in written.files) == 7
     assert all(file.stat().st_mtime_ns == then for file, then in kept.items())
     assert len(answers(run)) == 7
-    assert read(run, [write_rows(tmp_path / "r", [*answers(run).values()])])[1].answered == 7
+    assert read(run, [write_rows(tmp_path / "r", [*answers(run).values()])]).answered == 7
 
 
 def test_media_lie_in_a_folder_once_and_requests_name_them(
@@ -270,7 +271,7 @@ def test_media_lie_in_a_folder_once_and_requests_name_them(
 ) -> None:
     shared = tmp_path / "shared media"
     whole = write(WHOLE, source, VLLM, tmp_path / "whole", limit=9)
-    named = write(WHOLE, source, VLLM, tmp_path / "named", limit=9, media=shared)
+    named = write(WHOLE, source, VLLM, tmp_path / "named", limit=9, media_files=shared)
     assert named.files[0].bytes < whole.files[0].bytes / 5
 
     def media(run: Path, look: Any) -> list[bytes]:
@@ -325,7 +326,7 @@ def test_media_files_are_for_those_that_can_name_them(
     for spec in ("openai:gpt-4o", "anthropic:m"):
         recipe = Recipe(spec, {"accepts": "image"})
         with pytest.raises(UsageError, match="hold their media"):
-            write(TASK, source, recipe, tmp_path / "run", media=tmp_path / "media")
+            write(TASK, source, recipe, tmp_path / "run", media_files=tmp_path / "media")
 
 
 def test_a_key_is_in_no_file(source: LoadedDataset, tmp_path: Path) -> None:
@@ -372,7 +373,7 @@ def test_a_row_that_says_two_things_or_nothing_readable_fails_its_step_alone(
     twice = twice.replace(b'"finish_reason"', b'"finish_reason": "length", "finish_reason"')
     path = tmp_path / "r.jsonl"
     path.write_bytes(b"\n".join((torn, twice, good)))
-    _, found = read(run, [path])
+    found = read(run, [path])
     assert (found.answered, found.failed) == (1, {"failed": 2})
     errors = "".join(line["error"] for line in lines_of(run).values())
     assert "'finish_reason' twice, and not the same" in errors
@@ -391,7 +392,7 @@ def test_a_manifest_whose_rounds_do_not_fit_is_refused(
     (manifest["files"][0] if "round" in change else manifest).update(change)
     path.write_text(json.dumps(manifest))
     with pytest.raises(RunError, match=why):
-        read(run, [])
+        read(run, [write_rows(tmp_path / "r.jsonl", [])])
 
 
 def test_a_failure_gives_way_to_the_answer_of_another_file(
@@ -404,7 +405,7 @@ def test_a_failure_gives_way_to_the_answer_of_another_file(
     with pytest.raises(UnansweredError, match="the engine died"):
         read(run, [write_rows(tmp_path / "bad.jsonl", bad)])
     files = [write_rows(tmp_path / "good.jsonl", rows), tmp_path / "bad.jsonl"]
-    _, found = read(run, files)
+    found = read(run, files)
     assert (found.answered, found.repeated, found.missing) == (2, 2, 0)
 
 
@@ -416,7 +417,7 @@ def test_of_answers_of_two_rounds_the_first_counts_in_any_order_of_calls(
     write(TASK, source, VLLM, run, limit=2)
     late, good = answers(run, "of round 1").values()
     read(run, [write_rows(tmp_path / "bad.jsonl", [failed(late, "", "gone", 500), good])])
-    write(TASK, source, VLLM, run, limit=2, only_missing=True)
+    write(TASK, source, VLLM, run, limit=2, only="missing")
     rounds = {1: [late], 2: [*answers(run, "of round 2").values()]}
     files = {n: write_rows(tmp_path / f"{n}.jsonl", rows) for n, rows in rounds.items()}
     for which in order:
@@ -437,7 +438,7 @@ def test_another_answer_to_a_request_is_refused_in_a_later_call_as_well(
     with pytest.raises(PredictionError, match="two answers to the request"):
         read(run, [other])
     assert content(run) == before
-    assert read(run, [write_rows(tmp_path / "3.jsonl", [one, two])])[1].kept == 1
+    assert read(run, [write_rows(tmp_path / "3.jsonl", [one, two])]).kept == 1
 
 
 def test_usage_counts_answers_of_unknown_tokens_and_a_cost_stays(
@@ -479,7 +480,7 @@ def test_a_run_that_goes_on_counts_batches_at_their_price_and_answers_of_unknown
         row["response"]["body"]["usage"] = {"prompt_tokens": tokens}
     bad = failed(late, "batch_expired", "")
     read(run, [write_rows(tmp_path / "0.jsonl", [bad, good, unknown])], prices=prices)
-    write(TASK, source, openai, run, limit=3, only_missing=True)
+    write(TASK, source, openai, run, limit=3, only="missing")
     (again,) = answers(run).values()
     again["response"]["body"]["usage"] = {"prompt_tokens": 100}
     for number in order:
@@ -502,9 +503,8 @@ def test_another_round_is_of_the_same_code_of_the_model(
     read(run, [write_rows(tmp_path / "r.jsonl", [good, failed(bad, "", "gone", 500)])])
     monkeypatch.setattr("omnidata.run.adapter_code.version", lambda _: "99.0")
     with pytest.raises(RunError, match="--reuse-answers"):
-        write(TASK, source, VLLM, run, limit=2, only_missing=True)
-    kept = Limits(reuse_answers=True)
-    assert write(TASK, source, VLLM, run, limit=2, only_missing=True, limits=kept).new == 1
+        write(TASK, source, VLLM, run, limit=2, only="missing")
+    assert write(TASK, source, VLLM, run, limit=2, only="missing", reuse_answers=True).new == 1
 
 
 def test_a_round_is_not_asked_twice_before_it_is_read(
@@ -513,20 +513,22 @@ def test_a_round_is_not_asked_twice_before_it_is_read(
     run = tmp_path / "run"
     write(TASK, source, VLLM, run, limit=2)
     with pytest.raises(RunError, match="nothing of round 1 has been read"):
-        write(TASK, source, VLLM, run, limit=2, only_missing=True)
+        write(TASK, source, VLLM, run, limit=2, only="missing")
     with pytest.raises(RunError, match="different settings"):
         write(TASK, source, VLLM, run, limit=1)
 
 
-def test_ids_of_any_letters_come_back_to_their_steps(source: LoadedDataset, tmp_path: Path) -> None:
-    odd = ["a/b/0", "ä b/1", "x\n2", '"quoted"/3', "\ud800/4", "a" * 300]
-    steps = [replace(step, sample_id=name) for step, name in zip(source.steps, odd, strict=False)]
-    renamed = replace(source, steps=steps)
+def test_ids_of_any_letters_come_back_to_their_steps(sample: Path, tmp_path: Path) -> None:
+    odd = ["a/b", "ä b", "x\n2", '"quoted"', "\ud800", "a" * 200]
+    shutil.copy(next(sample.rglob("*.png")), tmp_path / "1.png")
+    rows = [trees.row(name, 0, app="ted", image_path="1.png") for name in odd]
+    data = trees.write_rows(tmp_path / "steps.json", rows)
     run = tmp_path / "run"
-    write(TASK, renamed, VLLM, run)
-    rows = answers(run)
-    assert list(rows) == odd
-    names = {row["custom_id"] for row in rows.values()}
+    source = TASK.load(data)
+    write(TASK, source, VLLM, run)
+    found = answers(run)
+    assert list(found) == [step.sample_id for step in source.steps]
+    names = {row["custom_id"] for row in found.values()}
     assert len(names) == len(odd)
     assert all(name.replace("-", "").isalnum() and len(name) <= 64 for name in names)
 

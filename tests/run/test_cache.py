@@ -118,7 +118,7 @@ def test_the_first_answer_stays(ask: Ask) -> None:
 def test_another_model_setting_or_prompt_is_another_question(
     ask: Ask, other: dict[str, Any]
 ) -> None:
-    same = {"settings": {"model": "openai:m", "layout": "paper"}}
+    same: dict[str, Any] = {"settings": {"model": "openai:m", "layout": "paper"}}
     ask(Keyed(**same))
     again = Keyed(**{**same, **other})
     ask(again)
@@ -136,9 +136,10 @@ def test_the_order_of_settings_does_not_matter(ask: Ask) -> None:
 def test_draws_of_two_steps_or_seeds_stay_independent(ask: Ask, temperature: float | None) -> None:
     for seed in (None, 0, 1):
         params = replace(GenerationParams(temperature=temperature), seed=seed)
-        model = Keyed(key=lambda _: "same", params=params)
-        ask(model, limit=2)
-        assert len(model.asked) == 2
+        for limit in (1, 2):  # the first step of the second run comes out of the cache
+            model = Keyed(key=lambda _: "same", params=params)
+            ask(model, limit=limit)
+            assert len(model.asked) == 1
 
 
 def test_a_request_without_a_key_is_kept_nowhere(ask: Ask) -> None:

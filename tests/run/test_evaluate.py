@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,7 +17,6 @@ from omnidata.predictions import read
 from omnidata.run.evaluate import evaluate
 from omnidata.run.selection import select, whole_episodes
 from omnidata.tasks import get_task
-from omnidata.tasks.omnigui.task import answer
 from omnidata.types import Completion, GenerationParams, LoadedDataset, Modality, Prepared, Request
 from tests.trees import read_lines, row, write_rows
 
@@ -50,10 +48,10 @@ class Memory(Model):
         self.blind_to = blind_to
         self.answers: dict[str, Counter[str]] = {}
         for step in source.steps:
-            assert step.action
-            text = json.dumps(answer(step.action, step.screen))
+            target = TASK.target(step)
+            assert target
             seen = self.see(Request(step.sample_id, TASK.prompt(step)))
-            self.answers.setdefault(seen, Counter())[text] += 1
+            self.answers.setdefault(seen, Counter())[target.text] += 1
 
     def see(self, request: Request) -> str:
         digest = hashlib.sha256()

@@ -93,9 +93,9 @@ def test_nobody_is_asked_before_the_time_that_the_model_asked_for(
 
 def test_a_rate_of_requests_allows_no_burst(source: LoadedDataset, tmp_path: Path) -> None:
     model = Watched(lambda _: RIGHT)
-    limits = Limits(requests_per_minute=60 * 50)
+    limits = Limits(requests_per_minute=60 * 20)
     evaluate(TASK, source, model, tmp_path, limit=6, limits=limits)
-    assert model.began[-1] - model.began[0] >= 5 / 50 * 0.9
+    assert model.began[-1] - model.began[0] >= 5 / 20 / 2
 
 
 def test_tokens_of_answers_are_waited_for_and_failed_attempts_took_none(
@@ -106,8 +106,8 @@ def test_tokens_of_answers_are_waited_for_and_failed_attempts_took_none(
     model = Watched(lambda n: fails(wrong) if n >= 2 else spent)
     limits = Limits(concurrency=1, tokens_per_minute=60 * 500)
     evaluate(TASK, source, model, tmp_path, limit=32, limits=limits)
-    assert model.began[1] - model.began[0] >= 0.39
-    assert model.began[2] - model.began[1] >= 0.39
+    assert model.began[1] - model.began[0] >= 0.2  # 0.4 s, less what a busy machine is late
+    assert model.began[2] - model.began[1] >= 0.2
     assert model.began[-1] - model.began[2] < 29 * 0.4 / 2
 
 
@@ -117,7 +117,7 @@ def test_an_answer_that_does_not_say_its_tokens_is_taken_for_the_mean(
     model = Watched(lambda n: answer() if n else answer(prompt_tokens=100))
     limits = Limits(concurrency=1, tokens_per_minute=60 * 1000)
     evaluate(TASK, source, model, tmp_path, limit=6, limits=limits)
-    assert model.began[-1] - model.began[0] >= 0.49
+    assert model.began[-1] - model.began[0] >= 0.3  # of 0.5 s; 0.1 s if it counted for none
 
 
 def test_before_the_first_answer_a_rate_of_tokens_lets_one_request_out_at_a_time(

@@ -18,7 +18,6 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.scoring import score
 from omnidata.run.selection import whole_episodes
 from omnidata.tasks import get_task
-from omnidata.tasks.omnigui.task import answer
 from omnidata.types import LoadedDataset
 from tests.run.scripted import RIGHT, Scripted
 from tests.trees import row, write_lines, write_rows
@@ -33,9 +32,9 @@ def test_steps_without_an_answer_are_missing_and_wrong(
     path = write_lines(
         tmp_path / "p.jsonl",
         [
-            {"sample_id": s.sample_id, "output": json.dumps(answer(s.action, s.screen))}
-            for s in some
-            if s.action
+            {"sample_id": step.sample_id, "output": target.text}
+            for step in some
+            if (target := TASK.target(step))
         ],
     )
     profile = TASK.profiles["omnigui-paper"]
@@ -152,7 +151,8 @@ def test_mutants_of_the_oracle_change_exactly_the_metrics_they_must(tmp_path: Pa
     ]
     task = get_task("omnigui", {"coordinates": "px"})
     source = task.load(write_rows(tmp_path / "steps.json", rows))
-    right = [answer(s.action, s.screen, space="px") for s in source.steps if s.action]
+    targets = [task.target(step) for step in source.steps]
+    right = [json.loads(target.text) for target in targets if target]
     inside = [[210, 786], [351, 850], [210, 850], [351, 786]]
     outside = [[209, 800], [352, 800], [300, 785], [300, 851]]
     mutants: list[tuple[int, dict[str, Any], bool, bool]] = [

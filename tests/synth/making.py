@@ -11,8 +11,8 @@ from pathlib import Path
 from PIL import Image
 
 from omnidata.synth.episodes import Settings, make_episodes
+from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
-from omnidata.tasks.omnigui.task import answer
 from omnidata.types import Step
 
 TINY = Settings(
@@ -62,8 +62,9 @@ def content(step: Step, role: str) -> bytes:
 
 def right(step: Step) -> str:
     """The target as the prompt asks for it."""
-    assert step.action is not None
-    return str(answer(step.action, step.screen, space="norm1000"))
+    target = get_task("omnigui").target(step)
+    assert target
+    return target.text
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -16,8 +16,7 @@ from omnidata.errors import RunError
 from omnidata.run.run_files import read_run
 from omnidata.run.sampling import answer_key, answer_screen_size
 from omnidata.tasks import get_task
-from omnidata.tasks.answer_critics.task import read_confidence
-from omnidata.types import Completion
+from omnidata.types import Completion, Step
 from tests.adapters.servers import Asked, ChatCompletions, Fault, running
 from tests.cli.running import as_json, omnidata
 from tests.cli.test_samples import FAR, HOME, RIGHT, SAID, command, server
@@ -325,4 +324,7 @@ def test_a_verifier_that_is_none_is_told_before_anything_is_asked(
     ],
 )
 def test_a_confidence_is_read_on_its_own_scale_alone(said: str, sure: float | None) -> None:
-    assert read_confidence(f"Answer: Yes\nConfidence: {said}") == sure
+    step = Step("a", "a", 0, 1, "i", (9, 9), {}, (), (), None, {}, {"right": True})
+    text = f"Answer: Yes\nConfidence: {said}"
+    verdict = get_task("step-critic").profiles["critic"].judge(step, text)
+    assert verdict.values[2] == sure

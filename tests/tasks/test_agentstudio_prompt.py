@@ -12,17 +12,19 @@ import pytest
 
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
-from omnidata.tasks.agentstudio.files import TaskName
 from omnidata.tasks.agentstudio.load import load
-from omnidata.tasks.agentstudio.task import (
-    OPTIONS,
-    criticbench,
-    groundui,
-    idm_multiple,
-    idm_single,
-)
 from omnidata.types import Conversation, LoadedDataset, Step, Task
-from tests.loaders.agentstudio import REAL, SPACE, act, ground, single, trajectory, write
+from tests.loaders.agentstudio import (
+    REAL,
+    SPACE,
+    TASKS,
+    TaskName,
+    act,
+    ground,
+    single,
+    trajectory,
+    write,
+)
 from tests.trees import NO_SHARED, SHARED
 
 CASES = SHARED / "cases" / "agentstudio_sample.jsonl"
@@ -37,6 +39,10 @@ real = pytest.mark.skipif(not CASES.is_file(), reason=NO_SHARED)
 
 def asking(task: TaskName, **options: str) -> Task:
     return get_task(task, options)
+
+
+def ask(task: TaskName, step: Step, **options: str) -> Conversation:
+    return asking(task, **options).prompt(step)
 
 
 def one(tmp_path: Path, task: TaskName, row: dict[str, Any]) -> Step:
@@ -88,7 +94,7 @@ def test_the_prompts_of_the_release_are_reproduced() -> None:
 
 
 def test_groundui_is_a_screenshot_and_three_lines(tmp_path: Path) -> None:
-    shot, text = contents(groundui(one(tmp_path, "groundui", ground())))
+    shot, text = contents(ask("groundui", one(tmp_path, "groundui", ground())))
     assert shot == "a.png"
     first, second, third = text.split("\n")
     assert first.endswith("X, Y is the coordinates ranging from 0 to 1.")
@@ -97,15 +103,17 @@ def test_groundui_is_a_screenshot_and_three_lines(tmp_path: Path) -> None:
 
 def test_braces_and_placeholders_in_the_data_stay(tmp_path: Path) -> None:
     odd = "{action_space} {x} {instruction} {{0}} %s \\1"
-    text = contents(groundui(one(tmp_path, "groundui", ground(instruction=odd))))[-1]
+    step = one(tmp_path, "groundui", ground(instruction=odd))
+    text = contents(ask("groundui", step))[-1]
     assert f"\nInstruction: {odd}\n" in text
     step = one(tmp_path, "criticbench", trajectory(instruction=odd, action_space=["CLICK", "{x}"]))
-    text = contents(criticbench(step))[-1]
+    text = contents(ask("criticbench", step))[-1]
     assert f"\nInstruction: {odd}\nAction space: CLICK, {{x}}\n" in text
 
 
 def test_choices_are_lettered_in_the_order_of_the_action_space(tmp_path: Path) -> None:
-    before, after, text = contents(idm_single(one(tmp_path, "idm-single", single())))
+    step = one(tmp_path, "idm-single", single())
+    before, after, text = contents(ask("idm-single", step))
     assert (before, after) == ("m2w/0.png", "m2w/1.png")
     assert "\nAvailable actions:\nA. CLICK\nB. SELECT\nC. TYPE\nAfter" in text
     assert "Find a house" not in text
@@ -121,16 +129,15 @@ def test_idm_multiple_shows_five_actions_between_six_observations(
     actions = [act(n) for n in range(count)]
     if not ends:
         actions[-1]["obs_after"] = None
-    found = contents(idm_multiple(one(tmp_path, "idm-multiple", trajectory(*actions))))
+    found = contents(ask("idm-multiple", one(tmp_path, "idm-multiple", trajectory(*actions))))
     assert found[:-1] == [f"m2w/{n}.png" for n in images]
     assert found[-1].endswith("Answer:\nA\nC")
 
 
 def test_geminis_sentence_is_a_message_of_its_own(tmp_path: Path) -> None:
     step = one(tmp_path, "idm-multiple", trajectory())
-    plain = idm_multiple(step)
-    assert asking("idm-multiple").prompt(step) == plain
-    limited = asking("idm-multiple", gemini_limit="on").prompt(step)
+    plain = ask("idm-multiple", step)
+    limited = ask("idm-multiple", step, gemini_limit="on")
     assert limited[:-1] == plain
     assert contents(limited)[-1] == "You must output no more than ten actions."
 
@@ -143,12 +150,13 @@ def test_the_critic_is_shown_each_action_after_its_observation(tmp_path: Path, e
     step = one(tmp_path, "criticbench", trajectory(*actions))
     shown = [x for n in range(2, 7) for x in (f"m2w/{n}.png", f"[link]  Thing {n} -> CLICK")]
     last = ["m2w/7.png"] if ends else []
-    assert contents(criticbench(step))[:-1] == shown + last
-    assert contents(criticbench(step, symmetric=True))[:-1] == shown
-    assert contents(criticbench(step, observations_only=True))[:-1] == shown[::2] + last
-    both = criticbench(step, observations_only=True, symmetric=True)
+    assert contents(ask("criticbench", step))[:-1] == shown + last
+    assert contents(ask("criticbench", step, symmetric="true"))[:-1] == shown
+    alone = ask("criticbench", step, observations_only="true")
+    assert contents(alone)[:-1] == shown[::2] + last
+    both = ask("criticbench", step, observations_only="true", symmetric="true")
     assert contents(both)[:-1] == shown[::2]
-    assert f"Action space: {', '.join(SPACE)}\n" in contents(criticbench(step))[-1]
+    assert f"Action space: {', '.join(SPACE)}\n" in contents(ask("criticbench", step))[-1]
     assert "Action space" not in contents(both)[-1]
 
 
@@ -178,11 +186,12 @@ def test_every_message_is_the_users_and_has_one_part(tmp_path: Path) -> None:
 
 
 def test_the_hash_changes_with_every_option() -> None:
-    hashes = [asking(task).prompt_hash for task in OPTIONS]
-    for task, allowed in OPTIONS.items():
-        hashes += [
-            asking(task, **{name: values[1]}).prompt_hash for name, values in allowed.items()
-        ]
+    options = {"groundui": ["instructions"], "idm-multiple": ["gemini_limit"],
+               "criticbench": ["observations_only", "symmetric"]}  # fmt: skip
+    hashes = [asking(task).prompt_hash for task in TASKS]
+    for task, own in options.items():
+        for name in own:
+            hashes.append(get_task(task, {name: get_task(task).allowed[name][1]}).prompt_hash)
     assert len(set(hashes)) == len(hashes) == 8
     with pytest.raises(UsageError, match="no value"):
         asking("criticbench", symmetric="perhaps")

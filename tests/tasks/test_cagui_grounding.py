@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from omnidata.actions import Box
 from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
-from omnidata.tasks.cagui_grounding.task import read_any, read_released
 from omnidata.types import LoadedDataset, Step, VerdictColumns
 from tests.data.tiny import SIZE
 from tests.loaders.agentstudio import codes
@@ -129,15 +128,16 @@ def test_the_prompt_has_the_box_in_thousandths(tmp_path: Path) -> None:
 
 @given(st.text(max_size=60) | st.text(alphabet='{}[]"POINT: ,.0123456789eE-', max_size=60))
 def test_no_text_is_too_odd_for_the_readers(text: str) -> None:
-    for read in (read_released, read_any):
-        found = read(text)
-        assert found is None or len(found) == 2
+    for profile in ("cagui-grounding", "cagui-grounding-fixed"):
+        assert get_task("cagui-grounding").profiles[profile].judge(one("text2point"), text).outcome
 
 
 @given(st.floats(0, 1000), st.floats(0, 1000))
 def test_what_the_release_reads_both_read(x: float, y: float) -> None:
+    rules = get_task("cagui-grounding").profiles.values()
     text = json.dumps({"POINT": [x, y]})
-    assert read_released(text) == read_any(text) == (x, y)
+    found = [rule.judge(one("text2point"), text).parsed for rule in rules]
+    assert [tuple(parsed["point"]) for parsed in found if parsed] == [(x, y)] * 2
 
 
 def test_every_verb_serves_it(tmp_path: Path) -> None:

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from omnidata.actions import Action, Point
 from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
-from omnidata.tasks.gui_odyssey.load import action_of
-from omnidata.tasks.gui_odyssey.rules import read_command
 from omnidata.types import LoadedDataset, Step
 from tests.data.tiny import SIZE, png
 from tests.loaders.agentstudio import codes
 from tests.loaders.published_forms import ACTS, TAP, act, odyssey
 from tests.loaders.verbs import every_verb
 
+TASK: Any = get_task("gui-odyssey")
 PROFILES = ("odyssey-ams", "odyssey-ams-fixed", "agentcpm", "agentcpm-fixed")
 
 
@@ -30,7 +29,7 @@ def load(data: Path, **options: str) -> LoadedDataset:
 
 def one(row: dict[str, Any]) -> Step:
     """A step of that row alone."""
-    return Step("E1/0", "E1", 0, 1, "Buy tea", SIZE, {}, (), (), action_of(row), {}, row)
+    return Step("E1/0", "E1", 0, 1, "Buy tea", SIZE, {}, (), (), None, {}, row)
 
 
 def judged(row: dict[str, Any], text: str, profile: str = "odyssey-ams") -> tuple[Any, ...]:
@@ -186,13 +185,13 @@ def test_the_right_answer_is_right_by_every_profile(tmp_path: Path, coordinates:
 
 @given(st.text(alphabet="CLICKTYPE_:()[],. 0123456789\n-", max_size=40) | st.text(max_size=40))
 def test_no_text_is_too_odd_for_the_reader_of_commands(text: str) -> None:
-    found = read_command(text)
+    found = TASK.read(text)
     assert found is None or isinstance(found, Action)
 
 
 @given(st.integers(-9, 1010), st.integers(-9, 1010))
 def test_a_command_and_json_name_the_same_place(x: int, y: int) -> None:
-    assert read_command(f"CLICK: ({x}, {y})") == Action("tap", (Point(x, y, "norm1000"),))
+    assert TASK.read(f"CLICK: ({x}, {y})") == Action("tap", (Point(x, y, "norm1000"),))
     said = json.dumps({"action_type": "CLICK", "coordinate": [x, y]})
     assert judged(TAP, f"CLICK: ({x}, {y})") == judged(TAP, said)
 

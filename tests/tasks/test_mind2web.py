@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -15,8 +15,7 @@ from omnidata.dialects import CannotSayError
 from omnidata.errors import DataError
 from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
-from omnidata.tasks.mind2web.rules import f1, read
-from omnidata.tasks.mind2web.task import Mind2Web
+from omnidata.tasks.base import Benchmark
 from omnidata.types import Step
 from tests.data.tiny import SIZE
 from tests.loaders.agentstudio import codes
@@ -30,6 +29,13 @@ WIDE, HIGH = SIZE
 def one(folder: Path, **changes: Any) -> Step:
     """The step of a row."""
     return get_task("mind2web").load(mind2web(folder, web_row(**changes))).steps[0]
+
+
+def typed_step(text: str) -> Step:
+    """A text is typed."""
+    row = web_row(operation=json.loads(operation("TYPE", text)))
+    action = Action("type", (Box(8, 9, 24, 18, "px"),), text=text)
+    return Step("a", "a", 0, 1, "i", SIZE, {}, (), (), action, {}, {"row": row})
 
 
 def judged(step: Step, text: str, profile: str = "mind2web", **options: str) -> tuple[Any, ...]:
@@ -112,7 +118,7 @@ def test_a_broken_file_is_said_to_be_one(tmp_path: Path) -> None:
 
 
 def test_what_is_right_can_be_said_in_its_own_form(tmp_path: Path) -> None:
-    task = Mind2Web("mind2web", {"coordinates": "px"})
+    task = cast("Benchmark", get_task("mind2web", {"coordinates": "px"}))
     for step in task.load(mind2web(tmp_path, *three_steps())).steps:
         for profile in task.profiles.values():
             said = task.express(task.right_actions(step), step)
@@ -211,17 +217,19 @@ def test_the_totals_are_those_of_the_script(
 
 @given(st.text(alphabet="{}[]()\"':,. 0123456789-eE+action_typeclick_pointvalueTYPE\\\n"))
 def test_no_answer_breaks_the_reader(text: str) -> None:
-    for reading in ("released", "fixed"):
-        found = read(text, reading)
-        assert found is None or "action_type" in found
+    for profile in ("mind2web", "mind2web-fixed"):
+        judged(typed_step("a"), text, profile)
 
 
 @given(st.lists(st.sampled_from("abcd")), st.lists(st.sampled_from("abcd")))
 def test_f1_is_a_share_and_asks_not_which_is_which(one: list[str], other: list[str]) -> None:
-    found = f1(" ".join(one), " ".join(other))
-    assert 0 <= found <= 1
-    assert found == pytest.approx(f1(" ".join(other), " ".join(one)))
-    assert (found == 1) == (set(one) == set(other))
+    def f1(wanted: list[str], said: list[str]) -> Any:
+        answer = {"action_type": 3, "click_point": [0, 0], "value": " ".join(said)}
+        return judged(typed_step(" ".join(wanted)), json.dumps(answer))[2]
+
+    assert 0 <= f1(one, other) <= 1
+    assert f1(one, other) == pytest.approx(f1(other, one))
+    assert (f1(one, other) == 1) == (set(one) == set(other))
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,15 @@ from omnidata.predictions import Prediction
 from omnidata.run.scoring import score
 from omnidata.tasks import get_task
 from omnidata.tasks.omnibench.load import load
-from omnidata.tasks.omnibench.task import SPACES, system_prompt
-from omnidata.types import Conversation, LoadedDataset
+from omnidata.types import Conversation, LoadedDataset, Step
 from tests.loaders.omnibench import act, library, pictures, plain, task, trajectory, write
+
+SPACES = ("px", "norm1000", "rel")
+STEP = Step("a", "a", 0, 1, "i", (9, 9), {}, (), (), None, {}, {})
+
+
+def system_prompt(space: str = "px") -> str:
+    return get_task("omnibench", {"coordinates": space}).prompt(STEP)[0].parts[0].text
 
 
 def texts(conversation: Conversation) -> list[str]:

@@ -9,7 +9,6 @@ import pytest
 
 from omnidata.errors import UsageError
 from omnidata.tasks import get_task
-from omnidata.tasks.osworld.task import system_prompt
 from omnidata.types import Conversation, LoadedDataset, Step, Task
 from tests.loaders.osworld import SIZE, line, plain, rollout
 
@@ -30,8 +29,10 @@ def one(tmp_path: Path, action: Any, place: str = "os/e1") -> Step:
     return get_task("osworld").load(tmp_path, check_media=False).steps[0]
 
 
-def test_the_system_prompt_forbids_to_look_for_pictures() -> None:
-    assert "DONOT use the `pyautogui.locateCenterOnScreen` function to locate" in system_prompt()
+def test_the_system_prompt_forbids_to_look_for_pictures(tmp_path: Path) -> None:
+    system, _ = get_task("osworld").prompt(one(tmp_path, "DONE"))
+    forbidden = "DONOT use the `pyautogui.locateCenterOnScreen` function to locate"
+    assert forbidden in system.parts[0].text
 
 
 def test_a_step_is_asked_about_with_its_screenshot_and_the_last_three_actions(

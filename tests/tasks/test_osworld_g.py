@@ -216,8 +216,8 @@ def test_a_rectangle_is_a_polygon(
             kind="polygon", box_coordinates=[side for pair in corners for side in pair]
         )
         said = f"[{x!r}, {y!r}]"
-        right = [judged(step_of(row), said, "osworld-g-fixed") for row in (box, polygon)]
-        assert right[0] == right[1]
+        verdicts = [judged(step_of(row), said, "osworld-g-fixed") for row in (box, polygon)]
+        assert verdicts[0] == verdicts[1]
 
 
 @given(st.text(alphabet="<>bBoOxXrect/[](),.:= %-0123456789yY'\"\n"))

@@ -22,11 +22,9 @@ from omnidata.actions import (
     convert,
 )
 from omnidata.tasks import get_task
-from omnidata.tasks.agentstudio.files import TaskName
-from omnidata.tasks.omnigui.task import answer
 from omnidata.training.media_store import Sizing
 from omnidata.types import PLACE, Step
-from tests.loaders.agentstudio import REAL, act, ground, single, trajectory
+from tests.loaders.agentstudio import REAL, TaskName, act, ground, single, trajectory
 from tests.loaders.agentstudio import write as write_lines
 from tests.trees import NO_SHARED, SHARED, load_rows, row
 
@@ -178,7 +176,10 @@ def test_the_oracle_points_inside_a_box_and_never_at_an_edge_of_the_screen(
     low = convert(Point(found.left, found.top, "px"), unit, screen)
     high = convert(Point(found.right, found.bottom, "px"), unit, screen)
     box = Box(low.x, low.y, high.x, high.y, unit)
-    x, y = answer(Action("tap", (box,)), screen, space=space)["coordinate"]
+    step = Step("s", "e", 0, 1, "", screen, {}, (), (), Action("tap", (box,)), {"app": "ted"}, {})
+    target = get_task("omnigui").target(step, space=space)
+    assert target
+    x, y = json.loads(target.text)["coordinate"]
     point = convert(Point(x, y, space), "px", screen)
     assert found.left < point.x < found.right
     assert found.top < point.y < found.bottom

@@ -116,7 +116,7 @@ def _clip(recording: Recording, film: Film, span: Span, shot: _Shot) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class Segmented:
-    """What was made.
+    """The result of cutting a recording.
 
     Attributes:
         labels: of the episode, as written.
@@ -180,7 +180,7 @@ def cut_episode(
     cut: Cut = USUAL,
     progress: Progress | None = None,
 ) -> tuple[Segmented, TreeEpisode]:
-    """What a recording becomes, and the episode, whose steps are cut when they are asked for.
+    """Return the result and the episode, whose steps are cut when they are read.
 
     Args:
         recording: as of `segment`, like the others.
@@ -285,7 +285,7 @@ def _count_steps(
 
 
 def check_out(out: Path) -> Path:
-    """The absolute path of the folder to be made; refused before the work, not after it."""
+    """Return the absolute path of the new folder, or refuse it before the work begins."""
     try:
         real = out.resolve()
         check_new(real)
@@ -306,7 +306,7 @@ def _impossible(out: Path, error: OSError | RuntimeError) -> DataError:
 
 @contextmanager
 def staging_tree(out: Path, *, keeps: bool = False) -> Iterator[Path]:
-    """A place for a tree in a hidden folder beside `out`, for one writer.
+    """Provide a place for a tree in a hidden folder beside `out`, for one writer.
 
     Args:
         out: where the tree belongs.

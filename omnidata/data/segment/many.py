@@ -137,7 +137,7 @@ def read_list(path: Path, *, labels: Labels = UNLABELLED, cut: Cut = USUAL) -> l
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a recording.
+    """The result for one recording.
 
     Attributes:
         labels: of the episode, as written.
@@ -185,7 +185,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Cuttings:
-    """What was made of many recordings.
+    """The result for many recordings.
 
     Attributes:
         episodes: those that were written, in the order of the list.

@@ -33,13 +33,13 @@ LONGEST_S = 10.0
 
 _MOST_FINDINGS = 20
 
-LAST_ACTION: Final = "last-action"
+_LAST_ACTION: Final = "last-action"
 """The moment at which the last action of the log has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How a recording is cut.
+    """The settings of cutting a recording.
 
     Attributes:
         offset_s: added to every time of the log.
@@ -71,7 +71,7 @@ def cut_of(
     until: float | str | None = None,
     usual: Cut = USUAL,
 ) -> Cut:
-    """How to cut, as options say it.
+    """Return the settings that options describe.
 
     Args:
         place: where an option stands, of its name and value, for messages.
@@ -79,7 +79,7 @@ def cut_of(
         lead: as `Cut.lead_s`.
         max_clip: as `Cut.longest_s`.
         trim: START:END in seconds; either may be left out.
-        until: seconds, or `LAST_ACTION`.
+        until: seconds, or "last-action".
         usual: what is not said.
 
     Raises:
@@ -107,8 +107,8 @@ def _seconds(place: Callable[[str], str], name: str, value: float, low: float) -
 
 
 def _moment(place: Callable[[str], str], value: float | str) -> float | Literal["last-action"]:
-    if value == LAST_ACTION:
-        return LAST_ACTION
+    if value == _LAST_ACTION:
+        return _LAST_ACTION
     try:
         seconds = float(value)
     except ValueError:
@@ -117,7 +117,7 @@ def _moment(place: Callable[[str], str], value: float | str) -> float | Literal[
         raise UsageError(
             "the time cannot be read",
             where=place(f"until {value}"),
-            expected=f"seconds of the recording, up to {BUDGET.max_seconds:.0f}, or {LAST_ACTION}",
+            expected=f"seconds of the recording, up to {BUDGET.max_seconds:.0f}, or {_LAST_ACTION}",
         )
     return seconds
 
@@ -139,7 +139,7 @@ def _part(place: Callable[[str], str], text: str) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a step is cut from; seconds after the recording's first frame.
+    """The part of a recording that a step is cut from; seconds after the first frame.
 
     Attributes:
         event: the action, by the log's clock.
@@ -181,7 +181,7 @@ def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], int, lis
     findings: list[Finding] = []
     events = sorted(log.events, key=lambda event: event.start_s)
     if events != list(log.events):
-        findings.append(_unordered(log.events))
+        findings.append(_unordered_events(log.events))
     spans: list[Span] = []
     outside: list[tuple[Event, float]] = []
     others = deque(sorted(log.left_out))
@@ -209,7 +209,7 @@ def plan(log: Log, recording: Recording, cut: Cut) -> tuple[list[Span], int, lis
 
 def _until(events: Sequence[Event], recording: Recording, cut: Cut) -> float:
     """Up to when it is known what the screen showed, in seconds after the first frame."""
-    if cut.until != LAST_ACTION:
+    if cut.until != _LAST_ACTION:
         return max(recording.seconds, cut.until or 0.0)
     last = max(events, key=lambda event: event.end_s)
     seconds = last.end_s + cut.offset_s
@@ -298,7 +298,7 @@ def _check(spans: list[Span], log: Log, cut: Cut, seconds: float) -> None:
             expected=f"1 to {MAX_STEPS}; the recording lasts {seconds:.2f} s, the log goes from "
             f"{first + cut.offset_s:.2f} s to {last + cut.offset_s:.2f} s",
             remedy="set the clock's --offset, another --trim, or the right recording; or --until "
-            f"{LAST_ACTION} if the screen did not change from the recording's end on",
+            f"{_LAST_ACTION} if the screen did not change from the recording's end on",
         )
     for span, following in pairwise(spans):
         if span.event.action.kind == "done":
@@ -310,7 +310,7 @@ def _check(spans: list[Span], log: Log, cut: Cut, seconds: float) -> None:
             )
 
 
-def _unordered(events: tuple[Event, ...]) -> Finding:
+def _unordered_events(events: tuple[Event, ...]) -> Finding:
     late = next(b for a, b in pairwise(events) if b.start_s < a.start_s)
     return Finding(
         "events-unordered",
@@ -328,7 +328,7 @@ def _outside(events: list[tuple[Event, float]], seconds: float) -> Iterator[Find
         more = len(events) - number if number == _MOST_FINDINGS else 1
         remedy = "set the clock's --offset, or the whole recording"
         if start > seconds:
-            remedy += f", or --until {LAST_ACTION} if the screen did not change"
+            remedy += f", or --until {_LAST_ACTION} if the screen did not change"
         yield Finding(
             "event-outside",
             "error",

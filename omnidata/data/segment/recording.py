@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 
-USUAL_FPS = Fraction(30)
+_USUAL_FPS = Fraction(30)
 """Of the paper's recordings (section 3.3); used where a recording has no rate that makes sense."""
 
 _FASTEST = 60
@@ -45,7 +45,7 @@ _SHORT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What the packets of a recording say; nothing is decoded for it but one frame.
+    """The facts of a recording from its packets; only one frame is decoded.
 
     Attributes:
         ref: the file.
@@ -122,7 +122,7 @@ def _header_seconds(container: InputContainer, video: VideoStream) -> float:
 def _rate(video: VideoStream) -> Fraction:
     """The recording's own rate; for a rate that varies, FFmpeg's guess at the densest part."""
     guess = video.guessed_rate
-    return guess if guess and 1 <= guess <= _FASTEST else USUAL_FPS
+    return guess if guess and 1 <= guess <= _FASTEST else _USUAL_FPS
 
 
 def _extent(
@@ -214,7 +214,7 @@ class Film:
         self._drawn: tuple[float, npt.NDArray[np.uint8]] | None = None
 
     def at(self, seconds: float) -> npt.NDArray[np.uint8]:
-        """The frame that is on the screen then: the last that began by then, or the first of all.
+        """Return the frame on the screen at a moment: the last that began by then, or the first.
 
         Args:
             seconds: after the first frame, never less than in the call before.
@@ -280,7 +280,7 @@ class Track:
         self._more = True
 
     def read(self, first: int, last: int) -> npt.NDArray[np.float64]:
-        """The samples `first` to `last` - 1 at `AUDIO_RATE`, counted from the first frame on.
+        """Return the samples `first` to `last` - 1 at `AUDIO_RATE`, from the first frame on.
 
         Args:
             first: never less than `last` in the call before.

@@ -83,11 +83,11 @@ class PartialPlan:
         return other
 
     def has(self, resource: int) -> bool:
-        """Whether a subtask has made the resource."""
+        """Return whether a subtask has made the resource."""
         return resource in self._versions
 
     def needs(self, resource: int) -> bool:
-        """Whether it was taken to exist initially."""
+        """Return whether the resource was assumed to exist initially."""
         return resource in self._opened
 
     @property
@@ -182,7 +182,7 @@ _MARK = "#"
 
 
 def node_names(subtasks: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
-    """The nodes of a task, as in the examples that OmniBench's authors gave their reviewers.
+    """Return the names of a task's nodes, as in the examples of OmniBench's authors.
 
     Args:
         subtasks: ids, in order.

@@ -30,7 +30,6 @@ from omnidata.synth.compose.settings import EdgeRule
 from omnidata.tasks.base import Benchmark
 from omnidata.types import (
     Adapter,
-    Completion,
     Conversation,
     LoadedDataset,
     Message,
@@ -71,7 +70,7 @@ Write another one that cannot be misread in this way."""
 
 
 def prompt_hash(rule: EdgeRule) -> str:
-    """SHA-256 of all fixed texts; changes with every word of them."""
+    """Return SHA-256 of all fixed texts."""
     texts = "\0".join((_WRITE, _READ, _RULES[rule], _AGAIN))
     return hashlib.sha256(texts.encode()).hexdigest()
 
@@ -113,7 +112,7 @@ class Misread:
 
 
 def ask_to_write(draft: Draft, misread: Misread | None) -> Conversation:
-    """The question for an instruction.
+    """Return the question for an instruction.
 
     Args:
         draft: the task.
@@ -144,19 +143,15 @@ def _why(draft: Draft, misread: Misread) -> str:
 
 def letters(draft: Draft, rng: random.Random) -> list[str]:
     """Return names of the subtasks for a reader, by place; they do not reveal the order."""
-    names = [_letter(number) for number in range(len(draft.subtasks))]
+    names = [chr(ord("A") + number) for number in range(len(draft.subtasks))]
     rng.shuffle(names)
     return names
-
-
-def _letter(number: int) -> str:
-    return chr(ord("A") + number)
 
 
 def ask_to_read(
     draft: Draft, instruction: str, names: Sequence[str], rule: EdgeRule
 ) -> Conversation:
-    """The question for the dependencies; the graph is not in it.
+    """Return the question for the dependencies, without the graph.
 
     Args:
         draft: the task.
@@ -185,7 +180,7 @@ def _conversation(system: str, user: str) -> Conversation:
 
 
 def read_edges(text: str, names: Sequence[str]) -> frozenset[Edge] | None:
-    """The edges of an answer; None where it has no readable ones.
+    """Return the edges in an answer; None if it has no readable ones.
 
     Text around the JSON object does not matter; an unknown name makes it unreadable.
 
@@ -279,7 +274,7 @@ class Questions(Benchmark):
 
 
 def question(sample_id: str, conversation: Conversation) -> Step:
-    """A question as the runner takes it: a step without media."""
+    """Return a question as the runner takes it: a step without media."""
     return Step(
         sample_id=sample_id,
         episode_id=sample_id,
@@ -341,7 +336,7 @@ class Author:
 
 @dataclass(slots=True)
 class Written:
-    """What the model came to.
+    """The instructions of the model.
 
     Attributes:
         accepted: task -> its instruction and the round that it is of.
@@ -506,15 +501,11 @@ class _Rounds:
             completion = self._folder.done.get(step.sample_id)
             if completion is None or completion.delivery in TRANSIENT:
                 self.found.unanswered.append(task)
-            elif text := _text_of(completion):
+            elif completion.delivery == "ok" and (text := completion.text.strip()):
                 yield task, text
             else:
                 self.found.why["empty" if completion.delivery == "ok" else completion.delivery] += 1
                 still[task] = before[task]
-
-
-def _text_of(completion: Completion) -> str:
-    return completion.text.strip() if completion.delivery == "ok" else ""
 
 
 class UnansweredError(RunError):
@@ -524,7 +515,7 @@ class UnansweredError(RunError):
 
 
 def explain(written: Written, run: Path) -> UnansweredError:
-    """The error of a call that has to be made again.
+    """Return the error for a call that has to be repeated.
 
     Args:
         written: with tasks that wait for an answer.

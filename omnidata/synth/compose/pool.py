@@ -36,7 +36,7 @@ _CLIPBOARD = "_in_clipboard"
 
 
 def is_file(kind: str) -> bool:
-    """Whether resources of the category are files, which may exist before a task begins.
+    """Return whether resources of the category are files, which may exist before a task begins.
 
     Examples:
         >>> is_file("img_path"), is_file("table_in_clipboard")
@@ -46,7 +46,7 @@ def is_file(kind: str) -> bool:
 
 
 def slot(kind: str) -> str:
-    """What resources of the category take turns in; empty where each has its own place.
+    """Return the place that resources of the category share; empty if each has its own.
 
     There is one clipboard, so a table copied after a text replaces it.
 
@@ -60,7 +60,7 @@ def slot(kind: str) -> str:
 def resources(
     kinds: Iterable[str], every: Iterable[str], binding: Mapping[str, Any]
 ) -> tuple[Resource, ...]:
-    """The resources of some categories under a binding, each once.
+    """Return the resources of some categories under a binding, each once.
 
     The value of a file is the parameter of the category's name. The examples that the authors gave
     their reviewers also have a parameter `path`: it is the one file that no other parameter names.
@@ -86,12 +86,14 @@ def resources(
     return tuple(found)
 
 
-def format_resource(resource: Resource) -> str:
-    """A resource in messages.
+def _format_resource(resource: Resource) -> str:
+    """Format a resource for a message.
 
     Examples:
-        >>> format_resource(("img_path", "./a.png")), format_resource(("table_in_clipboard", None))
-        ("img_path './a.png'", 'table_in_clipboard')
+        >>> _format_resource(("img_path", "./a.png"))
+        "img_path './a.png'"
+        >>> _format_resource(("table_in_clipboard", None))
+        'table_in_clipboard'
     """
     kind, value = resource
     return kind if value is None else f"{kind} '{value}'"
@@ -116,7 +118,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class IndexedPool:
-    """What tasks are composed of.
+    """The instances of a pool as numbers.
 
     Attributes:
         resources: of all instances.
@@ -145,7 +147,7 @@ def group(
     outputs: Sequence[tuple[int, ...]],
     initial: frozenset[int],
 ) -> Group:
-    """The group of an intent, without the instances whose inputs none of it provides.
+    """Return the group of an intent, without instances whose inputs none of it provides.
 
     Args:
         intent: of the group.
@@ -222,8 +224,7 @@ class Pool:
     findings: Sequence[Finding]
 
 
-def intents_of(subtask: Subtask) -> list[str]:
-    """What tasks with the subtask are for, as its row says; none where it says nothing."""
+def _intents_of(subtask: Subtask) -> list[str]:
     value = subtask.source.get("task_intents", subtask.source.get("task_intent"))
     found = value if isinstance(value, list) else [value]
     return [text for text in found if isinstance(text, str) and text.strip()]
@@ -249,19 +250,12 @@ Note = Callable[[Finding], None]
 _SHOWN = 3
 
 
-def unused_subtask(code: str, subtask: Subtask, what: str, expected: str) -> Finding:
-    """The finding of a subtask that is not used, or not with every binding."""
+def _unused_subtask(code: str, subtask: Subtask, what: str, expected: str) -> Finding:
     where = f"subtask {subtask.id} ({subtask.template!r:.60})"
     return Finding(code, "warning", where, what, expected, "correct it; until then it is not used")
 
 
-def unused_findings(pool: Pool, wanted: frozenset[str]) -> Iterator[Finding]:
-    """One for every subtask none of whose instances can be part of a task.
-
-    Args:
-        pool: compiled.
-        wanted: ids of the subtasks that serve an intent that was asked for.
-    """
+def _unused_findings(pool: Pool, wanted: frozenset[str]) -> Iterator[Finding]:
     indexed = pool.indexed
     every = group("", range(len(pool.cards)), indexed.inputs, indexed.outputs, indexed.initial)
     usable = set(every.instances)
@@ -274,7 +268,7 @@ def unused_findings(pool: Pool, wanted: frozenset[str]) -> Iterator[Finding]:
         if usable.isdisjoint(numbers):
             yield looked.why(pool.subtasks[name], numbers[0])
         elif name in wanted and grouped.isdisjoint(numbers):
-            yield unused_subtask(
+            yield _unused_subtask(
                 "provider-without-intent",
                 pool.subtasks[name],
                 "only subtasks of other intents provide its resources",
@@ -299,20 +293,20 @@ class _Look:
         resource, makers = self._pool.resources[needed], self._makers[needed]
         if not makers:
             others = self._others(resource)
-            return unused_subtask(
+            return _unused_subtask(
                 "values-disagree" if others else "resource-unprovided",
                 subtask,
-                f"no subtask provides {format_resource(resource)}"
+                f"no subtask provides {_format_resource(resource)}"
                 + (", but other values" if others else ""),
                 "a subtask that provides it, or --initial with its category",
             )
         names = list(dict.fromkeys(self._cards[one].subtask for one in makers))[:_SHOWN]
         lost = self._is_stuck(needed)
         waits = "is not used itself" if lost else "waits for others in turn"
-        return unused_subtask(
+        return _unused_subtask(
             "provider-unused" if lost else "resources-cyclic",
             subtask,
-            f"it needs {format_resource(resource)}, and what provides that {waits}: "
+            f"it needs {_format_resource(resource)}, and what provides that {waits}: "
             f"{', '.join(names)}",
             "a subtask that provides it and can be used, or --initial with its category",
         )
@@ -338,19 +332,7 @@ class _Look:
 # A pool's instances become numbers, joined by the resources that they have in common.
 
 
-class Compiler:
-    """Turns cards into an indexed pool.
-
-    Args:
-        subtasks: by id.
-        cards: candidates.
-        settings: of the composition.
-        note: takes a finding for every subtask with unknown resources.
-
-    Attributes:
-        cards: those that are in the indexed pool, in its order.
-    """
-
+class _Compiler:
     def __init__(
         self,
         subtasks: Mapping[str, Subtask],
@@ -372,7 +354,9 @@ class Compiler:
                 what = f"no parameter says which {unknown[0]}"
                 expected = f"a parameter {unknown[0]}, or one `path` where there is one file"
                 note(
-                    unused_subtask("resource-without-value", subtasks[card.subtask], what, expected)
+                    _unused_subtask(
+                        "resource-without-value", subtasks[card.subtask], what, expected
+                    )
                 )
 
     def _add(self, card: Card) -> list[str]:
@@ -398,8 +382,8 @@ class Compiler:
         given = self._settings.initial
         return is_file(kind) if given is None else kind in given
 
-    def indexed(self) -> IndexedPool:
-        """The instances as numbers.
+    def index(self) -> IndexedPool:
+        """Return the instances as numbers.
 
         Raises:
             UsageError: no intent contains what was asked for.
@@ -426,22 +410,17 @@ class Compiler:
     def _groups(self, initial: frozenset[int]) -> Iterator[Group]:
         members: dict[str, list[int]] = defaultdict(list)
         for number, card in enumerate(self.cards):
-            for intent in intents_of(self._subtasks[card.subtask]):
+            for intent in _intents_of(self._subtasks[card.subtask]):
                 members[intent].append(number)
         if not members:
             members[""] = list(range(len(self.cards)))
-        for intent in select_intents(list(members), self._settings):
+        for intent in _select_intents(list(members), self._settings):
             found = group(intent, members[intent], self._inputs, self._outputs, initial)
             if found.instances:
                 yield found
 
 
-def select_intents(intents: Sequence[str], settings: Settings) -> list[str]:
-    """The intents that were asked for.
-
-    Raises:
-        UsageError: none contains what was asked for.
-    """
+def _select_intents(intents: Sequence[str], settings: Settings) -> list[str]:
     asked = [text.casefold() for text in settings.intents]
     found = [one for one in intents if not asked or any(text in one.casefold() for text in asked)]
     if not found:
@@ -486,8 +465,8 @@ def read_pool(path: Path, settings: Settings) -> Pool:
     findings = list(library.findings)
     found = recordings(library, findings.append) if settings.trajectories else {}
     cards = list(_cards(library, found, settings, findings.append))
-    compiler = Compiler(library.subtasks, cards, settings, findings.append)
-    indexed, kinds = compiler.indexed(), compiler.initial_kinds()
+    compiler = _Compiler(library.subtasks, cards, settings, findings.append)
+    indexed, kinds = compiler.index(), compiler.initial_kinds()
     pool = Pool(
         root=library.root,
         fingerprint=task.fingerprint(path),
@@ -497,7 +476,7 @@ def read_pool(path: Path, settings: Settings) -> Pool:
         initial=kinds,
         findings=findings,
     )
-    findings += list(unused_findings(pool, _wanted_subtasks(library, settings)))
+    findings += list(_unused_findings(pool, _wanted_subtasks(library, settings)))
     if not indexed.groups:
         reason = next((str(each) for each in findings if each.code in CODES), "")
         raise DataError(
@@ -510,9 +489,9 @@ def read_pool(path: Path, settings: Settings) -> Pool:
 
 
 def _wanted_subtasks(library: Library, settings: Settings) -> frozenset[str]:
-    intents = {name: intents_of(subtask) for name, subtask in library.subtasks.items()}
+    intents = {name: _intents_of(subtask) for name, subtask in library.subtasks.items()}
     every = list(dict.fromkeys(intent for found in intents.values() for intent in found))
-    asked = set(select_intents(every, settings)) if every else set()
+    asked = set(_select_intents(every, settings)) if every else set()
     return frozenset(name for name, found in intents.items() if not asked.isdisjoint(found))
 
 
@@ -528,7 +507,9 @@ def _cards(
         for number, binding in enumerate(subtask.parameters or ({},)):
             if missing := [name for name in places(subtask.template) if name not in binding]:
                 what = f"binding {number} has no {', '.join(missing)}"
-                note(unused_subtask("binding-incomplete", subtask, what, "a value for every place"))
+                note(
+                    _unused_subtask("binding-incomplete", subtask, what, "a value for every place")
+                )
                 continue
             known = json.dumps(binding, sort_keys=True)
             if known in seen:
@@ -549,5 +530,7 @@ def _cards(
         if lacking and settings.trajectories:
             what = f"{lacking} of {len(subtask.parameters or ({},))} bindings have no trajectory"
             note(
-                unused_subtask("trajectory-missing", subtask, what, "one with the same instruction")
+                _unused_subtask(
+                    "trajectory-missing", subtask, what, "one with the same instruction"
+                )
             )

@@ -34,7 +34,7 @@ _MOST = 5040
 
 
 def identity(labels: Sequence[Hashable], edges: Sequence[tuple[int, int]]) -> bytes:
-    """A key that two graphs share if and only if they are the same but for the nodes' numbers.
+    """Return a key that two graphs share if and only if they are isomorphic.
 
     Nodes are distinguished by their labels, then by those of their neighbours (colour refinement,
     by Weisfeiler and Leman). Equal nodes are numbered in every way, and the smallest result counts.
@@ -109,7 +109,7 @@ BATCH = 512
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What all batches have in common.
+    """The settings that all batches share.
 
     Attributes:
         seed: decides.
@@ -157,7 +157,7 @@ class Near(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):
-    """What a batch came to.
+    """The result of a batch.
 
     Attributes:
         number: of the batch.
@@ -209,7 +209,7 @@ def try_batch(job: Job) -> Batch:
 
 
 def measure(indexed: IndexedPool, plan: PartialPlan) -> Complexity:
-    """The complexity of a graph in the making."""
+    """Return the complexity of a graph in the making."""
     names = [str(place) for place in range(len(plan.instances))]
     kinds = {
         name: str(indexed.categories[one]) for name, one in zip(names, plan.instances, strict=True)
@@ -241,7 +241,7 @@ def _values(measured: Complexity) -> tuple[int, int, int, int, int]:
 
 
 def distinct(batch: Batch, *, known: set[bytes], wanted: int) -> list[Sketch]:
-    """The tasks of a batch that are not known yet, at most so many.
+    """Return the new tasks of a batch, up to a limit.
 
     Args:
         batch: the next one.
@@ -269,7 +269,7 @@ _AHEAD = 64
 
 @dataclass(slots=True)
 class Found:
-    """What the search came to.
+    """The result of the search.
 
     Attributes:
         sketches: the tasks, in the order of their attempts.

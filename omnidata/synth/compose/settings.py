@@ -40,7 +40,7 @@ _WHAT: Mapping[Dimension, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a value may be.
+    """The range of a value.
 
     Attributes:
         low, high: both included.
@@ -50,13 +50,13 @@ class Span:
     high: int
 
     def gap(self, value: int) -> int:
-        """How far a value is from the span; 0 inside."""
+        """Return the distance of a value from the range; 0 inside."""
         return max(self.low - value, value - self.high, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ComplexityTarget:
-    """What a task is to be like.
+    """The wanted complexity of a task.
 
     Attributes:
         levels: those that were asked for.
@@ -71,7 +71,7 @@ class ComplexityTarget:
     spans: Mapping[Dimension, Span]
 
     def gap(self, found: Complexity) -> int:
-        """How far a graph is from it, summed over the dimensions; 0 for a graph that meets it."""
+        """Return the distance of a graph from the target, summed over the dimensions."""
         return sum(span.gap(getattr(found, name)) for name, span in self.spans.items())
 
 
@@ -102,7 +102,7 @@ def parse_levels(items: Iterable[str]) -> dict[Dimension, Level]:
 
 
 def complexity_target(levels: Levels, *, most: int) -> ComplexityTarget:
-    """What tasks of these levels are like; parts may stand alone only where they must.
+    """Return the target of some levels; parts are disconnected only where they must be.
 
     Args:
         levels: asked for.
@@ -153,11 +153,11 @@ def _describe(levels: Levels) -> str:
     return " and ".join(parts)
 
 
-def span_of(name: Dimension, level: Level, *, highest: int) -> Span:
-    """The values of a level (Table 2).
+def _span_of(name: Dimension, level: Level, *, highest: int) -> Span:
+    """Return the values of a level (Table 2).
 
     Examples:
-        >>> span_of("branch", "medium", highest=10)
+        >>> _span_of("branch", "medium", highest=10)
         Span(low=3, high=4)
     """
     easy, medium = LIMITS[name]
@@ -172,7 +172,7 @@ def _level_spans(levels: Levels, most: int) -> dict[Dimension, Span]:
     highest = dict.fromkeys(DIMENSIONS, most)
     highest["dependency"] = most * (most - 1) // 2
     return {
-        name: span_of(name, levels[name], highest=highest[name])
+        name: _span_of(name, levels[name], highest=highest[name])
         if name in levels
         else Span(0 if name == "dependency" else 1, highest[name])
         for name in DIMENSIONS

@@ -35,7 +35,7 @@ class Recorded:
 def recordings(
     library: Library, note: Callable[[Finding], None]
 ) -> dict[tuple[str, int], Recorded]:
-    """The trajectories of a pool by subtask and number of the binding.
+    """Return the trajectories of a pool by subtask and index of the binding.
 
     A trajectory belongs to the binding that makes its instruction out of the template; failing
     that, to the only one whose values its instruction all contains.
@@ -176,15 +176,14 @@ def _renumber(
     if _STEP in action:
         changed[_STEP] = place
     if isinstance(action.get("history"), list):
-        changed["history"] = [_without_history(earlier) for earlier in before]
+        changed["history"] = [
+            {name: value for name, value in earlier.items() if name != "history"}
+            for earlier in before
+        ]
     for name in _STATUS:
         if going_on and name in action:
             changed[name] = _GOING_ON
     return {**action, **changed} if changed else action
-
-
-def _without_history(action: Mapping[str, Any]) -> Any:
-    return {name: value for name, value in action.items() if name != "history"}
 
 
 # Topological orders of a task: all of them where they are few, else a fair sample.
@@ -209,7 +208,7 @@ class Orders:
 
 
 def orders_of(graph: Graph, *, most: int, rng: random.Random) -> Orders:
-    """The orders of a graph; of more than `most` a sample in which each is equally likely.
+    """Return the orders of a graph; of more than `most` a uniform sample.
 
     The number of orders from each set of done nodes on is counted first, so the cost is the number
     of such sets: at most two to the number of nodes.

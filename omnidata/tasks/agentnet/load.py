@@ -86,12 +86,7 @@ def _find(data: Path) -> list[Path]:
 _MOST = 1000
 
 
-def code_of(source: Mapping[str, Any]) -> str:
-    """The code of a step; empty where it has none.
-
-    Args:
-        source: of a step; it may have been through a Parquet repository.
-    """
+def _code_of(source: Mapping[str, Any]) -> str:
     row = source["step"]
     if source["form"] == "agentnet":
         value = row.get("value")
@@ -119,7 +114,7 @@ def truths_of(source: Mapping[str, Any]) -> list[tuple[Action, ...]]:
         (Point(x=0.5, y=0.25, space='rel'),)
     """
     if source["form"] == "agentnet":
-        found = actions_of_calls(read_code(code_of(source)))
+        found = actions_of_calls(read_code(_code_of(source)))
         if isinstance(found, str):
             raise ValueError(found)
         if not found:
@@ -136,8 +131,7 @@ def truths_of(source: Mapping[str, Any]) -> list[tuple[Action, ...]]:
     return truths
 
 
-def alternatives_fault(source: Mapping[str, Any]) -> str:
-    """Return why some of a step's alternatives are unusable; empty if none is."""
+def _alternatives_fault(source: Mapping[str, Any]) -> str:
     options = source["step"].get("alternative_options")
     if options is None:
         return ""
@@ -151,20 +145,15 @@ def alternatives_fault(source: Mapping[str, Any]) -> str:
     return ""
 
 
-def recording_difference(source: Mapping[str, Any], truths: Sequence[Sequence[Action]]) -> str:
-    """How what was recorded differs from all that is right; empty where it does not.
+def _recording_difference(source: Mapping[str, Any], truths: Sequence[Sequence[Action]]) -> str:
+    """Compares types, typed text, keys and status up to the shorter end, but no places.
 
-    Types, typed text, keys and the reported status are held against each other, as far as both go:
-    a ground truth may end with an Enter that was not recorded. Places are not, for one may have
-    been moved to the middle of its element. Code that cannot be read is passed over.
-
-    Args:
-        source: of a step.
-        truths: what is right in it.
+    A ground truth may end with an Enter that was not recorded, and its place may have been moved to
+    the middle of the element. Unreadable code is skipped.
     """
     if source["form"] == "agentnet":  # whose code is the ground truth
         return ""
-    code = code_of(source)
+    code = _code_of(source)
     done = actions_of_calls(read_code(code))
     if isinstance(done, str):
         return ""
@@ -195,7 +184,7 @@ def action_of(source: Mapping[str, Any], truth: Sequence[Action]) -> Action | No
         source: of a step.
         truth: its ground truth.
     """
-    lines = code_of(source) or "\n".join(map(_line, truth))
+    lines = _code_of(source) or "\n".join(map(_line, truth))
     found = as_action(read_code(lines), space="rel", said=lines)
     boxes = next((boxes_of(action) for action in truth if type_of(action) in POINTED), ())
     if found is None or not boxes or not found.start or found.end:
@@ -253,7 +242,7 @@ class Timeline:
         return clip_of(self.ref, number, begin, until, seconds=self.seconds)
 
 
-def timeline(root: Path, folder: Path, steps: Sequence[Sequence[Action]]) -> Timeline | str | None:
+def _timeline(root: Path, folder: Path, steps: Sequence[Sequence[Action]]) -> Timeline | str | None:
     """Where the steps of a trajectory lie in the recording beside it.
 
     Args:
@@ -417,14 +406,14 @@ class StepReader:
                 "correct the row; until then the step is not judged; its text is never run",
             )
             return ()
-        if reason := alternatives_fault(source):
+        if reason := _alternatives_fault(source):
             place.warn(
                 "alternative-unusable",
                 reason,
                 "lists of actions like the ground truth",
                 "correct the row; the alternative is left out until then",
             )
-        if reason := recording_difference(source, truths):
+        if reason := _recording_difference(source, truths):
             place.warn(
                 "recorded-differs",
                 reason,
@@ -450,7 +439,7 @@ class StepReader:
     def _timeline(
         self, found: Line, done: Sequence[Sequence[Action]], place: RowContext
     ) -> Timeline | None:
-        line = timeline(self.root, found.path.parent, done)
+        line = _timeline(self.root, found.path.parent, done)
         if not isinstance(line, str):
             return line
         place.warn(

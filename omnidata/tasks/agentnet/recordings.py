@@ -110,20 +110,15 @@ def read_lines(path: Path, kind: type[Row]) -> Iterator[tuple[str, Row]]:
         yield where, convert(row, kind, where)
 
 
-def read_object(path: Path, kind: type[Row]) -> Row:
-    """A file that is one JSON object, over as many lines as it likes.
-
-    Raises:
-        DataError: the file is not the format of the recorder.
-    """
+def _read_object(path: Path, kind: type[Row]) -> Row:
     _check_inside(path)
     if not path.is_file() or path.stat().st_size > MAX_BYTES:
-        raise recording_error(
+        raise _recording_error(
             path, "the file is missing or too large", "a file as the recorder writes it"
         )
     value = json_file(path, MAX_BYTES)
     if value is BROKEN:
-        raise recording_error(path, "the file is not JSON", "one JSON object in UTF-8")
+        raise _recording_error(path, "the file is not JSON", "one JSON object in UTF-8")
     return convert(value, kind, str(path))
 
 
@@ -136,18 +131,17 @@ def convert(value: object, kind: type[Row], where: str) -> Row:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise recording_error(where, str(error), "the format of the recorder") from None
+        raise _recording_error(where, str(error), "the format of the recorder") from None
 
 
 def _check_inside(path: Path) -> None:
     if not path.resolve().is_relative_to(path.parent.resolve()):
-        raise recording_error(
+        raise _recording_error(
             path, "the file is a link that leads out of its folder", "a file inside the folder"
         )
 
 
-def recording_error(where: Path | str, what: str, expected: str) -> DataError:
-    """Return the error for a malformed file of the recorder."""
+def _recording_error(where: Path | str, what: str, expected: str) -> DataError:
     return DataError(
         what,
         where=str(where),
@@ -194,14 +188,14 @@ def read_log(path: Path) -> Log:
     """
     folder = _folder(path)
     kept = path if path.is_file() else folder / EVENTS
-    metadata = read_object(folder / _METADATA, Metadata)
+    metadata = _read_object(folder / _METADATA, Metadata)
     if min(metadata.screen_width, metadata.screen_height) < 1:
-        raise recording_error(folder / _METADATA, "the screen has no size", "its size in pixels")
+        raise _recording_error(folder / _METADATA, "the screen has no size", "its size in pixels")
     details = {one.id: one for _, one in read_lines(folder / _DETAILS, Details)}
     reader = _Reader(metadata, details)
     events = [event for where, shown in read_lines(kept, Shown) if (event := reader(shown, where))]
     if not events:
-        raise recording_error(kept, "the log has no usable action", "at least one action")
+        raise _recording_error(kept, "the log has no usable action", "at least one action")
     ends = [event.end_s for event in events] + [end for _, end in reader.left_out]
     events.append(_end(max(ends), str(folder)))
     reader.findings.append(
@@ -226,7 +220,7 @@ def _folder(path: Path) -> Path:
 
 def _labels(folder: Path, metadata: Metadata) -> Labels:
     path = folder / _GOAL
-    goal = read_object(path, Task).task_name if path.exists() else None
+    goal = _read_object(path, Task).task_name if path.exists() else None
     chinese = goal is not None and has_chinese(goal)
     return Labels(
         app=metadata.system or None,
@@ -257,7 +251,7 @@ class _Reader:
                 remedy="restore the two files from one recording",
             )
         if shown.end_time < shown.start_time:
-            raise recording_error(
+            raise _recording_error(
                 where, "the action ends before it begins", "end_time >= start_time"
             )
         zero = self._metadata.video_start_timestamp

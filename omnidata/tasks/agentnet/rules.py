@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from omnidata.actions import Action, Box, Point, Region, Space, convert
+from omnidata.actions import Action, Point, Region, Space, convert
 from omnidata.dialects.pyautogui import Call, Code, read_code
 from omnidata.tasks.agentnet.actions import (
     POINTED,
@@ -141,17 +141,14 @@ def _point_score(action: Action, said: Point | None) -> float:
     place = place_of(action)
     if said is None or place is None:
         return 0.0
-    if any(_holds(box, said) for box in boxes_of(action)):
+    boxes = boxes_of(action)
+    if any(b.left <= said.x <= b.right and b.top <= said.y <= b.bottom for b in boxes):
         return 1.0
     x, y = said.x - place.x, said.y - place.y
     if max(abs(x), abs(y)) > _FAR:
         return 0.0
     distance = float((x**2 + y**2) ** 0.5)
     return 1.0 if distance <= REACH else math.exp(-_ALPHA * (distance - REACH))
-
-
-def _holds(box: Box, place: Point) -> bool:
-    return box.left <= place.x <= box.right and box.top <= place.y <= box.bottom
 
 
 def _text_score(text: str, said: str, rule: Rule) -> float:

@@ -93,7 +93,8 @@ class BenchProfile(RowProfile):
             truths = truths_of(step.source)
         except ValueError as error:
             return Verdict("ok", (None,), None, str(error))
-        if self._space == "px" and min(step.screen) < 1 and _has_places(truths):
+        places = (place_of(action) for truth in truths for action in truth)
+        if self._space == "px" and min(step.screen) < 1 and any(places):
             return Verdict("ok", (None,), None, "the size of the screen is unknown")
         found = parse(text, self._rule, space=self._space)
         if isinstance(found, str):
@@ -107,14 +108,13 @@ class BenchProfile(RowProfile):
         judged = ~np.isnan(rows.values[self.values[0]])
         found["by"]["kind"] = by_group(
             lambda mask: self._table(steps, rows, mask & judged),
-            [kind_of(step) for step in steps],
+            [_kind_of(step) for step in steps],
             KINDS,
         )
         return found
 
 
-def kind_of(step: Step) -> str | None:
-    """Return the need of the first true action; None if it is unusable."""
+def _kind_of(step: Step) -> str | None:
     try:
         first = type_of(truths_of(step.source)[0][0])
     except ValueError:
@@ -122,10 +122,6 @@ def kind_of(step: Step) -> str | None:
     if first in POINTED or first in _TURNED:
         return "coordinate"
     return "content" if first in _CONTENT else "function"
-
-
-def _has_places(truths: Sequence[Sequence[Action]]) -> bool:
-    return any(place_of(action) for truth in truths for action in truth)
 
 
 # The task: its prompt is ours, in the words of OpenCUA's actions.

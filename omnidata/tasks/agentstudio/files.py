@@ -54,8 +54,7 @@ def form(row: Row) -> Form | None:
     return None
 
 
-def is_columnwise(row: Row) -> bool:
-    """Return whether a row has the Hub's form."""
+def _is_columnwise(row: Row) -> bool:
     return isinstance(row.get("actions"), Mapping) or any(
         f"{key}_path" in held or isinstance(held.get(key), Mapping)
         for held in (row, *_actions(row))
@@ -376,7 +375,7 @@ def _rows(path: Path, note: Note) -> Iterator[Line]:
             note(not_an_object(line, "one JSON object in UTF-8"))
             yield Line(line.where, None)
         else:
-            plain = _rezip(line.row, line.where, note) if is_columnwise(line.row) else line.row
+            plain = _rezip(line.row, line.where, note) if _is_columnwise(line.row) else line.row
             yield Line(line.where, plain)
 
 

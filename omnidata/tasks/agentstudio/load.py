@@ -267,7 +267,7 @@ def assign_group(step: Step) -> Step:
     if is_page:
         check_screen(step)
     told = row.get("group")
-    group = told if isinstance(told, str) and told else first if is_page else recording_of(first)
+    group = told if isinstance(told, str) and told else first if is_page else _recording_of(first)
     return replace(step, episode=f"{group}#{step.sample_id}", group=group)
 
 
@@ -279,15 +279,15 @@ _FRAME = re.compile(
 )
 
 
-def recording_of(image: str) -> str:
+def _recording_of(image: str) -> str:
     """The recording that an image of IDMBench or CriticBench is of, by the image's name.
 
     Rows of one recording show the same screens before and after each other.
 
     Examples:
-        >>> recording_of("aitw_images/general/17915011704193583092_1.png")
+        >>> _recording_of("aitw_images/general/17915011704193583092_1.png")
         'aitw_images/general/17915011704193583092'
-        >>> recording_of("m2w/0.png")
+        >>> _recording_of("m2w/0.png")
         'm2w/0.png'
     """
     found = _FRAME.fullmatch(image)

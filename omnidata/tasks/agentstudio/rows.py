@@ -116,8 +116,7 @@ def action_box(row: Mapping[str, Any], action: Mapping[str, Any]) -> Region | No
     return Box(x, y, x + width, y + height, space)
 
 
-def is_flat(box: Box) -> bool:
-    """Return whether no point lies strictly inside."""
+def _is_flat(box: Box) -> bool:
     return box.left == box.right or box.top == box.bottom
 
 
@@ -333,7 +332,7 @@ def _check_action(row: Row, action: Row, place: RowContext, name: str) -> None:
             "{x, y, width, height} as the source defines it, or null",
             "correct the row; the action has no place until then",
         )
-    if isinstance(region, Box) and is_flat(region):
+    if isinstance(region, Box) and _is_flat(region):
         place.warn("box-flat", f"{name}bbox is {short(box)}", "a box with an area")
     if isinstance(region, Point) and region.space == "rel":
         _check_inside(region, (1, 1), place, name)
@@ -363,7 +362,7 @@ def _check_chain(actions: list[Row], place: RowContext) -> None:
 
 
 def _check_box(box: Box, size: Screen, place: RowContext) -> None:
-    if is_flat(box):
+    if _is_flat(box):
         place.warn(
             "box-flat",
             f"the box {_edges(box)} has no area",

@@ -99,8 +99,8 @@ def groundui(step: Step) -> Conversation:
     )
 
 
-def idm_single(step: Step) -> Conversation:
-    """Return the observations before and after an action, then its choices (Appendix D.2)."""
+def _idm_single(step: Step) -> Conversation:
+    """Appendix D.2."""
     choices = _choices(step.source["action_space"])
     return (
         *_image_messages(step, "before", "after"),
@@ -108,14 +108,8 @@ def idm_single(step: Step) -> Conversation:
     )
 
 
-def idm_multiple(step: Step, *, gemini_limit: bool = False) -> Conversation:
-    """Up to six observations, then the choices (Appendix D.3).
-
-    Args:
-        step: of IDM-Multiple.
-        gemini_limit: add the sentence that keeps Gemini models from endless answers (section 5.2);
-            the released evaluator does so for every model with "gemini" in its name.
-    """
+def _idm_multiple(step: Step, *, gemini_limit: bool = False) -> Conversation:
+    """Appendix D.3; the release adds a sentence that keeps Gemini models from endless answers."""
     kept = window("idm-multiple", step.source["actions"])
     images = _image_messages(step, *(f"observation_{n}" for n in range(kept.start, kept.stop + 1)))
     question = _text_message(_text("idm_multiple", choices=_choices(step.source["action_space"])))
@@ -157,11 +151,6 @@ _TEMPLATES: Mapping[TaskName, Sequence[str]] = {
     "idm-multiple": ("idm_multiple", "gemini_limit"),
     "criticbench": ("critic", "critic_observations"),
 }
-
-
-def templates(task: TaskName) -> list[str]:
-    """Return the texts of a task's prompts."""
-    return [_template(name) for name in _TEMPLATES[task]]
 
 
 def _image_messages(step: Step, *roles: str) -> tuple[Message, ...]:
@@ -242,11 +231,11 @@ _WORDINGS = Variation(
 
 
 @cache
-def published_results(task: TaskName) -> Published:
+def _published_results(task: TaskName) -> Published:
     """What is published of a benchmark.
 
     Examples:
-        >>> published_results("idm-single").settings[0].metrics["accuracy"].model
+        >>> _published_results("idm-single").settings[0].metrics["accuracy"].model
         'Claude 3.5 Sonnet'
     """
     found = read_published("omnidata.tasks.agentstudio", task)
@@ -272,7 +261,8 @@ def _rows(task: TaskName) -> list[PublishedRow]:
             }
             values = {key: _fraction(key[1], value) for key, value in printed.items()}
             digits = {key: decimals(value) for key, value in printed.items()}
-            key = _same(model), str(options)
+            # Only some tables print the model's date.
+            key = model.partition(" (")[0], str(options)
             before = found.get(key)
             sources = [before.source] if before else []
             source = " and ".join([*sources, number if before else f"AgentStudio, {number}"])
@@ -291,11 +281,6 @@ def _rows(task: TaskName) -> list[PublishedRow]:
 
 def _fraction(metric: str, value: float) -> float:
     return value if metric == "edit_distance" else round(value / 100, 6)
-
-
-def _same(model: str) -> str:
-    """Only some tables print the model's date."""
-    return model.partition(" (")[0]
 
 
 # AgentStudio's baselines: what a score means without a model.
@@ -403,7 +388,7 @@ class AgentStudio(Benchmark):
         super().__init__(name, options)
         self._space = answer_space(self.options) or "rel"
         asked = {name: self.options[name] for name in OPTIONS[self._task]}
-        self.prompt_hash = hash_of([self._task, asked, templates(self._task)])
+        self.prompt_hash = hash_of([self._task, asked, [*map(_template, _TEMPLATES[self._task])]])
         # The released evaluator knows [0, 1] and, for one model, pixels.
         readings = READINGS[:1] if self._space == "norm1000" else READINGS
         profiles = [self._profile(reading) for reading in readings]
@@ -439,9 +424,9 @@ class AgentStudio(Benchmark):
         if self._task == "groundui":
             return groundui(step)
         if self._task == "idm-single":
-            return idm_single(step)
+            return _idm_single(step)
         if self._task == "idm-multiple":
-            return idm_multiple(step, gemini_limit=self.options["gemini_limit"] == "on")
+            return _idm_multiple(step, gemini_limit=self.options["gemini_limit"] == "on")
         return criticbench(
             step,
             observations_only=self.options["observations_only"] == "true",
@@ -478,7 +463,7 @@ class AgentStudio(Benchmark):
 
     @property
     def published(self) -> Published:
-        return published_results(self.name)
+        return _published_results(self.name)
 
     def application(self, step: Step) -> str:
         """Return the app in the names of AgentStudio's own screens (Table 11)."""

@@ -47,18 +47,17 @@ _TYPES: Final[Mapping[Kind, Type]] = {
 }
 
 
-def type_of(action: Action) -> Type | None:
-    """Return the evaluator's type of an action; None for others."""
+def _type_of(action: Action) -> Type | None:
     if action.kind == "tap":
         return "click" if action.count == 1 else None
     return _TYPES.get(action.kind)
 
 
-def direction_of(action: Action) -> Direction | None:
+def _direction_of(action: Action) -> Direction | None:
     """Which way a finger goes; None if nobody says it.
 
     Examples:
-        >>> direction_of(Action("swipe", (Point(0.5, 0.5, "rel"),), (Point(0.6, 0.41, "rel"),)))
+        >>> _direction_of(Action("swipe", (Point(0.5, 0.5, "rel"),), (Point(0.6, 0.41, "rel"),)))
         'up'
     """
     touch, lift = middle(action.start), middle(action.end)
@@ -81,10 +80,10 @@ def match_released(truth: Truth, said: Action, screen: Screen) -> Verdict | None
     Returns:
         None for a click on a screen of unknown size.
     """
-    wanted = type_of(truth.action)
+    wanted = _type_of(truth.action)
     if wanted == "click" and min(screen) < 1:
         return None
-    given = "press" if said.kind == "long_press" else type_of(said)
+    given = "press" if said.kind == "long_press" else _type_of(said)
     if wanted is None or wanted != given:
         return False, False
     if wanted == "click":
@@ -92,7 +91,7 @@ def match_released(truth: Truth, said: Action, screen: Screen) -> Verdict | None
         box = named or _pixel_box(said, screen)
         return True, bool(box) and _clicks(box, (0, 0), _elements(truth, screen))
     if wanted == "scroll":
-        return True, direction_of(truth.action) == direction_of(said)
+        return True, _direction_of(truth.action) == _direction_of(said)
     if wanted == "type":
         return True, _same(truth.action.text or "", said.text or "")
     return True, wanted == "stop" or truth.action.kind == said.kind
@@ -100,15 +99,15 @@ def match_released(truth: Truth, said: Action, screen: Screen) -> Verdict | None
 
 def match_fixed(truth: Truth, said: Action, screen: Screen) -> Verdict | None:
     """Match by the corrected rules; arguments and result as in `match_released`."""
-    wanted, action = type_of(truth.action), truth.action
+    wanted, action = _type_of(truth.action), truth.action
     if wanted == "click" and min(screen) < 1:
         return None
-    if wanted is None or wanted != type_of(said):
+    if wanted is None or wanted != _type_of(said):
         return False, False
     if wanted == "click":
         return True, _clicks_fixed(truth, said, screen)
     if wanted == "scroll":
-        return True, direction_of(action) == direction_of(said) is not None
+        return True, _direction_of(action) == _direction_of(said) is not None
     if wanted == "type":
         one, other = action.text or "", said.text or ""
         return True, bool(one) == bool(other) and _same(one, other)

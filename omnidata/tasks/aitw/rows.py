@@ -182,8 +182,13 @@ def _examples(path: Path, note: Note) -> Iterator[Line]:
                 row = example.as_json(but=PICTURE)
             except ValueError as error:
                 note(
-                    _json_finding(
-                        where, f"the record is not an example: {error}", "a tf.train.Example"
+                    Finding(
+                        "json-invalid",
+                        "error",
+                        where,
+                        f"the record is not an example: {error}",
+                        "a tf.train.Example",
+                        SKIPPED,
                     )
                 )
                 continue
@@ -198,10 +203,6 @@ def _examples(path: Path, note: Note) -> Iterator[Line]:
 def _is_file(example: Example, part: slice) -> bool:
     start = example.data[part.start : part.start + 4]
     return start.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF"))
-
-
-def _json_finding(where: str, what: str, expected: str) -> Finding:
-    return Finding("json-invalid", "error", where, what, expected, SKIPPED)
 
 
 _IN_CAGUI_ALONE = (Code.LONG_POINT, Code.NO_ACTION)

@@ -70,8 +70,7 @@ matches nothing."""
 _WAYS: dict[Direction, Pair] = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 
 
-def code_of(action: Action) -> Code | None:
-    """Return the number of an action in Android in the Wild; None if it has none."""
+def _code_of(action: Action) -> Code | None:
     return _CODES.get(action.label)
 
 
@@ -105,8 +104,8 @@ def match_released(truth: Truth, said: Action) -> Verdict:
         >>> match_released(truth, Action("swipe", direction="down"))
         (True, True)
     """
-    code = code_of(said)
-    if code is None or code is not code_of(truth.action):
+    code = _code_of(said)
+    if code is None or code is not _code_of(truth.action):
         return False, False
     if code is not Code.DUAL_POINT:
         return True, True
@@ -159,8 +158,8 @@ def match_fixed(truth: Truth, said: Action) -> Verdict:
         >>> [match_fixed(truth, Action("type", text=said)) for said in ("walmart ", "a")]
         [(True, True), (True, False)]
     """
-    code = code_of(said)
-    if code is None or code is not code_of(truth.action):
+    code = _code_of(said)
+    if code is None or code is not _code_of(truth.action):
         return False, False
     if code is Code.TYPE:
         return True, _plain(truth.action) == _plain(said)

@@ -458,12 +458,8 @@ def find(data: Path) -> list[Path]:
     return files.select_files(data, looks, EXPECTED)
 
 
-def is_json(data: Path) -> bool:
-    """Whether the rows are JSON: where TFRecords are too, JSON was made of them.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+def _is_json(data: Path) -> bool:
+    """JSON beside TFRecords was made of them, so the TFRecords win."""
     return not _has_records(data) and json_rows.FILES.recognises(data)
 
 
@@ -489,14 +485,14 @@ def fingerprint(data: Path) -> str:
     """
     root = data if data.is_dir() else data.parent
     splits = [root / SPLITS] if (root / SPLITS).is_file() else []
-    paths = json_rows.FILES.find(data) if is_json(data) else find(data)
+    paths = json_rows.FILES.find(data) if _is_json(data) else find(data)
     return files.fingerprint([*paths, *splits], root)
 
 
 def _read(data: Path, *, check_media: bool, low: bool, scroll: WordSense | None) -> LoadedDataset:
     findings: list[Finding] = []
     reader = EpisodeReader(data if data.is_dir() else data.parent, findings.append, check_media)
-    steps = reader.of_rows(data, low=low, scroll=scroll) if is_json(data) else ()
+    steps = reader.of_rows(data, low=low, scroll=scroll) if _is_json(data) else ()
     if not steps and not findings:
         if scroll == "finger":
             raise UsageError(

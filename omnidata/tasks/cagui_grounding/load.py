@@ -65,12 +65,12 @@ def box_of(row: Mapping[str, Any]) -> Box:
     return Box(left, top, right, bottom, "px")
 
 
-def size_from_shares(row: Mapping[str, Any]) -> Screen:
-    """The picture's size, as pixels and shares of one box tell; (0, 0) where they do not.
+def _size_from_shares(row: Mapping[str, Any]) -> Screen:
+    """Divides pixels by shares of one box; (0, 0) without them.
 
     Examples:
         >>> row = {"abs_position": "<0, 0, 54, 120>", "rel_position": "<0, 0, 0.05, 0.05>"}
-        >>> size_from_shares(row)
+        >>> _size_from_shares(row)
         (1080, 2400)
     """
     shares = row.get("rel_position")
@@ -151,7 +151,7 @@ class Reader:
         if held := line.picture(("image",)):
             return held, size_of(held)
         if not isinstance(value, str) or not value:
-            return None, size_from_shares(line.row)
+            return None, _size_from_shares(line.row)
         if line.path not in self._folders:
             self._folders[line.path] = images(line.path, ("images",))
         folder = self._folders[line.path]
@@ -163,4 +163,4 @@ class Reader:
                 return ref, image_size(ref)
             except MediaError:
                 continue
-        return places[0], size_from_shares(line.row)
+        return places[0], _size_from_shares(line.row)

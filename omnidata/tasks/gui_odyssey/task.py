@@ -57,8 +57,8 @@ def truth_of(row: Mapping[str, Any], screen: Screen) -> Truth | None:
         return Truth(action)
 
 
-def agentcpm_truth(row: Mapping[str, Any], screen: Screen) -> Truth | None:
-    """Return AgentCPM-GUI's form: no element, and recent apps as the home screen."""
+def _agentcpm_truth(row: Mapping[str, Any], screen: Screen) -> Truth | None:
+    """AgentCPM-GUI drops the element and takes recent apps for the home screen."""
     found = truth_of(row, screen)
     if found is None:
         return None
@@ -120,7 +120,7 @@ class GuiOdyssey(PhoneTask):
             140,
             as_released="agentcpm",
             source=_AGENTCPM,
-            truth=agentcpm_truth,
+            truth=_agentcpm_truth,
         ),
         "agentcpm-fixed": Evaluator(
             without_size(agentcpm.match_fixed), 140, source=_AGENTCPM + _MENDED

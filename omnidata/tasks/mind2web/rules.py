@@ -103,11 +103,11 @@ def operation_of(said: Mapping[str, Any]) -> Operation | None:
     return next((name for name, number in CODES.items() if code == number), None)
 
 
-def f1_released(said: Mapping[str, Any], wanted: Operation, value: str) -> float:
+def _f1_released(said: Mapping[str, Any], wanted: Operation, value: str) -> float:
     """Operation F1 as SeeClick's script has it: whatever the type is, it is written out.
 
     Examples:
-        >>> f1_released({"action_type": "3", "value": "a"}, "TYPE", "a")  # no number: no value
+        >>> _f1_released({"action_type": "3", "value": "a"}, "TYPE", "a")  # no number: no value
         0.6666666666666666
     """
     code, given = said["action_type"], said.get("value")
@@ -119,7 +119,7 @@ def f1_released(said: Mapping[str, Any], wanted: Operation, value: str) -> float
     return f1(text, f"{CODES[wanted]} {value.lower()}" if wanted != "CLICK" else "4")
 
 
-def f1_fixed(op: Operation | None, given: object, wanted: Operation, value: str) -> float:
+def _f1_fixed(op: Operation | None, given: object, wanted: Operation, value: str) -> float:
     """Return the F1 of operation and value; 0 without a valid operation or needed value."""
     if op is None or (op != "CLICK" and not isinstance(given, str)):
         return 0.0
@@ -197,9 +197,9 @@ class Mind2WebProfile(RowProfile):
         at = _share(step, point, receipt) if point else None
         if self._reading == "released":
             boxes = boxes[:1]
-            score = f1_released(said, operation, value) if point else 0.0
+            score = _f1_released(said, operation, value) if point else 0.0
         else:
-            score = f1_fixed(op, given, operation, value)
+            score = _f1_fixed(op, given, operation, value)
         element = at is not None and any(
             _inside(at, box, step.screen, self._reading) for box in boxes
         )

@@ -474,7 +474,7 @@ def _read(data: Path, *, check_media: bool) -> LoadedDataset:
         data,
         steps,
         findings,
-        _count_skipped(findings),
+        sum(finding.code in _SKIPPING for finding in findings),
         FILES.fingerprint(data),
         row_ids(steps, range(len(steps))),
         TAGS,
@@ -489,7 +489,3 @@ _SKIPPING = frozenset(
         *("actions-many", "graph-broken"),
     }
 )
-
-
-def _count_skipped(findings: list[Finding]) -> int:
-    return sum(finding.code in _SKIPPING for finding in findings)

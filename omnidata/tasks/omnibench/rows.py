@@ -189,7 +189,7 @@ def action_of(row: Mapping[str, Any]) -> Action | None:
         action = _read(row)
     except ValueError:
         return None
-    control = control_of(row)
+    control = text_of(row, "control_text").strip()
     box = rect_of(row) if action.kind in _PLACED else None
     said = words(action, f'"{control}"' if control else "")
     return replace(action, start=(box,) if box else (), words=said)
@@ -212,11 +212,6 @@ def rect_of(action: Mapping[str, Any]) -> Box | None:
         return None
     left, top, right, bottom = edges
     return Box(left, top, right, bottom, "px") if left <= right and top <= bottom else None
-
-
-def control_of(action: Mapping[str, Any]) -> str:
-    """Return the text of an action's control; empty if unknown."""
-    return text_of(action, "control_text").strip()
 
 
 def _check_action(action: Mapping[str, Any], place: RowContext) -> None:
@@ -253,7 +248,7 @@ _STATES = 10_000
 _NUMBERED = re.compile(r".*\((?P<number>\d{1,9})\)", re.DOTALL)
 
 
-def valid_orders(row: Row, graph: Graph, place: RowContext) -> tuple[tuple[str, ...], ...]:
+def _valid_orders(row: Row, graph: Graph, place: RowContext) -> tuple[tuple[str, ...], ...]:
     """The valid ones of the row's list; all, where there are few and the list lacks some.
 
     A row may say in `orders_total` that its list is a sample; nothing is found in that.
@@ -359,14 +354,14 @@ def _key(app: str) -> str:
     return " ".join(app.split()).casefold()
 
 
-def category_of(app: str) -> str | None:
+def _category_of(app: str) -> str | None:
     """The category of an application; None for one that Table 10 does not have.
 
     Case and repeated spaces do not count, and the released code's spellings are known. Nothing else
     is guessed: the paper's own figure has an Outlook that the table lacks.
 
     Examples:
-        >>> category_of("excel"), category_of("Outlook")
+        >>> _category_of("excel"), _category_of("Outlook")
         ('Office', None)
     """
     return _by_key().get(_key(app))
@@ -383,7 +378,7 @@ def categories_of(apps: Iterable[str], given: Mapping[str, str] = {}) -> dict[st
         >>> categories_of(["Word", "Outlook"])
         {'Word': 'Office', 'Outlook': 'Outlook'}
     """
-    return {app: given.get(app) or category_of(app) or app for app in apps}
+    return {app: given.get(app) or _category_of(app) or app for app in apps}
 
 
 # One row of OmniBench's task metadata -> a task graph, with a finding for every doubt.
@@ -462,7 +457,7 @@ class TaskReader:
         self._check_apps(applications.values(), given, place)
         if row.get("successful_topo") is None:
             self._unlisted.append(line.where)
-        orders = valid_orders(row, graph, place) if self.check_orders else ()
+        orders = _valid_orders(row, graph, place) if self.check_orders else ()
         return TaskGraph(
             id=own,
             instruction=text_of(row, "task_instruction", "instruction"),
@@ -508,7 +503,7 @@ class TaskReader:
 
     def _check_apps(self, apps: Any, given: Mapping[str, str], place: RowContext) -> None:
         for app in apps:
-            if app in given or app in self._apps or category_of(app):
+            if app in given or app in self._apps or _category_of(app):
                 continue
             self._apps.add(app)
             place.warn(

@@ -164,7 +164,7 @@ class GraphScorer(OfflineScorer):
         assert answers is not None  # as `needs_answers` says
         tasks, findings = _tasks(data)
         done: dict[str, Executed] = {}
-        for found in read_sequences(answers):
+        for found in _read_sequences(answers):
             if found.task_id in done:
                 raise PredictionError(
                     f"task {found.task_id!r:.80} already has a sequence",
@@ -201,7 +201,7 @@ class GraphScorer(OfflineScorer):
         """
         tasks, findings = _tasks(data)
         lines: dict[str, list[tuple[str, LoggedAction]]] = {}
-        for where, task_id, action in read_actions(log):
+        for where, task_id, action in _read_actions(log):
             if (task := tasks.get(task_id)) and not task.graph.index.keys() >= set(action.passed):
                 unknown = min(set(action.passed) - task.graph.index.keys())
                 raise PredictionError(
@@ -293,12 +293,7 @@ def _tasks(data: Path) -> tuple[Mapping[str, TaskGraph], list[Finding]]:
     return library.tasks, list(library.findings)
 
 
-def read_actions(path: Path) -> Iterator[tuple[str, str, LoggedAction]]:
-    """The actions of a log: file and line, the task, and what is known after it.
-
-    Raises:
-        PredictionError: the file is missing, or a line is no action; names file and line.
-    """
+def _read_actions(path: Path) -> Iterator[tuple[str, str, LoggedAction]]:
     expected = '{"task_id": "...", "passed": ["node", ...]}'
     for where, found in _read_lines(path, _Action, "action", expected):
         passed = frozenset(map(str, found.passed))
@@ -306,12 +301,7 @@ def read_actions(path: Path) -> Iterator[tuple[str, str, LoggedAction]]:
         yield where, str(found.task_id), LoggedAction(passed, finished)
 
 
-def read_sequences(path: Path) -> Iterator[Executed]:
-    """The sequences of a file, one by one; blank lines are skipped.
-
-    Raises:
-        PredictionError: the file is missing, or a line is no sequence; names file and line.
-    """
+def _read_sequences(path: Path) -> Iterator[Executed]:
     expected = '{"task_id": "...", "executed": ["node", ...]}'
     for where, found in _read_lines(path, _Sequence, "sequence", expected):
         yield Executed(str(found.task_id), [str(node) for node in found.executed], where)

@@ -86,7 +86,8 @@ class OmniGuiCritic(Benchmark):
         unasked: dict[str, str] = {}
 
         def questions() -> Iterator[Step]:
-            for steps in by_episode(source.steps):
+            for _, same in groupby(source.steps, key=lambda step: step.episode):
+                steps = tuple(same)
                 question = episode(steps, source.episode_rows.get(steps[0].episode, {}))
                 if reason := self.unaskable(steps):
                     unasked[question.sample_id] = reason
@@ -125,7 +126,7 @@ class OmniGuiCritic(Benchmark):
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
     ) -> Target | None:
         """Return whether the episode succeeded, as an answer; None if unknown."""
-        return self._critic.target(step) if success_of_step(step) is not None else None
+        return self._critic.target(step) if _success_of_step(step) is not None else None
 
     def spelling(self, tag: str, value: str) -> str:
         return app_key(value) if tag == "app" else value
@@ -136,29 +137,23 @@ class OmniGuiCritic(Benchmark):
         """Return that rule; `oracle` is silent about unknown outcomes."""
         rule = self._critic.baseline(name, steps, options)
         return lambda step: (
-            rule(step) if name != "oracle" or success_of_step(step) is not None else ""
+            rule(step) if name != "oracle" or _success_of_step(step) is not None else ""
         )
 
 
 class _CriticProfile(CriticProfile):
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         found = super().judge(step, text, receipt)
-        if success_of_step(step) is not None:
+        if _success_of_step(step) is not None:
             return found
         said = (found.parsed or {}).get("success")
         return Verdict(found.outcome, (None, said), found.parsed, found.reason)
 
 
-def success_of_step(step: Step) -> bool | None:
-    """Return whether the episode, or CriticBench's trajectory, succeeded; None if unknown."""
+def _success_of_step(step: Step) -> bool | None:
+    """CriticBench's trajectories have the same column."""
     success = step.source.get("is_success")
     return success if isinstance(success, bool) else None
-
-
-def by_episode(steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
-    """Yield the steps of every episode; each episode's steps follow one another."""
-    for _, same in groupby(steps, key=lambda step: step.episode):
-        yield tuple(same)
 
 
 def episode(steps: Sequence[Step], row: Mapping[str, Any] = {}) -> Step:

@@ -83,7 +83,7 @@ class OmniGuiIdm(Benchmark):
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
         self._clip = self.options["clip"]
-        self.prompt_hash = hash_of([self._clip, system_prompt(), _SHOTS, _CLIPS, _ASK])
+        self.prompt_hash = hash_of([self._clip, _system_prompt(), _SHOTS, _CLIPS, _ASK])
         self._omnigui = OmniGui("omnigui", {"coordinates": self.options["coordinates"]})
         # The release judges by the raw row, which need not be where the target is from.
         self.profiles: Mapping[str, Profile] = {
@@ -102,8 +102,8 @@ class OmniGuiIdm(Benchmark):
         unasked: dict[str, str] = {}
 
         def questions() -> Iterator[Step]:
-            for step, following in with_next(source.steps):
-                if reason := unaskable(step, following):
+            for step, following in _with_next(source.steps):
+                if reason := _unaskable(step, following):
                     unasked[step.sample_id] = reason
                 elif following is not None:
                     yield self._transition(step, following)
@@ -131,7 +131,7 @@ class OmniGuiIdm(Benchmark):
                 ]
         parts.append(Part("text", f"Goal: {step.instruction}\n\n{_ASK}"))
         return (
-            Message("system", (Part("text", system_prompt()),)),
+            Message("system", (Part("text", _system_prompt()),)),
             Message("user", tuple(parts)),
         )
 
@@ -164,12 +164,8 @@ class OmniGuiIdm(Benchmark):
         return lambda step: rule(step) if step.action or name != "oracle" else ""
 
 
-def with_next(steps: Sequence[Step]) -> Iterator[tuple[Step, Step | None]]:
-    """Every step, and the one that follows it; None after the last, and before a gap.
-
-    Args:
-        steps: those of an episode one after the other, by index, as loaders give them.
-    """
+def _with_next(steps: Sequence[Step]) -> Iterator[tuple[Step, Step | None]]:
+    """The next step is None after the last one and before a gap."""
     for step, other in pairwise(chain(steps, [None])):
         assert step is not None
         follows = (
@@ -180,13 +176,7 @@ def with_next(steps: Sequence[Step]) -> Iterator[tuple[Step, Step | None]]:
         yield step, other if follows else None
 
 
-def unaskable(step: Step, following: Step | None) -> Unaskable | None:
-    """Why nobody can be asked what was done at a step; None if somebody can.
-
-    Args:
-        step: of an OmniGUI source.
-        following: the step after it; None = there is none.
-    """
+def _unaskable(step: Step, following: Step | None) -> Unaskable | None:
     if step.media.get("screenshot") is None:
         return "no-screenshot"
     if following is None or following.media.get("screenshot") is None:
@@ -195,11 +185,11 @@ def unaskable(step: Step, following: Step | None) -> Unaskable | None:
 
 
 @cache
-def system_prompt() -> str:
+def _system_prompt() -> str:
     """The system prompt, of our own: `prompts/omnigui_idm_v1.txt`.
 
     Examples:
-        >>> print(system_prompt().partition(".")[0])
+        >>> print(_system_prompt().partition(".")[0])
         You are an inverse dynamics model for an Android phone
     """
     folder = resources.files("omnidata.tasks.omnigui").joinpath("prompts")

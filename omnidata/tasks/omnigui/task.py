@@ -103,11 +103,8 @@ _RELEASE_ENGLISH = {
 }
 
 
-def instructions_of(step: Step) -> tuple[str, ...]:
-    """The instructions that `-T voice` may look for: the paper's, then the release's if it differs.
-
-    An empty one of the release is left out: there the written goal takes its place.
-    """
+def _instructions_of(step: Step) -> tuple[str, ...]:
+    """The paper's, then the release's if it differs; an empty one of the release is left out."""
     release = _release_instruction(step.source) if _is_released(step.source) else ""
     others = (release,) if release and release != step.instruction else ()
     return (step.instruction, *others)
@@ -390,7 +387,7 @@ def answer(action: Action, screen: Screen, *, space: Space = "norm1000") -> dict
     return body
 
 
-def body_of(action: Action) -> dict[str, Any]:
+def _body_of(action: Action) -> dict[str, Any]:
     """What any agent does on a phone, as the object that the unified prompt asks for.
 
     A wheel that turns, and a drag, are the swipe that shows the same; keys that have a primitive
@@ -400,7 +397,7 @@ def body_of(action: Action) -> dict[str, Any]:
         CannotSayError: no primitive is it.
 
     Examples:
-        >>> body_of(Action("scroll", (Point(500, 700, "norm1000"),), direction="down"))
+        >>> _body_of(Action("scroll", (Point(500, 700, "norm1000"),), direction="down"))
         {'action_type': 3, 'start_coordinate': [500, 700]}
     """
     label = action.label
@@ -561,7 +558,7 @@ def policy(
         raise UsageError("the seed is not a number", where=f"-M seed={seed}", expected="seed=0")
     usual = _majority(steps) if name == "majority" else Action("none")
     rules: Mapping[str, Callable[[Step], Action]] = {
-        "oracle": _oracle,
+        "oracle": lambda step: step.action or Action("done", status="failure"),
         "center": lambda step: Action("tap", (_CENTRE,)),
         "random": lambda step: _random(step, int(seed)),
         "always-wait": lambda step: Action("none"),
@@ -569,10 +566,6 @@ def policy(
     }
     rule = rules[name]
     return lambda step: json.dumps(answer(rule(step), step.screen, space=space), ensure_ascii=False)
-
-
-def _oracle(step: Step) -> Action:
-    return step.action or Action("done", status="failure")
 
 
 def _random(step: Step, seed: int) -> Action:
@@ -698,7 +691,7 @@ class OmniGui(Benchmark):
         return (step.action,) if step.action and _is_whole(step.action) else ()
 
     def express(self, actions: Sequence[Action], step: Step) -> str:
-        return compact(body_of(actions[0]))
+        return compact(_body_of(actions[0]))
 
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         return self._prompt.conversation(step, predicted, forgotten=self.forgotten)
@@ -774,7 +767,7 @@ class OmniGui(Benchmark):
 
     def spoken(self, step: Step) -> Sequence[str]:
         """Return the instruction, and the release's if it differs."""
-        return instructions_of(step)
+        return _instructions_of(step)
 
     def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
         columns = ("instruction", "instruction_en", "instruction_zh")

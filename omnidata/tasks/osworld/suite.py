@@ -186,7 +186,7 @@ def feasibility(task: str, row: Mapping[str, Any], *, of_osworld: bool) -> Feasi
     return "infeasible" if task in infeasible() else "feasible"
 
 
-def axes_of(domain: str, task: str, row: Mapping[str, Any], *, of_osworld: bool) -> dict[str, str]:
+def _axes_of(domain: str, task: str, row: Mapping[str, Any], *, of_osworld: bool) -> dict[str, str]:
     """The groups of a task (Table 15), and of its own the applications that it needs.
 
     Args:
@@ -244,7 +244,7 @@ class Suite:
         """Return a task's known groups beside its domain."""
         if task not in self.known:
             row = self.files.row(task)
-            self.known[task] = axes_of(task[0], "/".join(task), row, of_osworld=self.is_osworld)
+            self.known[task] = _axes_of(task[0], "/".join(task), row, of_osworld=self.is_osworld)
         return self.known[task]
 
     @property

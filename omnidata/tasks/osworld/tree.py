@@ -325,6 +325,8 @@ class _Namer:
         space = next((part for part in agent[-3:] if part in ACTION_SPACES), "")
         observed = next((part for part in agent[-2:] if part in OBSERVATION_TYPES), "")
         args = self._settings(parts)
+        told = args.get("model")
+        model = told if isinstance(told, str) else ""
         return Rollout(
             self._root,
             "/".join(parts) or ".",
@@ -333,7 +335,7 @@ class _Namer:
             "/".join(known[at + 2 :]),
             space or _one_of(args.get("action_space"), ACTION_SPACES),
             observed or _one_of(args.get("observation_type"), OBSERVATION_TYPES),
-            agent[-1] if observed and agent[-1] != observed else _text(args.get("model")),
+            agent[-1] if observed and agent[-1] != observed else model,
             before[len(self._above) :],
             attempt,
             limit if is_integer(limit := args.get("max_steps")) and limit > 0 else None,
@@ -390,10 +392,6 @@ def _one_of(value: object, allowed: tuple[str, ...]) -> str:
     return value if isinstance(value, str) and value in allowed else ""
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
 # Whether some data are OSWorld's results, by a look at a few files.
 
 FOUND: Final = (
@@ -433,14 +431,14 @@ def _files(data: Path, depth: int = 0) -> Iterator[Path]:
 
 
 def _is_trajectory(path: Path) -> bool:
-    return any(is_line(line.row) for line in islice(read_rows(path), _LINES))
+    return any(_is_line(line.row) for line in islice(read_rows(path), _LINES))
 
 
-def is_line(row: Any) -> bool:
+def _is_line(row: Any) -> bool:
     """Whether a row is a line of a trajectory.
 
     Examples:
-        >>> is_line({"step_num": 1, "action": "DONE", "screenshot_file": "a.png"})
+        >>> _is_line({"step_num": 1, "action": "DONE", "screenshot_file": "a.png"})
         True
     """
     if not isinstance(row, Mapping):

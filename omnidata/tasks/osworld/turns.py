@@ -56,7 +56,7 @@ class Turn:
     @property
     def time(self) -> datetime | None:
         """The start of the first action; None if the line has none."""
-        return read_stamp(self.rows[0].get("action_timestamp"))
+        return _read_stamp(self.rows[0].get("action_timestamp"))
 
     @property
     def shown_before(self) -> str | None:
@@ -105,14 +105,14 @@ def _file(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def read_stamp(value: object) -> datetime | None:
+def _read_stamp(value: object) -> datetime | None:
     """A time as the runner writes it, with or without microseconds; it has no zone.
 
     Returns:
         With UTC for a zone, which means nothing: only differences do. None for anything else.
 
     Examples:
-        >>> read_stamp("20240501@120000250000") - read_stamp("20240501@120000")
+        >>> _read_stamp("20240501@120000250000") - _read_stamp("20240501@120000")
         datetime.timedelta(microseconds=250000)
     """
     found = _STAMP.fullmatch(value) if isinstance(value, str) else None
@@ -125,8 +125,8 @@ def read_stamp(value: object) -> datetime | None:
     return whole + timedelta(microseconds=int(found[3] or 0))
 
 
-def is_reset(row: Row) -> bool:
-    """Return whether a line is a fork's screenshot before the first turn."""
+def _is_reset(row: Row) -> bool:
+    """A fork takes a screenshot before the agent's first turn."""
     return row.get("action") == "reset" and row.get("step_num") in (0, None)
 
 
@@ -149,7 +149,7 @@ def read_runs(lines: Iterable[tuple[str, Any]], note: Note) -> list[Run]:
             )
         elif _is_error(row):
             _crash(runs[-1], row, where)
-        elif is_reset(row):
+        elif _is_reset(row):
             if runs[-1].turns or runs[-1].before:
                 runs.append(Run())
             runs[-1].before.append(row)

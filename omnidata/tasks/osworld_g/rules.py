@@ -42,11 +42,11 @@ def numbers_of(row: Mapping[str, Any]) -> list[float]:
     return value
 
 
-def in_polygon(x: float, y: float, corners: Sequence[Pair]) -> bool:
+def _in_polygon(x: float, y: float, corners: Sequence[Pair]) -> bool:
     """Whether a point lies in a polygon, by the crossings of a ray to the right.
 
     Examples:
-        >>> [in_polygon(x, 1, [(0, 0), (4, 0), (4, 2), (0, 2)]) for x in (1, 5)]
+        >>> [_in_polygon(x, 1, [(0, 0), (4, 0), (4, 2), (0, 2)]) for x in (1, 5)]
         [True, False]
     """
     sides = ((a, b) for a, b in pairwise([corners[-1], *corners]) if (a[1] > y) != (b[1] > y))
@@ -75,7 +75,7 @@ def region_of(row: Mapping[str, Any]) -> Region | None:
         return Box(found[0], found[1], found[0] + found[2], found[1] + found[3], "px")
     corners = list(zip(found[::2], found[1::2], strict=True))
     points = (at for at in _within(corners) if row["box_type"] == "polygon")
-    return next((Point(x, y, "px") for x, y in points if in_polygon(x, y, corners)), None)
+    return next((Point(x, y, "px") for x, y in points if _in_polygon(x, y, corners)), None)
 
 
 def hits(row: Mapping[str, Any], point: Pair) -> bool:
@@ -90,7 +90,7 @@ def hits(row: Mapping[str, Any], point: Pair) -> bool:
         return left <= x <= left + wide and top <= y <= top + high
     if row["box_type"] == "refusal":
         return x < 0 and y < 0
-    return in_polygon(x, y, list(zip(found[::2], found[1::2], strict=True)))
+    return _in_polygon(x, y, list(zip(found[::2], found[1::2], strict=True)))
 
 
 # How lmms-eval reads an answer; the expressions are its own, with ends that cost no second look.

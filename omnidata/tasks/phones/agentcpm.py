@@ -65,11 +65,11 @@ _WAYS: Final[tuple[tuple[Direction, Pair], ...]] = (
 )  # fmt: skip
 
 
-def type_of(action: Action) -> Type | None:
+def _type_of(action: Action) -> Type | None:
     """The evaluator's type of an action; None for what it does not know.
 
     Examples:
-        >>> type_of(Action("wait")), type_of(Action("swipe", direction="up"))
+        >>> _type_of(Action("wait")), _type_of(Action("swipe", direction="up"))
         ('stop', 'scroll')
     """
     if action.kind == "tap":
@@ -93,7 +93,7 @@ def match_released_ac(truth: Truth, said: Action) -> Verdict | None:
 
 
 def _match_released(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
-    wanted, given = type_of(truth.action), type_of(said)
+    wanted, given = _type_of(truth.action), _type_of(said)
     if wanted is None or wanted != given:
         return False, False
     if wanted in ("click", "long_point"):
@@ -174,7 +174,7 @@ def match_fixed_ac(truth: Truth, said: Action) -> Verdict:
 
 def _match_fixed(truth: Truth, said: Action, around: Sequence[Rect], reach: float) -> Verdict:
     action = truth.action
-    wanted, given = type_of(action) or action.kind, type_of(said) or said.kind
+    wanted, given = _type_of(action) or action.kind, _type_of(said) or said.kind
     if wanted != given or (wanted == "stop" and (action.kind == "wait") != (said.kind == "wait")):
         return False, False
     if wanted in ("click", "long_point"):

@@ -202,8 +202,8 @@ def _without_places(action: Action) -> Action:
     return replace(action, start=(), end=(), direction=direction_of(action))
 
 
-def write_answer(action: Action, step: Step, body: Body, places: PlacesOf, space: Space) -> str:
-    """Write an action as an answer; pixels of an unknown screen are those of 1 x 1."""
+def _write_answer(action: Action, step: Step, body: Body, places: PlacesOf, space: Space) -> str:
+    """Pixels of an unknown screen are those of 1 x 1."""
     screen = step.screen if min(step.screen) > 0 else (1, 1)
     found = [convert(Point(x, y, "rel"), space, screen) for x, y in places(action)]
     return compact(body(action, [[point.x, point.y] for point in found]))
@@ -595,7 +595,7 @@ class PhoneTask(Benchmark):
             return super().policy(name, steps)
         truths = (self.truth(step.source, step.screen) for step in steps)
         action = blind(name, (truth.action for truth in truths if truth))
-        return lambda step: write_answer(action, step, self.body, self.places, self._space)
+        return lambda step: _write_answer(action, step, self.body, self.places, self._space)
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """A model's text as an action, for histories of predictions; None if it is none.

@@ -65,18 +65,18 @@ def boxes_of(row: Row) -> Boxes | None:
     """
     if "gt_bbox" in row:
         return "xyxy-px"
-    if is_described(row):
+    if _is_described(row):
         return "xywh-px"
     if "img_filename" not in row:
         return None
-    if is_of_atlas(row):
+    if _is_of_atlas(row):
         return "xyxy-rel"
     if "img_size" in row:
         return "xyxy-px"
     return "xywh-px" if "data_type" in row else None
 
 
-def is_of_atlas(row: Row) -> bool:
+def _is_of_atlas(row: Row) -> bool:
     """Whether a row is of OS-Atlas's grounding data: corners from 0 to 1, and no `data_source`.
 
     ScreenSpot's boxes are whole numbers of pixels, and none is as small as that.
@@ -87,8 +87,8 @@ def is_of_atlas(row: Row) -> bool:
     return any(box) and all(0 <= side <= 1 for side in box)
 
 
-def is_described(row: Row) -> bool:
-    """Return whether a row is UGround's, with a planner's description of the element."""
+def _is_described(row: Row) -> bool:
+    """UGround's rows have a planner's description of the element."""
     return "description" in row and "scale" in row
 
 
@@ -132,8 +132,7 @@ def is_negative(row: Row) -> bool:
     return row.get("gt_type") == "negative"
 
 
-def size_of_row(row: Row) -> Screen | None:
-    """Return the picture's size in pixels, if the row states it."""
+def _size_of_row(row: Row) -> Screen | None:
     value = row.get("img_size", [*size_columns(row)])
     if not isinstance(value, list) or len(value) != 2:
         return None
@@ -147,7 +146,7 @@ def instruction_of(row: Row, language: Language) -> str | None:
 
     Of UGround's rows it is the planner's words, for which the rows were made.
     """
-    described = "description" if is_described(row) else "instruction"
+    described = "description" if _is_described(row) else "instruction"
     value = row.get("instruction_cn" if language == "cn" else described)
     return value if isinstance(value, str) and value.strip() else None
 
@@ -393,7 +392,7 @@ class _Reader:
         return targets
 
     def _picture(self, line: Line, place: RowContext) -> tuple[MediaRef | None, Screen]:
-        stated = size_of_row(line.row)
+        stated = _size_of_row(line.row)
         if held := line.picture(("image",)):
             return held, stated or size_of(held)
         value = file_of(line.row)
@@ -422,7 +421,7 @@ def file_of(row: Mapping[str, Any]) -> Any:
 def _tags(line: Line, language: Language) -> dict[str, str]:
     row = line.row
     # UGround's queries are about pages of Mind2Web, OS-Atlas's data about pages of their own.
-    foreign = (is_described(row) and "data_type" not in row) or is_of_atlas(row)
+    foreign = (_is_described(row) and "data_type" not in row) or _is_of_atlas(row)
     found = {
         "form": None if foreign else form_of(line.path, row),
         "platform": platform_of(line.path, row),
