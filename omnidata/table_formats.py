@@ -252,13 +252,13 @@ def _text_strips(table: TextTable, *, compact: bool) -> tuple[_Strip, list[list[
     for head in table.heads:
         block = []
         for place, column in enumerate(head.columns, start):
-            name = column.header
+            name = _one_line(column.header)
             names = _SHORT.get(name, name).split(" ") if compact else [name]
             block.append(_strip(names, cells(row[place][0] for row in values)))
         start += len(block)
         blocks.append(block)
     labels = cells(row.labels[0] for row in table.rows)
-    return _strip([table.labels[0]], labels, left=True), blocks
+    return _strip([_one_line(table.labels[0])], labels, left=True), blocks
 
 
 def _fold_labels(strip: _Strip, width: int) -> _Strip:
@@ -274,8 +274,12 @@ def _fold(text: str, width: int) -> list[str]:
     return [line.plain.rstrip() for line in folded] or [""]
 
 
+def _one_line(text: str) -> str:
+    return plain(text).replace("\n", "\\n")
+
+
 def _cell(text: str) -> str:
-    line = plain(text).replace("\n", "\\n")
+    line = _one_line(text)
     return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
 
 
