@@ -210,6 +210,9 @@ class TextTable(Table):
         legend: header -> its meaning.
         notes: explain the table, below it.
         beside: the header of further columns that stay beside the one before them.
+
+    Raises:
+        ValueError: a row is not as wide as the header.
     """
 
     __slots__ = ()
@@ -224,6 +227,9 @@ class TextTable(Table):
         notes: Sequence[str] = (),
         beside: str = "",
     ) -> None:
+        for row in rows:
+            if len(row) != len(header):
+                raise ValueError(f"{title}: {len(row)} cells below {len(header)} headers: {row}")
         groups: list[list[Column]] = []
         for name in header[1:]:
             if name not in ("", beside) or not groups:

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from rich.cells import cell_len
 
-from omnidata.table import DASH, Head, Table
+from omnidata.table import DASH, Head, Table, TextTable
 
 # The terminal.
 
@@ -189,14 +189,14 @@ def _centre(block: _Block) -> str:
     return _GAP + " " * before + block.header + " " * (free - before)
 
 
-def lines(table: Table, width: int, *, together: int = 1) -> Iterator[Line]:
+def lines(table: TextTable, width: int, *, together: int = 1) -> Iterator[Line]:
     """Yield the lines of a table of texts for a terminal.
 
     A table that is wider than the terminal gets narrow gaps and headers of several lines. If that
     is not enough, its labels are folded, or it is printed in parts, each with the labels.
 
     Args:
-        table: a table with one label per row.
+        table: the table.
         width: of the terminal.
         together: so many heads stay in one part, if they fit.
     """
@@ -241,7 +241,7 @@ def lines(table: Table, width: int, *, together: int = 1) -> Iterator[Line]:
         yield from outside
 
 
-def _text_strips(table: Table, *, compact: bool) -> tuple[_Strip, list[list[_Strip]]]:
+def _text_strips(table: TextTable, *, compact: bool) -> tuple[_Strip, list[list[_Strip]]]:
 
     def cells(texts: Iterable[str]) -> list[list[str]]:
         cut = (_cell(each) for each in texts)
@@ -252,13 +252,13 @@ def _text_strips(table: Table, *, compact: bool) -> tuple[_Strip, list[list[_Str
     for head in table.heads:
         block = []
         for place, column in enumerate(head.columns, start):
-            name = column.header
+            name = _one_line(column.header)
             names = _SHORT.get(name, name).split(" ") if compact else [name]
             block.append(_strip(names, cells(row[place][0] for row in values)))
         start += len(block)
         blocks.append(block)
     labels = cells(row.labels[0] for row in table.rows)
-    return _strip([table.labels[0]], labels, left=True), blocks
+    return _strip([_one_line(table.labels[0])], labels, left=True), blocks
 
 
 def _fold_labels(strip: _Strip, width: int) -> _Strip:
@@ -274,8 +274,12 @@ def _fold(text: str, width: int) -> list[str]:
     return [line.plain.rstrip() for line in folded] or [""]
 
 
+def _one_line(text: str) -> str:
+    return plain(text).replace("\n", "\\n")
+
+
 def _cell(text: str) -> str:
-    line = plain(text).replace("\n", "\\n")
+    line = _one_line(text)
     return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
 
 
@@ -475,7 +479,9 @@ def _tex_heads(table: Table) -> list[str]:
 
 
 def _ampersands(cells: Sequence[str]) -> str:
-    return " & ".join(cells) + r" \\"
+    row = " & ".join(cells)
+    # A star at the start would belong to the line break of the row before.
+    return ("{}" if row.startswith("*") else "") + row + r" \\"
 
 
 def latex_remark(text: str) -> str:

@@ -14,7 +14,7 @@ from omnidata.analysis.inference import (
     RESAMPLES,
     Estimate,
     McNemar,
-    corrected,
+    correct_p_values,
     estimate,
     mcnemar,
 )
@@ -551,7 +551,7 @@ def _causes(compared: Pair, judged: Mask, *, seed: int, resamples: int) -> dict[
     a, b = (np.array([[cause == name for name in names] for cause in own], float) for own in found)
     owner = owners(compared.steps, np.ones(len(compared.ids), dtype=np.bool_))
     shares = estimate(means(a, b, owner)[1](judged), seed=seed, resamples=resamples)
-    qs = corrected([share.p for share in shares])
+    qs = correct_p_values([share.p for share in shares])
     return dict(zip(names, map(CauseShare, shares, qs), strict=True))
 
 
@@ -603,8 +603,8 @@ def correct(slices: Sequence[Slice]) -> tuple[list[Slice], int]:
     """
     names = [list(found.metrics) for found in slices]
     ps = [found.metrics[name].p for found, own in zip(slices, names, strict=True) for name in own]
-    qs = iter(corrected(ps))
-    flips = corrected([found.flips.p if found.flips else None for found in slices])
+    qs = iter(correct_p_values(ps))
+    flips = correct_p_values([found.flips.p if found.flips else None for found in slices])
     done = [
         replace(found, q={name: next(qs) for name in own}, flips_q=flip)
         for found, own, flip in zip(slices, names, flips, strict=True)

@@ -21,8 +21,8 @@ from omnidata.analysis import elements
 from omnidata.analysis.elements import Clicks
 from omnidata.analysis.rollouts import curves
 from omnidata.analysis.run_tables import count_names, group_order
-from omnidata.analysis.runs import by_profile, labels, unlike
-from omnidata.analysis.slices import cell, main_metric, slice_runs, specs
+from omnidata.analysis.runs import by_profile, unlike
+from omnidata.analysis.slices import cell, main_metric, run_names, slice_runs, specs
 from omnidata.analysis.usage_tables import usage_of
 from omnidata.errors import RunError, UsageError
 from omnidata.figures import check_installed, save, spellings
@@ -110,8 +110,7 @@ def drawings(runs: Sequence[Run]) -> list[Drawing]:
 
 
 def _with_names(runs: Sequence[Run]) -> list[tuple[Run, str]]:
-    names = (", ".join(filter(None, label)) for label in labels(runs))
-    return list(zip(runs, names, strict=True))
+    return list(zip(runs, run_names(runs), strict=True))
 
 
 def _each(runs: Sequence[Run]) -> Iterator[tuple[Run, str, str]]:

@@ -1,10 +1,10 @@
-"""How sure a difference is: bootstrap intervals, sign flips, McNemar's test, Benjamini-Hochberg.
+"""Uncertainty of differences: bootstrap, permutation test, McNemar's test, Benjamini-Hochberg.
 
-Chance works on episodes, never on steps: those of one episode stand or fall together. A resample
-draws whole episodes with both runs' results on them (the paired cluster bootstrap), a sign flip
-swaps both runs' results on an episode. Episodes with equal results are interchangeable, so both
-cost kinds of episodes, not episodes; `scipy.stats.bootstrap` and `permutation_test`, which cost
-episodes, find the same. What belongs together (`Step.group`) is one episode here.
+Steps of one episode are correlated, so whole episodes are drawn: a resample draws episodes with the
+results of both runs (the paired cluster bootstrap), and a permutation swaps the runs on an episode.
+Episodes with equal results are interchangeable, so the time depends on the number of distinct
+results; `scipy.stats.bootstrap` and `permutation_test`, whose time depends on the number of
+episodes, give the same results. Related episodes (`Step.group`) count as one episode here.
 """
 
 from __future__ import annotations
@@ -20,27 +20,26 @@ from omnidata.metrics.paired import Rates, Sums
 
 RESAMPLES = 10_000
 MIN_EPISODES = 10
-"""Below so many, percentiles of a bootstrap are far too narrow."""
+"""With fewer, percentiles of a bootstrap are far too narrow."""
 MIN_DIFFERING = 6
-"""With five episodes that differ no two-sided test reaches 0.05: 2 / 2**5 is 0.0625."""
-_AT_ONCE = 1 << 21  # random numbers held at a time
+"""If five episodes differ, no two-sided test reaches 0.05: 2 / 2**5 is 0.0625."""
+_AT_ONCE = 1 << 21  # random numbers in memory
 TIE = 1e-12
-"""So little differs the same sum in another order of adding."""
+"""A sum differs by less if it is added in another order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One metric in both runs, and how sure its difference is.
+    """One metric in both runs, and the uncertainty of its difference.
 
     Attributes:
-        a, b: the metric; None = undefined.
+        a, b: the metric; None if it is undefined.
         difference: b - a.
-        ci95: the bootstrap's 2.5th and 97.5th percentile of the difference; None where `why` says
-            why there is none.
-        p: two-sided, of the sign-flip test; None where the difference is undefined.
-        episodes: that the metric is over.
-        differing: of these, in how many the runs differ.
-        why: empty where there is an interval.
+        ci95: the bootstrap's 2.5th and 97.5th percentile of the difference; None if there is none.
+        p: two-sided, of the permutation test; None if the difference is undefined.
+        episodes: number of episodes that have the metric.
+        differing: number of these in which the runs differ.
+        why: the reason if there is no interval, else empty.
     """
 
     a: float | None
@@ -57,8 +56,7 @@ class McNemar(NamedTuple):
     """McNemar's exact test.
 
     Attributes:
-        a_only: steps that only run A has right.
-        b_only: steps that only run B has right.
+        a_only, b_only: number of steps that only run A, only run B has right.
         p: two-sided.
     """
 
@@ -68,12 +66,12 @@ class McNemar(NamedTuple):
 
 
 def mcnemar(a: Mask, b: Mask) -> McNemar:
-    """McNemar's test in its exact form (Q. McNemar, 1947): are the flips as many either way?
+    """Return McNemar's exact test (Q. McNemar, 1947): are flips as frequent in both directions?
 
-    It takes steps for independent; those of one episode are not quite, and the true p is larger.
+    It assumes independent steps; p is too small when steps of an episode are correlated.
 
     Args:
-        a: bool (N,), per step, whether run A has it right.
+        a: bool (N,), whether run A has each step right.
         b: the same of run B.
 
     Examples:
@@ -89,11 +87,13 @@ def mcnemar(a: Mask, b: Mask) -> McNemar:
     return McNemar(only_a, only_b, p)
 
 
-def corrected(ps: Sequence[float | None]) -> list[float | None]:
-    """Each p corrected for all of them (Y. Benjamini and Y. Hochberg, 1995); None stays None.
+def correct_p_values(ps: Sequence[float | None]) -> list[float | None]:
+    """Return each p corrected for all of them (Y. Benjamini and Y. Hochberg, 1995).
+
+    None stays None.
 
     Examples:
-        >>> corrected([0.01, None, 0.04, 0.03])
+        >>> correct_p_values([0.01, None, 0.04, 0.03])
         [0.03, None, 0.04, 0.04]
     """
     from scipy.stats import false_discovery_control
@@ -104,12 +104,12 @@ def corrected(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def estimate(sums: Sums, *, seed: int = 0, resamples: int = RESAMPLES) -> list[Estimate]:
-    """Each metric's difference, its interval and its p.
+    """Return each metric's difference with its interval and its p.
 
     Args:
         sums: of the episodes.
-        seed: of the draws; the same sums and seed give the same numbers.
-        resamples: of the bootstrap and of the sign flips, each.
+        seed: of the draws; equal sums and seeds give equal numbers.
+        resamples: of the bootstrap and of the permutation test, each.
 
     Returns:
         One estimate per metric, in the order of `sums.uses`.
@@ -121,7 +121,7 @@ def estimate(sums: Sums, *, seed: int = 0, resamples: int = RESAMPLES) -> list[E
         found = rates_b - rates_a
         rng = np.random.default_rng(seed)
         spans = _intervals(a, b, frequency, sums.rates, rng, resamples)
-        ps = _flipped(a, b, frequency, sums.rates, found, rng, resamples)
+        ps = _permutation_test(a, b, frequency, sums.rates, found, rng, resamples)
     estimates = []
     for metric, used in enumerate(sums.uses):
         of_it = np.maximum(a[:, used[-1]], b[:, used[-1]]) > 0
@@ -146,7 +146,7 @@ def estimate(sums: Sums, *, seed: int = 0, resamples: int = RESAMPLES) -> list[E
 
 
 def _why_not(episodes: int, differing: int, *, defined: bool) -> str:
-    """Why there is no interval; empty if there is one."""
+    """Return the reason if there is no interval, else an empty text."""
     if not defined:
         return "undefined"
     if episodes < MIN_EPISODES:
@@ -161,12 +161,12 @@ def _number(value: float) -> float | None:
 
 
 def _differ(a: Floats, b: Floats) -> Mask:
-    """(K,): where the runs differ; a group's fractions may have been added in another order."""
+    """Return a mask (K,) of the rows that differ by more than the order of adding explains."""
     return np.asarray((np.abs(b - a) > TIE).any(axis=1), dtype=np.bool_)
 
 
 def _kinds(sums: Sums) -> tuple[Floats, Floats, Ints]:
-    """The distinct rows of both runs' sums, (K, C) each, and how often each occurs, (K,)."""
+    """Return the distinct rows of both runs' sums, (K, C) each, and their frequencies (K,)."""
     both = np.column_stack([sums.a, sums.b])
     kinds, frequency = np.unique(both, axis=0, return_counts=True)
     columns = sums.a.shape[1]
@@ -174,7 +174,7 @@ def _kinds(sums: Sums) -> tuple[Floats, Floats, Ints]:
 
 
 def portions(resamples: int, kinds: int) -> Iterator[int]:
-    """The resamples, of so many numbers each, in portions that fit into memory."""
+    """Yield the sizes of portions of the resamples, of so many numbers each, that fit in memory."""
     size = max(1, _AT_ONCE // max(1, kinds))
     for start in range(0, resamples, size):
         yield min(size, resamples - start)
@@ -188,7 +188,7 @@ def _intervals(
     rng: np.random.Generator,
     resamples: int,
 ) -> Floats:
-    """(M, 2): 95 % percentile intervals of the differences over resampled episodes."""
+    """Return 95 % percentile intervals (M, 2) of the differences over resampled episodes."""
     episodes = int(frequency.sum())
     if not episodes:
         return np.full((rates(frequency @ a).shape[-1], 2), np.nan)
@@ -197,14 +197,14 @@ def _intervals(
         draws = rng.multinomial(episodes, frequency / episodes, size=size)
         found.append(rates(draws @ b) - rates(draws @ a))
     differences = np.concatenate(found)
-    # A draw may lack all episodes that a metric is over.
+    # A draw may lack all episodes that have a metric.
     usable = np.where(np.isfinite(differences), differences, np.nan)
-    usable[:, np.isnan(usable).all(axis=0)] = 0.0  # undefined in both runs: nobody asks
+    usable[:, np.isnan(usable).all(axis=0)] = 0.0  # undefined in both runs, and unused
     spans: Floats = np.nanpercentile(usable, [2.5, 97.5], axis=0).T
     return spans
 
 
-def _flipped(
+def _permutation_test(
     a: Floats,
     b: Floats,
     frequency: Ints,
@@ -213,15 +213,15 @@ def _flipped(
     rng: np.random.Generator,
     resamples: int,
 ) -> Floats:
-    """(M,): the share of swaps that give at least the difference found, itself among them.
+    """Return the share (M,) of swaps whose difference is at least the one found, which is included.
 
-    All swaps are tried where there are no more of them than resamples.
+    All swaps are tried if there are no more than resamples.
     """
     differ = _differ(a, b)
     gained, often = (b - a)[differ], frequency[differ]
     total_a, total_b = frequency @ a, frequency @ b
 
-    def reached(swaps: Ints) -> Floats:
+    def count_extremes(swaps: Ints) -> Floats:
         moved = swaps @ gained
         drawn = np.abs(rates(total_b - moved) - rates(total_a + moved))
         counted: Floats = (~(drawn < np.abs(found) - TIE)).sum(axis=0).astype(np.float64)
@@ -231,8 +231,8 @@ def _flipped(
     if episodes < resamples.bit_length():
         gained = np.repeat(gained, often, axis=0)
         every = np.arange(1 << episodes, dtype=np.int64)[:, None] >> np.arange(episodes) & 1
-        return reached(every) / len(every)
+        return count_extremes(every) / len(every)
     times = np.ones(len(found))
     for size in portions(resamples, len(often)):
-        times += reached(rng.binomial(often, 0.5, size=(size, len(often))))
+        times += count_extremes(rng.binomial(often, 0.5, size=(size, len(often))))
     return times / (resamples + 1)

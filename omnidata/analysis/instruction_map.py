@@ -1,8 +1,8 @@
-"""A map of instructions: near each other what is worded alike (OSWorld, Figure 7).
+"""A map of instructions: similar wordings are near each other (OSWorld, Figure 7).
 
-The paper embeds instructions with a model behind an API. Here they are vectors of the characters
-that they are made of, which needs no network and takes any language: the map shows wording, and two
-ways to say one thing may lie apart.
+The paper embeds instructions with a model behind an API. Here they are vectors of their characters,
+which needs no network and works for any language: the map shows wordings, so two instructions with
+one meaning may be far apart.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SAMPLE: Final = 300
-"""Instructions of each dataset, drawn at random: so many has the paper's figure."""
+"""Instructions of each dataset, drawn at random, as many as in the paper's figure."""
 FEWEST: Final = 5
 _SEED: Final = 0
 _COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -28,14 +28,14 @@ _MARKERS: Final = "os^Dv"
 _GROUPS: Final = len(_COLOURS) * len(_MARKERS)
 
 
-def sampled(sources: Mapping[str, LoadedDataset]) -> dict[str, list[str]]:
-    """Different instructions of each dataset, at most `SAMPLE`; the same for the same data.
+def sample(sources: Mapping[str, LoadedDataset]) -> dict[str, list[str]]:
+    """Return different instructions of each dataset, at most `SAMPLE`; equal for equal data.
 
-    A single dataset is told apart by the first of its tags with several values and few enough to be
-    told apart; an instruction stands in the group of the first step that has it.
+    A single dataset is grouped by its first tag that has several values, and no more than the
+    figure has signs for. An instruction is in the group of the first step that has it.
 
     Args:
-        sources: by what a legend calls them.
+        sources: name in the legend -> dataset.
 
     Returns:
         Group -> its instructions.
@@ -44,7 +44,7 @@ def sampled(sources: Mapping[str, LoadedDataset]) -> dict[str, list[str]]:
 
     found: dict[str, list[str]] = {}
     for name, source in sources.items():
-        tag = _told_apart(source) if len(sources) == 1 else None
+        tag = _tag_of_groups(source) if len(sources) == 1 else None
         texts: dict[str, str] = {}
         for step in source.steps:
             if step.instruction.strip():
@@ -58,22 +58,22 @@ def sampled(sources: Mapping[str, LoadedDataset]) -> dict[str, list[str]]:
     return found
 
 
-def _told_apart(source: LoadedDataset) -> str | None:
+def _tag_of_groups(source: LoadedDataset) -> str | None:
     values = {tag: {step.tags.get(tag, "") for step in source.steps} for tag in source.tags}
     return next((tag for tag, found in values.items() if 1 < len(found) <= _GROUPS), None)
 
 
 def places(texts: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Where instructions lie on the map.
+    """Return the places of instructions on the map.
 
-    TF-IDF of their n-grams of 2 to 4 characters, the 50 main directions of these, and t-SNE, whose
-    perplexity is 30, or less for less than 91 texts. A seed makes it repeatable.
+    They come from TF-IDF of n-grams of 2 to 4 characters, the 50 main directions of these, and
+    t-SNE with a perplexity of 30, or less for fewer than 91 texts, and a fixed seed.
 
     Args:
         texts: at least `FEWEST`.
 
     Returns:
-        float64 (N, 2), in units that mean nothing.
+        float64 (N, 2), in units without meaning.
     """
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -92,14 +92,14 @@ def figure(sources: Mapping[str, LoadedDataset]) -> Figure:
     """Draw the map, a colour and a sign for each dataset, or for each value of a tag.
 
     Args:
-        sources: by what a legend calls them.
+        sources: name in the legend -> dataset.
 
     Raises:
         DataError: they have fewer than `FEWEST` instructions.
     """
     from matplotlib.figure import Figure
 
-    groups = sampled(sources)
+    groups = sample(sources)
     texts = [text for found in groups.values() for text in found]
     if len(texts) < FEWEST:
         raise DataError(

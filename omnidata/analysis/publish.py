@@ -1,7 +1,7 @@
-"""A run to the Hub, as a dataset of results: its answers, scores and settings, and a card.
+"""Push a run to the Hub as a dataset of results: its answers, scores and settings, and a card.
 
-No medium and no folder of this machine goes with it. Whoever has the data scores the answers again:
-`omnidata score hf://ORG/NAME`.
+Media and folders of this machine are not sent. `omnidata score hf://ORG/NAME` scores the answers
+again.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ def push_run(
     """Push a run folder of `omnidata evaluate`.
 
     Args:
-        folder: of the run, which is finished and scored.
+        folder: of a finished and scored run.
         name: "ORG/NAME" on the Hub.
-        private: make the dataset so that only you see it.
-        pull_request: propose it.
-        dry_run: only find out what would be sent.
+        private: create a private dataset.
+        pull_request: open a pull request.
+        dry_run: send nothing.
 
     Raises:
-        UsageError: the name is none, or something else has it.
-        RunError: there is no run, or a file of it is broken or a link.
+        UsageError: the name is invalid, or another repository has it.
+        RunError: there is no run, or a file is broken or a link.
         DataError: see `omnidata.loaders.upload.upload`.
     """
     check_name(name)
@@ -92,7 +92,7 @@ def push_run(
 
 
 def place_of(data: str) -> str:
-    """Where everybody finds the data that a folder here holds; empty where nobody knows.
+    """Return the public address of the data in a folder; empty if it is unknown.
 
     Examples:
         >>> sha = "0" * 40
@@ -112,7 +112,7 @@ def place_of(data: str) -> str:
 
 
 def _without_places(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings without the server's address, and of a file that an option names its name alone."""
+    """Return settings without the server's address and without folders of files in options."""
     shown = {name: value for name, value in info.items() if name != "prompt_texts"}
     for key in ("options", "model_options"):
         if options := info.get(key):
@@ -123,7 +123,7 @@ def _without_places(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name_of(value: Any) -> Any:
-    """The name of a file that a value names, by a path; any other value as it is.
+    """Return the file name of a path, and any other value as it is.
 
     Examples:
         >>> _name_of("/home/me/system.txt"), _name_of("~/system.txt"), _name_of("norm1000")
@@ -136,11 +136,11 @@ def _name_of(value: Any) -> Any:
 
 
 def _without(answers: bytes, places: Mapping[str, bytes]) -> bytes:
-    """The lines of answers; what an error says of places of this machine is cut off.
+    """Return the lines of answers without folders and addresses in messages of errors.
 
     Args:
         answers: the lines.
-        places: a folder or an address -> what stands for it.
+        places: folder or address -> its replacement.
     """
     hidden = {
         json.dumps(place)[1:-1].encode(): shown

@@ -12,9 +12,9 @@ from statistics import StatisticsError, correlation
 from typing import Any, Final
 
 from omnidata.analysis.comparison import Pair, compare
-from omnidata.analysis.inference import TIE, corrected
-from omnidata.analysis.runs import labels, usual
-from omnidata.analysis.slices import title
+from omnidata.analysis.inference import TIE, correct_p_values
+from omnidata.analysis.runs import usual
+from omnidata.analysis.slices import make_cell, make_table, run_names, title
 from omnidata.errors import RunError, plural
 from omnidata.metrics.paired import Unit, both_known
 from omnidata.metrics.rollouts import ENDINGS, REPEATS, choices
@@ -54,7 +54,7 @@ def tables(runs: Sequence[Run], by: Sequence[str], told: list[str]) -> list[Tabl
     scorer = runs[0].offline_scorer
     if scorer and len(runs) > 1:
         results = {str(run.path): run.results for run in runs}
-        names = dict(zip(results, _names(runs), strict=True))
+        names = dict(zip(results, run_names(runs), strict=True))
         ranked = ranking(
             results,
             runs[0].columns,
@@ -76,10 +76,6 @@ def tables(runs: Sequence[Run], by: Sequence[str], told: list[str]) -> list[Tabl
         found += [_by(recorded, axis) for axis in axes]
     several = [run for run in runs if "attempts" in run.results]
     return [*found, _attempts(several)] if several else found
-
-
-def _names(runs: Sequence[Run]) -> list[str]:
-    return [", ".join(filter(None, label)) for label in labels(runs)]
 
 
 # Which agent is better.
@@ -122,7 +118,8 @@ def ranking(
     for key in order:
         found = results[key]
         cells = [Cell(ranks.get(key))]
-        cells += [_with_interval(found["overall"], found.get("ci95"), name) for name in columns]
+        own = {**found["overall"], "ci95": found.get("ci95")}
+        cells += [make_cell(own, name) for name in columns]
         cells += [Cell(found["counts"].get(name)) for name in counts]
         rows[key] = Row((names[key],), tuple(cells), run=key)
     compared = [key for key in order if key in ranks]
@@ -156,13 +153,6 @@ def _rank_notes(common: Set[str] | None, tried: Mapping[str, Set[str]]) -> Itera
             yield f"No rank: {name} {told}."
 
 
-def _with_interval(
-    values: Mapping[str, Any], intervals: Mapping[str, Any] | None, name: str
-) -> Cell:
-    ends = (intervals or {}).get(name)
-    return Cell(values.get(name), (ends[0], ends[1]) if ends else None)
-
-
 def pairs(runs: Sequence[Run]) -> Table:
     """Return a table of every two agents on the tasks that both finished.
 
@@ -172,11 +162,11 @@ def pairs(runs: Sequence[Run]) -> Table:
     Raises:
         RunError: scores cannot be read, or two agents have no task in common.
     """
-    names = dict(zip((run.path for run in runs), _names(runs), strict=True))
+    names = dict(zip((run.path for run in runs), run_names(runs), strict=True))
     found = [compare(a.path, b.path, axes=()) for a, b in combinations(runs, 2)]
     metric = found[0].flipping or next(iter(found[0].columns))
     unit = found[0].columns[metric]
-    qs = corrected([each.overall.metrics[metric].p for each in found])
+    qs = correct_p_values([each.overall.metrics[metric].p for each in found])
     columns = [
         Column("A", "a", unit),
         Column("B", "b", unit),
@@ -199,14 +189,13 @@ def pairs(runs: Sequence[Run]) -> Table:
         rest = value.p, q, _correlation(each.pair, metric), each.overall.steps, *(flips or ())
         cells = (Cell(value.a), Cell(value.b), difference, *map(Cell, rest))
         rows.append(Row((names[each.pair.a.path], names[each.pair.b.path]), cells))
-    return Table(
+    return make_table(
         "pairs",
-        title(f"Agents in pairs, {metric} on the tasks that both finished", runs),
-        runs[0].task,
-        runs[0].profile,
+        f"Agents in pairs, {metric} on the tasks that both finished",
+        runs,
         ("A", "B"),
-        (Head("", tuple(columns)),),
-        tuple(rows),
+        [Head("", tuple(columns))],
+        rows,
         (
             "Only A, only B: tasks that one of the two alone has right, and p by McNemar's exact "
             "test. q: p corrected for all pairs (Benjamini-Hochberg). r: Pearson's correlation of "
@@ -240,14 +229,11 @@ def _table(
     intervals: bool = False,
 ) -> Table:
     """Return a table with a row per agent."""
-    rows = tuple(
+    rows = [
         Row((agent,), tuple(own), run=str(run.path))
-        for agent, run, own in zip(_names(runs), runs, cells, strict=True)
-    )
-    return Table(
-        name, title(what, runs), runs[0].task, runs[0].profile, ("Agent",), tuple(heads), rows,
-        tuple(notes), intervals,
-    )  # fmt: skip
+        for agent, run, own in zip(run_names(runs), runs, cells, strict=True)
+    ]
+    return make_table(name, what, runs, ["Agent"], heads, rows, notes, intervals=intervals)
 
 
 def _endings(runs: Sequence[Run]) -> Table:
@@ -265,7 +251,7 @@ def _endings(runs: Sequence[Run]) -> Table:
         notes.append(
             f"Repetition: the last turns are one turn, or a cycle, {REPEATS} times or more."
         )
-    for name, each in zip(_names(runs), found, strict=True):
+    for name, each in zip(run_names(runs), found, strict=True):
         if unrecorded := each.get("unrecorded"):
             notes.append(
                 f"{name}: there is no record of how {plural(unrecorded, 'attempt')} went, whose "
@@ -292,9 +278,7 @@ def _present(counts: Sequence[Mapping[str, int]]) -> list[Column]:
 
 
 def _ending_cells(found: Mapping[str, Any], columns: Sequence[Column]) -> tuple[Cell, ...]:
-    active, false = (
-        _with_interval(found, found.get("ci95"), name) for name in ("active_finish", "false_finish")
-    )
+    active, false = (make_cell(found, name) for name in ("active_finish", "false_finish"))
     shares = zip(columns, _shares(found["endings"], columns[:-2]), strict=False)
     cells = [active if column.metric == "finished" else share for column, share in shares]
     return (*cells, false, Cell(found["attempts"]))
@@ -308,18 +292,16 @@ def _shares(counts: Mapping[str, int], columns: Sequence[Column]) -> list[Cell]:
 def _by(runs: Sequence[Run], axis: str) -> Table:
     found = [
         (name, group, each, run)
-        for name, run in zip(_names(runs), runs, strict=True)
+        for name, run in zip(run_names(runs), runs, strict=True)
         for group, each in _groups(run).get(axis, {}).items()
     ]
     columns = _ending_columns([each for _, _, each, _ in found])
-    rows = tuple(
+    rows = [
         Row((name, group), _ending_cells(each, columns), group=group, run=str(run.path))
         for name, group, each, run in found
-    )
-    return Table(
-        f"rollout-endings-by-{axis}", title(f"How attempts ended, by {axis}", runs), runs[0].task,
-        runs[0].profile, ("Agent", axis.capitalize()), (Head("", columns),), rows,
-    )  # fmt: skip
+    ]
+    what, labels = f"How attempts ended, by {axis}", ("Agent", axis.capitalize())
+    return make_table(f"rollout-endings-by-{axis}", what, runs, labels, [Head("", columns)], rows)
 
 
 def _groups(run: Run) -> Mapping[str, Any]:
@@ -415,7 +397,7 @@ def _attempts(runs: Sequence[Run]) -> Table:
     cells = (
         [
             *(
-                _with_interval(row, row.get("ci95"), metric)
+                make_cell(row, metric)
                 for metric in metrics
                 for row in (each["k"].get(str(k), {}) for k in ks)
             ),

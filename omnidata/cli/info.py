@@ -15,7 +15,7 @@ from omnidata.cli.arguments import data_of, finds, only_task, reading_data
 from omnidata.errors import DataError, UsageError, plural
 
 if TYPE_CHECKING:
-    from omnidata.table import Table
+    from omnidata.table import TextTable
     from omnidata.tasks.overview import View
     from omnidata.tasks.statistics import Statistics
     from omnidata.types import LoadedDataset, Task
@@ -245,7 +245,7 @@ def _print_several(several: Sequence[_Dataset], form: Format) -> None:
         )
 
 
-def _print_tables(tables: Sequence[Table], form: Format) -> None:
+def _print_tables(tables: Sequence[TextTable], form: Format) -> None:
     for table in tables:
         terminal.show_table(table, form)
         if form != "terminal":

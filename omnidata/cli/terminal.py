@@ -18,7 +18,7 @@ import typer
 
 from omnidata.errors import plural
 from omnidata.mirror_cache import with_urls
-from omnidata.table import Table, TextTable, number
+from omnidata.table import TextTable, number
 from omnidata.table_formats import latex, lines, markdown
 from omnidata.table_formats import plain as plain
 
@@ -162,7 +162,7 @@ def print_table(
     show_table(TextTable(title, header, rows, legend), together=together)
 
 
-def show_table(table: Table, form: str = "terminal", *, together: int = 1) -> None:
+def show_table(table: TextTable, form: str = "terminal", *, together: int = 1) -> None:
     """Print a table of texts on stdout, and its legend and notes on stderr.
 
     Args:

@@ -10,7 +10,7 @@ from omnidata.table import TextTable
 from omnidata.types import LoadedDataset, Task
 
 Table = TextTable
-"""The name by which benchmarks and plug-ins make tables of texts."""
+"""The name by which plug-ins make tables of texts."""
 
 
 class View:
@@ -59,7 +59,7 @@ class View:
         """Return the counts as JSON values by name."""
         return {"counts": self.counts}
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[TextTable]:
         """Return the counts as tables."""
         total = self.counts["total"]
         rows = [
@@ -69,7 +69,7 @@ class View:
         ]
         title = f"Episodes and steps of {self.source.task}"
         header = ("", "episodes", "", "steps", "")
-        return [Table(title, header, [*rows, ["total", *_cells(total, total)]])]
+        return [TextTable(title, header, [*rows, ["total", *_cells(total, total)]])]
 
     def remarks(self) -> list[str]:
         """Return further parts of the summary line."""

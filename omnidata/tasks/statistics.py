@@ -17,7 +17,8 @@ from omnidata import media
 from omnidata.actions import Box, Region, Screen, ratio
 from omnidata.errors import MediaError
 from omnidata.figures import spellings
-from omnidata.tasks.overview import Table, share
+from omnidata.table import TextTable
+from omnidata.tasks.overview import share
 from omnidata.types import LoadedDataset, MediaRef, Modality, Step, Task
 
 if TYPE_CHECKING:
@@ -112,20 +113,20 @@ class Statistics:
             "measures": {name: found.summary() for name, found in self.measures.items()},
         }
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[TextTable]:
         """Return targets, media and measures as tables, without empty ones."""
         found = []
         if self.targets:
             total = sum(self.targets.values())
             rows = [[name, str(n), share(n, total)] for name, n in self.targets.items()]
             rows += [["(steps without a label)", str(self.unlabelled), ""]] * bool(self.unlabelled)
-            found.append(Table("Targets", ("", f"{self.noun}s", ""), rows))
+            found.append(TextTable("Targets", ("", f"{self.noun}s", ""), rows))
         if self.media:
             rows = [
                 [role, kind, str(count), share(count, self.steps)]
                 for role, (kind, count) in self.media.items()
             ]
-            found.append(Table("Media", ("", "kind", "steps", ""), rows))
+            found.append(TextTable("Media", ("", "kind", "steps", ""), rows))
         if not self.measures:
             return found
         header = ("", "known", "unknown", "min", "25 %", "median", "mean", "75 %", "max")
@@ -134,7 +135,7 @@ class Statistics:
             numbers = measure.summary()
             counts = [str(numbers.pop("known")), str(numbers.pop("unknown"))]
             rows.append([name, *counts, *(_format_number(number) for number in numbers.values())])
-        return [*found, Table("Lengths and sizes", header, rows)]
+        return [*found, TextTable("Lengths and sizes", header, rows)]
 
 
 def _format_number(number: float | None) -> str:
@@ -311,7 +312,7 @@ def _elements(asked: Sequence[_Target]) -> dict[str, Measure]:
 # Table 1 of OmniGUI: several datasets, a row each.
 
 
-def comparison(rows: Sequence[tuple[Task, LoadedDataset, Statistics]]) -> Table:
+def comparison(rows: Sequence[tuple[Task, LoadedDataset, Statistics]]) -> TextTable:
     """Datasets beside each other, as in OmniGUI's Table 1.
 
     What the table of the paper has and no data tell (whether tasks were designed by hand) is not
@@ -329,7 +330,9 @@ def comparison(rows: Sequence[tuple[Task, LoadedDataset, Statistics]]) -> Table:
         "", "data", "platform", "tasks", "steps", "steps/task", "words", "apps", "languages",
         "image", "video", "audio", "answer",
     )  # fmt: skip
-    return Table("Datasets side by side", header, [_comparison_row(*row) for row in rows], legend)
+    return TextTable(
+        "Datasets side by side", header, [_comparison_row(*row) for row in rows], legend
+    )
 
 
 def _comparison_row(task: Task, source: LoadedDataset, found: Statistics) -> list[str]:

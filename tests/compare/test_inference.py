@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.analysis.inference import Estimate, corrected, estimate, mcnemar
+from omnidata.analysis.inference import Estimate, correct_p_values, estimate, mcnemar
 from omnidata.metrics.intervals import Floats
 from omnidata.metrics.paired import Sums
 from tests.full import FULL
@@ -70,12 +70,12 @@ def test_correction_is_that_of_the_paper() -> None:
     """The 15 p of Benjamini and Hochberg's example (section 3.2), four of which are below 0.05."""
     ps = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240]
     ps += [0.4262, 0.5719, 0.6528, 0.7590, 1.0]
-    found = corrected([ps[9], None, *ps[:9], *ps[10:]])
+    found = correct_p_values([ps[9], None, *ps[:9], *ps[10:]])
     assert found[1] is None
     qs = [q for q in found if q is not None]
     assert sum(q < 0.05 for q in qs) == 4
     assert qs[1:5] == pytest.approx([0.0015, 0.003, 0.0095, 0.035625])
-    assert corrected([None]) == [None]
+    assert correct_p_values([None]) == [None]
 
 
 def test_the_interval_is_that_of_scipys_paired_bootstrap() -> None:

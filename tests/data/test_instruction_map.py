@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from omnidata.analysis.instruction_map import SAMPLE, places, sampled
+from omnidata.analysis.instruction_map import SAMPLE, places, sample
 from omnidata.tasks import get_task
 from tests.cli.running import omnidata
 from tests.loaders.agentstudio import ground, write
@@ -19,11 +19,11 @@ def test_each_dataset_gives_as_many_different_instructions(tmp_path: Path) -> No
     mixed = [ground(instruction=text, platform=text[0]) for text in ("web", "mobile", "web")]
     mixed = [{**row, "platform": row["instruction"]} for row in mixed]
     few = task.load(write(tmp_path / "few.jsonl", *mixed), check_media=False)
-    found = sampled({"many": many, "few": few})
+    found = sample({"many": many, "few": few})
     assert {name: len(texts) for name, texts in found.items()} == {"many": SAMPLE, "few": 2}
     assert len(set(found["many"])) == SAMPLE
-    assert sampled({"many": many, "few": few}) == found
-    assert sampled({"few": few}) == {"platform: web": ["web"], "platform: mobile": ["mobile"]}
+    assert sample({"many": many, "few": few}) == found
+    assert sample({"few": few}) == {"platform: web": ["web"], "platform: mobile": ["mobile"]}
 
 
 def test_what_is_worded_alike_lies_together() -> None:

@@ -11,7 +11,9 @@ import pytest
 
 from omnidata import media
 from omnidata.actions import Action, Box, Point, Region, Screen
+from omnidata.table_formats import lines
 from omnidata.tasks import get_task
+from omnidata.tasks.overview import Table
 from omnidata.tasks.statistics import (
     AREA,
     CHARACTERS,
@@ -148,6 +150,20 @@ def test_clips_and_sounds_are_as_long_as_what_is_in_them(sample: Path) -> None:
         measure = found[f"seconds of {role}"]
         assert (len(measure.values), measure.unknown) == (len(refs), 0)
         assert measure.values[0] == pytest.approx(media.probe(refs[0]).seconds, abs=0.05)
+
+
+@pytest.mark.parametrize("row", [["TED", "1"], ["TED", "1", "2", "3"]])
+def test_a_row_that_is_not_as_wide_as_the_header_is_named(row: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"Apps: . cells below 3 headers.*TED"):
+        Table("Apps", ("", "episodes", "steps"), [row])
+
+
+def test_no_header_from_the_data_is_obeyed_by_a_terminal() -> None:
+    table = Table("Apps", ("a\x1b[2J", "b\nc"), [["TED", "1"]])
+    text = "\n".join(line for line, _ in lines(table, 80))
+    assert r"a\x1b[2J" in text
+    assert r"b\nc" in text
+    assert "\x1b" not in text
 
 
 def test_datasets_stand_beside_each_other(tmp_path: Path) -> None:

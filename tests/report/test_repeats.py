@@ -79,6 +79,13 @@ def test_pass_at_k_and_pass_all_k_are_over_steps_and_whole_episodes(tmp_path: Pa
     }  # fmt: skip
 
 
+def test_episodes_that_ids_and_counts_number_otherwise_are_not_shown(runs: list[Run]) -> None:
+    for run in runs:
+        run.results["counts"].update(episodes=1, whole_episodes=1)  # the ids name two
+    (made,) = [table for table in report(runs).tables if table.name == "repeats-pass"]
+    assert [row.group for row in made.rows] == ["EM of steps"]
+
+
 def test_a_total_that_a_run_lacks_has_no_mean(tmp_path: Path) -> None:
     runs = [
         write_run(tmp_path / "2", seed=2),
@@ -103,6 +110,13 @@ def test_a_copied_folder_is_told_and_is_no_repeat(tmp_path: Path) -> None:
     assert "repeats" not in [table.name for table in made.tables]
     (found,) = [each for each in report([run, copy, again]).tables if each.name == "repeats"]
     assert "2 runs" in found.title
+
+
+def test_equal_runs_without_timings_are_not_taken_for_copies(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, answers={IDS[0]: "x"}) for name in ("run", "again")]
+    made = report(runs)
+    assert not any("a copy of" in told for told in made.warnings)
+    assert "repeats" in [table.name for table in made.tables]
 
 
 def test_a_control_is_no_repeat_of_the_normal_run(tmp_path: Path) -> None:

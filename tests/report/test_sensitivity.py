@@ -25,6 +25,7 @@ RIGHT: dict[str, tuple[bool | None, ...]] = {
     "App/T1/1": (False, False, False),
     "App/T2/0": (True, True, True),
     "App/T2/1": (True, None, True),  # not judged in one of them: left out of all
+    "App/T3/0": (True, False, True),  # one wording in both languages: no task
 }
 
 
@@ -35,7 +36,12 @@ def only(name: str, runs: list[Run], *, with_published: bool = False) -> Table:
 
 
 def test_runs_that_word_their_steps_otherwise_are_one_task_each_episode(tmp_path: Path) -> None:
-    write_app(tmp_path / "data" / "App", [row(n.split("/")[1], int(n[-1])) for n in RIGHT])
+    app = write_app(tmp_path / "data" / "App", [row(n.split("/")[1], int(n[-1])) for n in RIGHT])
+    with (app / "localization.jsonl").open("r+", encoding="utf-8") as file:
+        *lines, last = file.readlines()
+        file.seek(0)
+        file.truncate()
+        file.writelines([*lines, json.dumps({**json.loads(last), "instruction_zh": "Tap Share"})])
     source = get_task("omnigui").load(tmp_path / "data", check_media=False)
     runs = [
         write_run(

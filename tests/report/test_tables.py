@@ -392,6 +392,11 @@ def test_latex_has_booktabs_balanced_braces_and_the_papers_marks(ablation: list[
                 assert line.replace(r"\&", "").count("&") == len(columns) - 1
 
 
+def test_a_star_before_a_name_is_no_part_of_the_line_break_before_it(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a", model="*a")
+    assert "\n{}*a & " in report([run]).text("latex")
+
+
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_terminal_tables_fit(released: list[Run], width: int) -> None:
     text = report(released, with_published=True).text("terminal", width=width)

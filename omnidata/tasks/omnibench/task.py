@@ -32,6 +32,7 @@ from omnidata.jsontext import compact, hash_of
 from omnidata.loaders.rows import canonical
 from omnidata.loaders.task_library import Library, TaskGraph
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, complexity, eligible
+from omnidata.table import TextTable
 from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Side, answer_space, pair_on_screen, place, resizing
@@ -61,7 +62,7 @@ from omnidata.tasks.omnibench.rows import (
     text_of,
 )
 from omnidata.tasks.omnibench.scoring import INTENT, TABLES, GraphScorer
-from omnidata.tasks.overview import Table, share
+from omnidata.tasks.overview import share
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.tasks.published import HISTORY, Published, read_published
 from omnidata.types import (
@@ -292,7 +293,7 @@ class View(overview.View):
     def as_dict(self) -> dict[str, Any]:
         return {"counts": self.counts, "metadata": self.metadata}
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[TextTable]:
         found = [*_tables(self.metadata)] if self.metadata else []
         return [*found, *(super().tables() if self.source.steps else ())]
 
@@ -362,25 +363,25 @@ def _size(task: TaskGraph) -> str:
     return "2-9" if count < 10 else "10-99" if count < 100 else "100+"
 
 
-def _tables(found: Mapping[str, Any]) -> Iterable[Table]:
+def _tables(found: Mapping[str, Any]) -> Iterable[TextTable]:
     for title, key in (("Applications", "apps"), ("Categories", "categories")):
         rows = [[n, str(c["subtasks"]), str(c["tasks"])] for n, c in found[key].items()]
-        yield Table(title, ("", "subtasks", "tasks"), _shorten(rows))
+        yield TextTable(title, ("", "subtasks", "tasks"), _shorten(rows))
     if not found["intents"]:
         return
     rows = [[name, str(count)] for name, count in found["intents"].items()]
-    yield Table("Intents", ("", "tasks"), _shorten(rows))
+    yield TextTable("Intents", ("", "tasks"), _shorten(rows))
     total = found["tasks_measured"]
     rows = [
         [dimension, *(cell for n in counts.values() for cell in (str(n), share(n, total)))]
         for dimension, counts in found["levels"].items()
     ]
     header = ("", *(cell for level in LEVELS for cell in (level, "")))
-    yield Table("Complexity of the tasks, as in Table 2 of the paper", header, rows)
+    yield TextTable("Complexity of the tasks, as in Table 2 of the paper", header, rows)
     rows = [[name, str(count)] for name, count in found["eligible"].items()]
-    yield Table("Tasks that Table 11 admits for a capability", ("", "tasks"), rows)
+    yield TextTable("Tasks that Table 11 admits for a capability", ("", "tasks"), rows)
     rows = [[name, str(count)] for name, count in found["orders"].items()]
-    yield Table("Valid orders of a task", ("", "tasks"), rows)
+    yield TextTable("Valid orders of a task", ("", "tasks"), rows)
 
 
 def _shorten(rows: list[list[str]]) -> list[list[str]]:

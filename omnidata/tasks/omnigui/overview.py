@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from omnidata.errors import plural
 from omnidata.figures import save, spellings
 from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
+from omnidata.table import TextTable
 from omnidata.tasks import overview
 from omnidata.tasks.omnigui.files import COLUMNS, table7, table7_row
-from omnidata.tasks.overview import Table, share
+from omnidata.tasks.overview import share
 from omnidata.tasks.published import HISTORY, TableSpec, Variation
 from omnidata.types import LoadedDataset, Step
 
@@ -135,10 +136,10 @@ class View(overview.View):
     def as_dict(self) -> dict[str, Any]:
         return {"counts": self.counts, "distribution": self.spread}
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[TextTable]:
         return [self._apps(), self._distribution()]
 
-    def _apps(self) -> Table:
+    def _apps(self) -> TextTable:
         total = self.counts["total"]
         keys = [key for key in total if key != "language"]
         rows = [
@@ -146,11 +147,11 @@ class View(overview.View):
             for name, row in (*self.counts["apps"].items(), ("total", total))
         ]
         legend = {short: name.replace("_", " ") for name, short in COLUMNS.items() if short in keys}
-        return Table(
+        return TextTable(
             "Episodes and steps, as in Table 7 of the paper", ("app", "lang", *keys), rows, legend
         )
 
-    def _distribution(self) -> Table:
+    def _distribution(self) -> TextTable:
         total = self.counts["total"]
         rows = []
         for axis, groups in self.spread.items():
@@ -162,7 +163,7 @@ class View(overview.View):
             ["total", "", str(total["episodes"]), "", str(total["steps"]), "", _mean(total)]
         )
         header = ("", "apps", "episodes", "", "steps", "", "steps/episode")
-        return Table("Distribution, as in Figure 2 of the paper", header, rows)
+        return TextTable("Distribution, as in Figure 2 of the paper", header, rows)
 
     def remarks(self) -> list[str]:
         unusable = sum(step.action is None for step in self.source.steps)

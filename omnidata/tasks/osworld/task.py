@@ -19,6 +19,7 @@ from omnidata.dialects.pyautogui import WORDS, Call, Code, Names, code_of
 from omnidata.dialects.pyautogui_actions import as_action
 from omnidata.errors import OmnidataError, UsageError, plural
 from omnidata.jsontext import hash_of
+from omnidata.table import TextTable
 from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place, resizing
@@ -63,7 +64,7 @@ from omnidata.tasks.osworld.load import Results
 from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.suite import LIST, TaskFiles
 from omnidata.tasks.osworld.tree import EVALUATION, groups, recognises, sets
-from omnidata.tasks.overview import Table, share
+from omnidata.tasks.overview import share
 from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.tasks.published import HISTORY, Published, read_published
 from omnidata.types import (
@@ -166,14 +167,14 @@ class View(overview.View):
             "rollouts": self.rollouts,
         }
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[TextTable]:
         """Return the tasks and rollouts, then the steps if there are any."""
         rows = [
             [domain, str(self.tasks[domain]), *(str(found[name]) for name in OUTCOMES)]
             for domain, found in self.rollouts.items()
         ]
         title = "Tasks, and how their rollouts ended"
-        found = [Table(title, ("", "tasks", *OUTCOMES), rows)] if rows else []
+        found = [TextTable(title, ("", "tasks", *OUTCOMES), rows)] if rows else []
         return [*found, *(super().tables() if self.source.steps else ())]
 
     def remarks(self) -> list[str]:
