@@ -166,11 +166,11 @@ def _instruction(chapter: _Chapter, group: GroupPlan, language: Language) -> str
     rules, name = group.instruction(language), group.look.name
     if language == "zh":
         start = f"打开 {name}。" if chapter.starts else f"在 {name} 中，"
-        return start + rules + ("做完后报告任务完成。" if chapter.ends else "")
+        return start + rules + ("最后报告任务完成。" if chapter.ends else "")
     start = f"Open {name}. {rules}"
     if not chapter.starts:
         start = f"In {name}, {rules[0].lower()}{rules[1:]}"
-    return start + (" Then report the task as complete." if chapter.ends else "")
+    return start + (" At the end, report the task as complete." if chapter.ends else "")
 
 
 class _Frames:

@@ -46,6 +46,7 @@ class _Kit:
         lines: comments, messages, events.
         hint: in the field.
         big, buttons: icons and names of the big button and of small ones.
+        pad: an icon for what is swiped over; empty = that of the label.
         corner, navigation: icons of the bars.
         results: what is said at the end.
     """
@@ -59,6 +60,7 @@ class _Kit:
     hint: str
     big: tuple[str, str]
     buttons: tuple[tuple[str, str], ...]
+    pad: str
     corner: str
     navigation: tuple[str, ...]
     results: tuple[str, ...]
@@ -76,12 +78,16 @@ _KITS: Mapping[Kind, _Kit] = {
             "touch": ("{}", "On the line  02:14"),
             "leave": ("{}", "Online"),
         },
-        lines=("Are you there?", ".On my way", "Look at this photo", ".Great, see you!"),
+        lines=(
+            "Are you there?", ".On my way", "Look at this photo", ".Great, see you!",
+            "Call me back", ".In a minute",
+        ),
         hint="Message",
         big=("mic", "Hold to talk"),
         buttons=(("camera", "Video"), ("phone", "End"), ("plus", "Add")),
+        pad="phone",
         corner="search",
-        navigation=("home", "search", "bell", "person"),
+        navigation=("home", "search", "phone", "person"),
         results=("Message sent", "Call ended", "All answered"),
     ),
     "music": _Kit(
@@ -100,6 +106,7 @@ _KITS: Mapping[Kind, _Kit] = {
         hint="Search tracks",
         big=("headphones", "Hold to hear it again"),
         buttons=(("heart", "Like"), ("save", "Save"), ("share", "Share")),
+        pad="",
         corner="search",
         navigation=("home", "search", "note", "person"),
         results=("Added to library", "Well heard", "Now playing"),
@@ -119,6 +126,7 @@ _KITS: Mapping[Kind, _Kit] = {
         hint="Search films",
         big=("heart", "Like"),
         buttons=(("heart", "Like"), ("share", "Share"), ("save", "Save")),
+        pad="",
         corner="search",
         navigation=("home", "search", "film", "person"),
         results=("Saved for later", "Comment posted", "You liked this"),
@@ -132,12 +140,13 @@ _KITS: Mapping[Kind, _Kit] = {
             "tap": ("For you", "Offers of the day"),
             "swipe": ("{}", "4.8 of 5 stars"),
             "touch": ("{}", "Ships within two days"),
-            "leave": ("Your cart", "2 things"),
+            "leave": ("Your cart", "Ships tomorrow"),
         },
         lines=("Ships within two days", "Free returns for a month", "Made to last"),
         hint="Search the shop",
         big=("cart", "Add to cart"),
         buttons=(("heart", "Like"), ("cart", "Add"), ("share", "Share")),
+        pad="",
         corner="cart",
         navigation=("home", "search", "cart", "person"),
         results=("Order placed", "Parcel is on its way", "Thank you"),
@@ -151,12 +160,13 @@ _KITS: Mapping[Kind, _Kit] = {
             "tap": ("All devices", "Hall camera is live"),
             "swipe": ("Hall camera", "Swipe to turn it"),
             "touch": ("Your home wants you", "Somebody is at the door"),
-            "leave": ("Today", "6 events"),
+            "leave": ("Today", "No alarms"),
         },
         lines=(),
         hint="Search devices",
         big=("bell", "Answer"),
         buttons=(("camera", "Record"), ("mic", "Talk"), ("shield", "Lock")),
+        pad="camera",
         corner="bell",
         navigation=("home", "bell", "shield", "person"),
         results=("All is well", "Good morning", "The house is quiet"),
@@ -341,7 +351,7 @@ class Drawing:
             for number, rect in enumerate(layout.options):
                 pen.option(rect, number, labels[number], icons[number])
         elif question == "input":
-            pen.field(layout.page, "")
+            pen.field(layout.page, "", low=False)
         else:
             pen.panel(layout.page, icons[0])
 
@@ -355,7 +365,9 @@ class Drawing:
             for number, (rect, label) in enumerate(zip(layout.options, names, strict=False)):
                 (self._tile if _is_tall(rect) else self._row)(rect, number, label)
         elif question == "input":
-            self._pen.field(layout.page, self._kit.hint)
+            chat = kind == "calls"
+            space = self._pen.field(layout.page, self._kit.hint, low=chat)
+            self._draw_blocks(space, _BLOCKS[kind]["input"])
         elif question == "leave":
             self._draw_blocks(layout.page, _BLOCKS[kind]["leave"])
         else:
@@ -455,12 +467,14 @@ class Drawing:
         at = (x, bottom - text * 0.28)
         pen.label(note, at, 3.8 if price else 3.2, faint, anchor="lm", thin=not price, wide=space)
 
-    def _thumb(self, box: Span, number: int, label: str, *, lit: bool = False) -> None:
+    def _thumb(
+        self, box: Span, number: int, label: str, *, lit: bool = False, icon: str = ""
+    ) -> None:
         """Draw the small picture of a label."""
         canvas, look, unit = self._pen.canvas, self._look, self._unit
         left, top, right, bottom = box
         at, size = ((left + right) / 2, (top + bottom) / 2), min(right - left, bottom - top)
-        icon, kind = self._icon(label), look.kind
+        icon, kind = icon or self._icon(label), look.kind
         if kind in ("calls", "home"):
             soft = look.theme.soft if kind == "home" else _tint(look, number)
             canvas.disc(at, size / 2, WHITE if lit else soft)
@@ -485,9 +499,10 @@ class Drawing:
         left, top, right, bottom = rect
         x, y, high = (left + right) / 2, (top + bottom) / 2, bottom - top
         pen.round_box(rect, theme.card, outline=theme.soft, radius=min(self._look.radius, 0.2))
-        size = min(high, right - left) * 0.42
-        box = (x - size / 2, y - size / 2, x + size / 2, y + size / 2)
-        self._thumb(box, self._turn % 7, self._about)
+        size = high - 17 * unit
+        wide = size if self._look.kind in ("calls", "music", "home") else size * 1.5
+        box = (x - wide / 2, y - size / 2, x + wide / 2, y + size / 2)
+        self._thumb(box, self._turn % 7, self._about, icon=self._kit.pad)
         far = (high * 0.5 - 4.5 * unit, (right - left) / 2 - 6 * unit)
         spots = ((x, y - far[0]), (x, y + far[0]), (x - far[1], y), (x + far[1], y))
         for code, at in enumerate(spots):
@@ -556,8 +571,8 @@ class Drawing:
         """Draw messages; one's own begin with a dot."""
         pen, unit, theme = self._pen, self._unit, self._look.theme
         left, top, right, bottom = rect
-        for k in range(min(int((bottom - top) / (15 * unit)), len(self._kit.lines))):
-            line = self._kit.lines[k]
+        for k in range(min(int((bottom - top) / (15 * unit)), 5)):
+            line = self._kit.lines[(k + self._turn) % len(self._kit.lines)]
             own, text = line.startswith("."), line.lstrip(".")
             wide, y = (12 + 2.3 * len(text)) * unit, top + (15 * k + 7) * unit
             x = right - wide if own else left
@@ -599,7 +614,9 @@ class Drawing:
         cost = sum(int(self._price(label)[1:]) for label in self._rest[1 : shown + 1])
         self._pen.label("Total", (left + unit, y), 4.8, theme.ink, anchor="lm", thin=True)
         self._pen.label(f"${cost}", (right - unit, y), 6.4, theme.ink, anchor="rm")
-        self._wide((left, (top + bottom) // 2, right, bottom), "Pay")
+        self._wide(
+            (left, (top + bottom) // 2, right, bottom), "Track parcel" if self._result else "Pay"
+        )
 
     def _log(self, rect: Rect) -> None:
         self._wide(rect, "Clear the log")
@@ -629,26 +646,31 @@ _BLOCKS: Mapping[Kind, Mapping[QuestionKind, Sequence[tuple[_Block, int]]]] = {
     "calls": {
         "swipe": ((Drawing._buttons, 1),),
         "touch": ((Drawing._bubbles, 1),),
+        "input": ((Drawing._bubbles, 1),),
         "leave": ((Drawing._bubbles, 5), (Drawing._entry, 1)),
     },
     "music": {
         "swipe": ((Drawing._player, 1),),
         "touch": ((Drawing._rows, 1),),
+        "input": ((Drawing._rows, 1),),
         "leave": ((Drawing._player, 2), (Drawing._buttons, 1), (Drawing._rows, 2)),
     },
     "films": {
         "swipe": ((Drawing._comments, 1),),
         "touch": ((Drawing._comments, 1),),
+        "input": ((Drawing._rows, 1),),
         "leave": ((Drawing._buttons, 2), (Drawing._comments, 5), (Drawing._entry, 1)),
     },
     "shop": {
         "swipe": ((Drawing._checks, 1),),
         "touch": ((Drawing._checks, 1),),
+        "input": ((Drawing._rows, 1),),
         "leave": ((Drawing._rows, 5), (Drawing._total, 2)),
     },
     "home": {
         "swipe": ((Drawing._buttons, 1),),
         "touch": ((Drawing._rows, 1),),
+        "input": ((Drawing._rows, 1),),
         "leave": ((Drawing._rows, 5), (Drawing._log, 1)),
     },
 }

@@ -188,16 +188,12 @@ class GroupPlan:
     def instruction(self, language: Language) -> str:
         """Return the rules of all steps in a row."""
         rules = [step.rule(language) for step in self.steps]
-        last = len(rules) - 1
+        if len(rules) == 1:
+            return rules[0] + ("。" if language == "zh" else ".")
         if language == "zh":
-            words = ["先", *["再"] * (last - 1), "最后"] if last else [""]
-            return "。".join(map(str.__add__, words, rules)) + "。"
-        words = ["First", *["Then"] * (last - 1), "Finally"]
-        if not last:
-            return f"{rules[0]}."
-        return " ".join(
-            f"{word}, {rule[0].lower()}{rule[1:]}." for word, rule in zip(words, rules, strict=True)
-        )
+            return f"先{'。再'.join(rules)}。"
+        lower = [rule[0].lower() + rule[1:] for rule in rules]
+        return f"First {'. Then '.join(lower)}."
 
 
 def plan(

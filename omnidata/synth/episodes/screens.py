@@ -128,9 +128,8 @@ def demo_looks(seed: int) -> tuple[Look, ...]:
     ) -> Look:
         bright = kind not in ("music", "films")
         theme = (Theme.light if bright else Theme.dark)(name, hue=hue + rng.uniform(-0.03, 0.03))
-        bars = {"title": True, "navigation": True, "icons": True, "stage_first": True}
         drawn: tuple[Style, Face, float] = ("outlined", "plain", 0.2)
-        return Look(name, kind, language, "en", theme, arrangement, *drawn, **bars)
+        return Look(name, kind, language, "en", theme, arrangement, *drawn, True, True, True, True)
 
     return (
         app("Chirp", "calls", "en", 0.58, "column"),
@@ -351,29 +350,42 @@ class Pen:
         size = min(bottom - top, right - left) * 0.4
         self.canvas.icon(icon, ((left + right) / 2, (top + bottom) / 2), size=size, fill=ink)
 
-    def field(self, rect: Rect, hint: str) -> None:
-        """Draw a field with a hint, and a keyboard."""
+    def field(self, rect: Rect, hint: str, *, low: bool) -> Rect:
+        """Draw a field with a hint, and a keyboard; return the space between or above.
+
+        Args:
+            rect: for all of it.
+            hint: in the field.
+            low: whether the field is right above the keyboard, for a message, or at the top.
+        """
         theme, canvas = self.look.theme, self.canvas
-        left, top, right, bottom = rect
-        high, wide = (bottom - top) / 5, (right - left) / 10
+        left, upper, right, bottom = rect
+        high, wide = (bottom - upper) / 5, (right - left) / 10
+        if self.rich:
+            high = min(high, 13 * self.unit)
+        keys = bottom - 4 * high
+        top = keys - high if low else upper
         field = (left, top, right, top + high * 0.86)
         self.round_box(field, theme.card, outline=theme.accent, radius=0.5)
         x = left + high * 0.5
         if self.rich:
-            canvas.icon("search", (x, top + high * 0.43), size=high * 0.4, fill=theme.faint)
+            icon = "plus" if low else "search"
+            canvas.icon(icon, (x, top + high * 0.43), size=high * 0.4, fill=theme.faint)
             x += high * 0.5
             at = (x + 1.4 * self.unit, top + high * 0.43)
             self.label(hint, at, 4.2, theme.faint, anchor="lm", thin=True)
         canvas.line(((x, top + high * 0.2), (x, top + high * 0.66)), theme.ink)
-        for row, keys in enumerate(KEYBOARD, 1):
-            start = left + (10 - len(keys)) * wide / 2
-            for number, key in enumerate(keys):
-                self._key((start + number * wide, top + row * high, wide, high), key)
-        self._key((left + 2 * wide, top + 4 * high, 6 * wide, high), "")
-        enter = (left + 8 * wide, top + 4 * high, 2 * wide, high)
+        for row, letters in enumerate(KEYBOARD):
+            start = left + (10 - len(letters)) * wide / 2
+            for number, key in enumerate(letters):
+                self._key((start + number * wide, keys + row * high, wide, high), key)
+        self._key((left + 2 * wide, keys + 3 * high, 6 * wide, high), "")
+        enter = (left + 8 * wide, keys + 3 * high, 2 * wide, high)
         self._key(enter, "", theme.accent)
         at = (enter[0] + wide, enter[1] + high / 2)
         canvas.icon("check", at, size=high * 0.5, fill=ink_on(theme.accent))
+        ends = (upper, top) if low else (top + high, keys)
+        return (left, round(ends[0]), right, round(ends[1]))
 
     def _key(self, place: Span, text: str, fill: Colour | None = None) -> None:
         """Draw a key; `place` is its left and upper edge, width and height."""
