@@ -35,7 +35,7 @@ from omnidata.types import Progress
 __all__ = ["make_sample"]
 
 _CHIME = (659.0, 784.0, 1047.0)  # Hz
-_FRAME_S = 1.2  # seconds of the clips before and behind the steps that are decided
+_FRAME_S = 0.8  # seconds of the clips before and behind the steps that are decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ _SCREEN = Settings(audio_share=0, video_share=0, distractors=0.3)
 _MIXED = Settings(distractors=0.3)
 _CHAPTERS = (
     _Chapter("cross_modal_discrimination", ("tap", "swipe"), _AUDIO, starts=True),
-    _Chapter("cross_modal_discrimination", ("swipe", "touch"), _AUDIO),
-    _Chapter("temporal_reasoning", ("swipe", "tap", "input"), _VIDEO),
+    _Chapter("cross_modal_discrimination", ("swipe", "touch", "input"), _AUDIO),
+    _Chapter("temporal_reasoning", ("swipe", "tap"), _VIDEO),
     _Chapter("temporal_reasoning", ("tap", "touch"), _VIDEO),
     # Two rates on purpose: code that takes one for granted fails on the other.
     _Chapter("instant_response", ("touch", "tap"), replace(_VIDEO, fps=30, seconds=1)),

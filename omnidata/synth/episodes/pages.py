@@ -36,142 +36,123 @@ _RED: Colour = (214, 61, 66)
 
 @dataclass(frozen=True, slots=True)
 class _Kit:
-    """What the pages of a kind of app show.
+    """What the pages of a kind of app show; parts of a text are separated by bars.
 
     Attributes:
         icons: of the labels, in their order; one for all if there is one.
         notes, tails: second lines, and what is at the right end.
-        titles: of the pages by question; {} is the app's name or a label.
-        heads: headings and their second lines.
-        lines: comments, messages, events.
-        hint: in the field.
-        big, buttons: icons and names of the big button and of small ones.
-        pad: an icon for what is swiped over; empty = that of the label.
-        corner, navigation: icons of the bars.
+        pages: by question the title, a heading and its second line; {} is a label.
+        lines: comments, messages.
+        big: icon and name of the big button.
+        buttons: icons and names of small ones.
+        bars: icons of the navigation, and one for the title.
         results: what is said at the end.
+        pad: an icon for what is swiped over; empty = that of the label.
+        wide: the name of a wide button.
     """
 
-    icons: tuple[str, ...]
-    notes: tuple[str, ...]
-    tails: tuple[str, ...]
-    titles: Mapping[QuestionKind, str]
-    heads: Mapping[QuestionKind, tuple[str, str]]
-    lines: tuple[str, ...]
-    hint: str
-    big: tuple[str, str]
-    buttons: tuple[tuple[str, str], ...]
-    pad: str
-    corner: str
-    navigation: tuple[str, ...]
-    results: tuple[str, ...]
+    icons: str
+    notes: str
+    tails: str
+    pages: Mapping[QuestionKind, str]
+    big: str
+    buttons: str
+    bars: str
+    results: str
+    lines: str = ""
+    pad: str = ""
+    wide: str = ""
 
 
 _KITS: Mapping[Kind, _Kit] = {
     "calls": _Kit(
-        icons=("person",),
-        notes=("See you at six", "Photo", "Thanks a lot!", "Call me back", "On the train", "Ok"),
-        tails=("9:38", "9:12", "8:47", "8:30", "Mon", "Sun"),
-        titles={"touch": "On the line", "swipe": "Incoming call", "leave": "{}", "input": "{}"},
-        heads={
-            "tap": ("Chats", "A new photo"),
-            "swipe": ("{}", "Incoming video call"),
-            "touch": ("{}", "On the line  02:14"),
-            "leave": ("{}", "Online"),
+        icons="person",
+        notes="See you at six|Photo|Thanks a lot!|Call me back|On the train|Ok",
+        tails="9:38|9:12|8:47|8:30|Mon|Sun",
+        pages={
+            "tap": "|Chats|A new photo",
+            "swipe": "Incoming call|{}|Incoming video call",
+            "touch": "On the line|{}|On the line  02:14",
+            "leave": "{}|{}|Online",
         },
-        lines=(
-            "Are you there?", ".On my way", "Look at this photo", ".Great, see you!",
-            "Call me back", ".In a minute",
-        ),
-        hint="Message",
-        big=("mic", "Hold to talk"),
-        buttons=(("camera", "Video"), ("phone", "End"), ("plus", "Add")),
+        big="mic|Hold to talk",
+        buttons="camera|Video|phone|End|plus|Add",
+        bars="home|search|phone|person|search",
+        results="Message sent|Call ended|All answered",
+        lines="Are you there?|.On my way|Look at this photo|.Great, see you!|Call me|.In a minute",
         pad="phone",
-        corner="search",
-        navigation=("home", "search", "phone", "person"),
-        results=("Message sent", "Call ended", "All answered"),
     ),
     "music": _Kit(
-        icons=("note",),
-        notes=("Mira Sol", "Juno Field", "The Low Tides", "Olive Street", "Halden", "Pale Fox"),
-        tails=("3:00", "2:41", "4:12", "3:37", "5:02", "2:58"),
-        titles={"touch": "Ear training", "swipe": "Now playing", "leave": "Now playing",
-                "input": "Search"},
-        heads={
-            "tap": ("Library", "24 tracks"),
-            "swipe": ("{}", "Juno Field"),
-            "touch": ("Listen closely", "Round 3 of 5"),
-            "leave": ("{}", "The Low Tides"),
+        icons="note",
+        notes="Mira Sol|Juno Field|The Low Tides|Olive Street|Halden|Pale Fox",
+        tails="3:00|2:41|4:12|3:37|5:02|2:58",
+        pages={
+            "tap": "|Library|24 tracks",
+            "swipe": "Now playing|{}|Juno Field",
+            "touch": "Ear training|Listen closely|Round 3 of 5",
+            "leave": "Now playing|{}|The Low Tides",
         },
-        lines=(),
-        hint="Search tracks",
-        big=("headphones", "Hold to hear it again"),
-        buttons=(("heart", "Like"), ("save", "Save"), ("share", "Share")),
-        pad="",
-        corner="search",
-        navigation=("home", "search", "note", "person"),
-        results=("Added to library", "Well heard", "Now playing"),
+        big="headphones|Hold to hear it again",
+        buttons="heart|Like|save|Save|share|Share",
+        bars="home|search|note|person|search",
+        results="Added to library|Well heard|Now playing",
     ),
     "films": _Kit(
-        icons=("play",),
-        notes=("2.4k views", "980 views", "12k views", "640 views", "5.1k views", "310 views"),
-        tails=("8:20", "12:05", "4:48", "21:30", "3:15", "9:59"),
-        titles={"leave": "Comments", "input": "Search"},
-        heads={
-            "tap": ("{}", "2.4k views"),
-            "swipe": ("{}", "12k views"),
-            "touch": ("{}", "980 views"),
-            "leave": ("{}", "5.1k views"),
+        icons="play",
+        notes="2.4k views|980 views|12k views|640 views|5.1k views|310 views",
+        tails="8:20|12:05|4:48|21:30|3:15|9:59",
+        pages={
+            "tap": "|{}|2.4k views",
+            "swipe": "|{}|12k views",
+            "touch": "|{}|980 views",
+            "leave": "Comments|{}|5.1k views",
         },
-        lines=("Lovely light", "Who made this?", "Again!", "So calm", "The ending..."),
-        hint="Search films",
-        big=("heart", "Like"),
-        buttons=(("heart", "Like"), ("share", "Share"), ("save", "Save")),
-        pad="",
-        corner="search",
-        navigation=("home", "search", "film", "person"),
-        results=("Saved for later", "Comment posted", "You liked this"),
+        big="heart|Like",
+        buttons="heart|Like|share|Share|save|Save",
+        bars="home|search|film|person|search",
+        results="Saved for later|Comment posted|You liked this",
+        lines="Lovely light|Who made this?|Again!|So calm|The ending...",
     ),
     "shop": _Kit(
-        icons=("lamp", "headphones", "bag", "clock", "camera", "fan", "bell", "mic"),
-        notes=("Ships tomorrow", "Free returns", "Made to last", "New", "Last ones", "Two colours"),
-        tails=("$39", "$85", "$64", "$28", "$240", "$52", "$19", "$73"),
-        titles={"swipe": "{}", "touch": "{}", "leave": "Cart", "input": "Search"},
-        heads={
-            "tap": ("For you", "Offers of the day"),
-            "swipe": ("{}", "4.8 of 5 stars"),
-            "touch": ("{}", "Ships within two days"),
-            "leave": ("Your cart", "Ships tomorrow"),
+        icons="lamp|clock|camera|fan|bell|headphones|bag|mic",
+        notes="Ships tomorrow|Free returns|Made to last|New|Last ones|Two colours",
+        tails="$39|$28|$240|$52|$19|$85|$64|$73",
+        pages={
+            "tap": "|For you|Offers of the day",
+            "swipe": "{}|{}|4.8 of 5 stars",
+            "touch": "{}|{}|Made by hand",
+            "leave": "Cart|Your cart|Ships tomorrow",
         },
-        lines=("Ships within two days", "Free returns for a month", "Made to last"),
-        hint="Search the shop",
-        big=("cart", "Add to cart"),
-        buttons=(("heart", "Like"), ("cart", "Add"), ("share", "Share")),
-        pad="",
-        corner="cart",
-        navigation=("home", "search", "cart", "person"),
-        results=("Order placed", "Parcel is on its way", "Thank you"),
+        big="cart|Add to cart",
+        buttons="heart|Like|share|Share",
+        bars="home|search|cart|person|cart",
+        results="Order placed|Parcel is on its way|Thank you",
+        lines="Ships within two days|Free returns for a month|Made to last",
+        wide="Pay",
     ),
     "home": _Kit(
-        icons=("lamp", "shield", "door", "clock", "camera", "fan", "bell", "oven"),
-        notes=("Hall", "Kitchen", "Bedroom", "Garden", "Garage", "Attic"),
-        tails=("9:40", "9:31", "8:55", "8:02", "7:30", "6:58"),
-        titles={"swipe": "Hall camera", "touch": "Alert", "leave": "Event log", "input": "Search"},
-        heads={
-            "tap": ("All devices", "Hall camera is live"),
-            "swipe": ("Hall camera", "Swipe to turn it"),
-            "touch": ("Your home wants you", "Somebody is at the door"),
-            "leave": ("Today", "No alarms"),
+        icons="lamp|clock|camera|fan|bell|door|oven|shield",
+        notes="Hall|Kitchen|Bedroom|Garden|Garage|Attic",
+        tails="9:40|9:31|8:55|8:02|7:30|6:58",
+        pages={
+            "tap": "|All devices|Hall camera is live",
+            "swipe": "Hall camera|Hall camera|Swipe to turn it",
+            "touch": "Alert|Your home wants you|Somebody is at the door",
+            "leave": "Event log|Today|No alarms",
         },
-        lines=(),
-        hint="Search devices",
-        big=("bell", "Answer"),
-        buttons=(("camera", "Record"), ("mic", "Talk"), ("shield", "Lock")),
+        big="bell|Answer",
+        buttons="camera|Record|mic|Talk|shield|Lock",
+        bars="home|bell|shield|person|bell",
+        results="All is well|Good morning|The house is quiet",
         pad="camera",
-        corner="bell",
-        navigation=("home", "bell", "shield", "person"),
-        results=("All is well", "Good morning", "The house is quiet"),
+        wide="Clear the log",
     ),
-}  # fmt: skip
+}
+
+
+def _pick(texts: str, number: int) -> str:
+    parts = texts.split("|")
+    return parts[number % len(parts)]
 
 
 def _tint(look: Look, number: int, lightness: float = 0.55) -> Colour:
@@ -216,9 +197,8 @@ class Drawing:
         self._kit = kit = _KITS[look.kind]
         self._rng = random.Random(seed)
         self._shuffle(question, labels)
-        title = kit.titles.get(question, look.name).format(self._about)
-        chosen = 0 if question == "tap" else 2
-        pen.bars(passed, title, kit.corner, kit.navigation, chosen)
+        title = _pick(kit.pages.get(question, ""), 0).format(self._about) or look.name
+        pen.bars(passed, title, kit.bars.split("|"), 0 if question == "tap" else 2)
         self.signs = _inner(layout)
         if pen.rich:
             self._draw_page(question, labels)
@@ -356,44 +336,47 @@ class Drawing:
             pen.panel(layout.page, icons[0])
 
     def _draw_page(self, question: QuestionKind, labels: Sequence[str]) -> None:
-        layout, kind = self._layout, self._look.kind
+        layout = self._layout
         if layout.head is not None:
-            self._draw_head(layout.head, *self._kit.heads[question])
+            self._draw_head(layout.head, *self._kit.pages[question].split("|")[1:])
         left, _, right, bottom = layout.page
         if question == "tap":
             names = [*labels, *self._rest[1:]] if labels else self._rest
             for number, (rect, label) in enumerate(zip(layout.options, names, strict=False)):
-                (self._tile if _is_tall(rect) else self._row)(rect, number, label)
+                tall = rect[2] - rect[0] < 2 * (rect[3] - rect[1])
+                (self._tile if tall else self._row)(rect, number, label)
         elif question == "input":
-            chat = kind == "calls"
-            space = self._pen.field(layout.page, self._kit.hint, low=chat)
-            self._draw_blocks(space, _BLOCKS[kind]["input"])
+            chat = self._look.kind == "calls"
+            between = self._pen.field(layout.page, "Message" if chat else "Search", low=chat)
+            self._draw_blocks(between, question)
         elif question == "leave":
-            self._draw_blocks(layout.page, _BLOCKS[kind]["leave"])
+            self._draw_blocks(layout.page, question)
         else:
             (self._draw_pad if question == "swipe" else self._draw_big)(layout.panel)
             space = 2 * self._unit if question == "swipe" else 10 * self._unit
             below = (left, round(layout.panel[3] + space), right, bottom)
-            self._draw_blocks(below, _BLOCKS[kind][question])
+            self._draw_blocks(below, question)
 
-    def _draw_blocks(self, page: Rect, blocks: Sequence[tuple[_Block, int]]) -> None:
+    def _draw_blocks(self, page: Rect, question: QuestionKind) -> None:
         left, top, right, bottom = page
+        blocks = _BLOCKS[self._look.kind].get(question, ((Drawing._rows, 1),))
         part = (bottom - top) / sum(share for _, share in blocks)
+        at = 0
         for draw, share in blocks:
-            draw(self, (left, round(top), right, round(top + part * share)))
-            top += part * share
+            ends = round(top + part * at), round(top + part * (at + share))
+            draw(self, (left, ends[0], right, ends[1]))
+            at += share
 
     def _draw_head(self, rect: Rect, title: str, note: str) -> None:
         theme, unit = self._look.theme, self._unit
         left, top, right, bottom = rect
         high = bottom - top
         if self._result:
-            title, note, x = self._result, self._about, left + 13 * unit
-            self._pen.canvas.disc((left + 6 * unit, (top + bottom) / 2), 5 * unit, GREEN)
+            title, note = self._result, self._about
             at = (left + 6 * unit, (top + bottom) / 2)
+            self._pen.canvas.disc(at, 5 * unit, GREEN)
             self._pen.canvas.icon("check", at, size=6.6 * unit, fill=WHITE)
-        else:
-            x = left + unit
+        x = left + (13 if self._result else 1) * unit
         title = title.format(self._about)
         self._pen.label(title, (x, top + high * 0.36), 5.6, theme.ink, anchor="lm")
         at = (x, top + high * 0.76)
@@ -404,13 +387,13 @@ class Drawing:
 
     def _icon(self, label: str) -> str:
         """Return the icon of a label."""
-        icons = self._kit.icons
-        known = labels(self._look.kind, self._look.words)
-        return icons[known.index(label) % len(icons)]
+        return _pick(self._kit.icons, self._number(label))
 
     def _price(self, label: str) -> str:
-        known = labels(self._look.kind, self._look.words)
-        return self._kit.tails[known.index(label) % len(self._kit.tails)]
+        return _pick(self._kit.tails, self._number(label))
+
+    def _number(self, label: str) -> int:
+        return labels(self._look.kind, self._look.words).index(label)
 
     def _row(self, rect: Rect, number: int, label: str) -> None:
         """Draw an entry of a list: a picture, a name, a second line, and what is at the right."""
@@ -424,13 +407,12 @@ class Drawing:
         start = left + (high - size) / 2
         self._thumb((start, y - size / 2, start + wide, y + size / 2), number, label)
         x, turn = start + wide + 3 * unit, number + self._turn
-        tail = kit.tails[number % len(kit.tails)]
-        if self._look.kind == "shop":
-            tail = self._price(label)
+        shop = self._look.kind == "shop"
+        tail = self._price(label) if shop else _pick(kit.tails, number)
         faint, space = mix(fill, ink, 0.6), right - x - 14 * unit
         off = min(high * 0.19, 3.2 * unit)
         pen.label(label, (x, y - off), 4.3, ink, anchor="lm", wide=space)
-        note = kit.notes[turn % len(kit.notes)]
+        note = _pick(kit.notes, turn)
         pen.label(note, (x, y + off), 3.4, faint, anchor="lm", thin=True, wide=space)
         at = (right - 3.4 * unit, y - off)
         pen.label(tail, at, 3.2, faint, anchor="rm", thin=True)
@@ -444,7 +426,7 @@ class Drawing:
         high, edge = bottom - top, 2.2 * unit
         turn = number + self._turn
         fill, ink, outline = pen.colours(number)
-        note = kit.notes[turn % len(kit.notes)]
+        note = _pick(kit.notes, turn)
         lit = kind == "home" and turn % 3 == 0
         if kind == "home":
             note = f"{note}  On" if lit else f"{note}  Off"
@@ -515,17 +497,17 @@ class Drawing:
         x, y, reach = (left + right) / 2, (top + bottom) / 2, (right - left) / 2
         pen.canvas.disc((x, y), reach, mix(theme.accent, theme.ground, 0.6))
         pen.canvas.disc((x, y), reach * 0.82, theme.accent)
-        icon, name = self._kit.big
+        icon, name = self._kit.big.split("|")
         pen.canvas.icon(icon, (x, y), size=reach * 0.9, fill=ink_on(theme.accent))
         pen.label(name, (x, bottom + 4 * unit), 3.8, theme.faint, thin=True)
         page = self._layout.page
-        sides = self._kit.buttons[0], self._kit.buttons[-1]
-        for at, button in zip(((page[0] + left) / 2, (page[2] + right) / 2), sides, strict=True):
-            self._button((at, y), reach * 0.5, *button)
+        for number, x in ((0, (page[0] + left) / 2), (-1, (page[2] + right) / 2)):
+            self._button((x, y), reach * 0.5, number)
 
-    def _button(self, at: Spot, reach: float, icon: str, name: str) -> None:
+    def _button(self, at: Spot, reach: float, number: int) -> None:
         """Draw a round button with its name below."""
         pen, theme = self._pen, self._look.theme
+        icon, name = (_pick(self._kit.buttons, 2 * number + k) for k in range(2))
         fill = _RED if name == "End" else theme.soft
         pen.canvas.disc(at, reach, fill)
         ink = WHITE if name == "End" else theme.ink
@@ -538,9 +520,9 @@ class Drawing:
     def _buttons(self, rect: Rect) -> None:
         left, top, right, bottom = rect
         reach = min((bottom - top) * 0.28, 8 * self._unit)
-        for k, button in enumerate(self._kit.buttons):
-            x = left + (right - left) * (k + 0.5) / len(self._kit.buttons)
-            self._button((x, (top + bottom) / 2 - 2.4 * self._unit), reach, *button)
+        for k in range(3):
+            x = left + (right - left) * (k + 0.5) / 3
+            self._button((x, (top + bottom) / 2 - 2.4 * self._unit), reach, k)
 
     def _rows(self, rect: Rect) -> None:
         left, top, right, bottom = rect
@@ -572,7 +554,7 @@ class Drawing:
         pen, unit, theme = self._pen, self._unit, self._look.theme
         left, top, right, bottom = rect
         for k in range(min(int((bottom - top) / (15 * unit)), 5)):
-            line = self._kit.lines[(k + self._turn) % len(self._kit.lines)]
+            line = _pick(self._kit.lines, k + self._turn)
             own, text = line.startswith("."), line.lstrip(".")
             wide, y = (12 + 2.3 * len(text)) * unit, top + (15 * k + 7) * unit
             x = right - wide if own else left
@@ -582,29 +564,27 @@ class Drawing:
             ink = ink_on(fill)
             pen.label(text, (x + wide / 2, y), 4.1, ink, thin=True, wide=wide - 4 * unit)
 
-    def _comments(self, rect: Rect) -> None:
-        pen, unit, look = self._pen, self._unit, self._look
-        left, top, _, bottom = rect
-        pen.label("Comments", (left, top + 4 * unit), 4.4, look.theme.ink, anchor="lm")
-        for k in range(min(int((bottom - top - 8 * unit) / (14 * unit)), len(self._kit.lines))):
-            line = self._kit.lines[(k + self._turn) % len(self._kit.lines)]
-            y = top + (14 * k + 15) * unit
-            pen.canvas.disc((left + 5 * unit, y), 4.4 * unit, _tint(look, k + self._turn))
-            pen.canvas.icon("person", (left + 5 * unit, y), size=5.2 * unit, fill=WHITE)
-            pen.label(line, (left + 13 * unit, y), 4.1, look.theme.ink, anchor="lm", thin=True)
-
-    def _checks(self, rect: Rect) -> None:
-        """Draw stars and what is good about a product."""
+    def _lines(self, rect: Rect) -> None:
+        """Draw comments on a film, or stars and what is good about a product."""
         pen, unit, theme = self._pen, self._unit, self._look.theme
         left, top, _, bottom = rect
-        for k in range(5):
-            at = (left + (4 + 6.4 * k) * unit, top + 4 * unit)
-            pen.canvas.icon("star", at, size=5.6 * unit, fill=theme.accent)
-        for k in range(min(int((bottom - top - 10 * unit) / (9 * unit)), len(self._kit.lines))):
-            at = (left + 4 * unit, top + (15 + 9 * k) * unit)
-            pen.canvas.icon("check", at, size=5 * unit, fill=theme.accent)
-            at = (left + 9 * unit, at[1])
-            pen.label(self._kit.lines[k], at, 4, theme.faint, anchor="lm", thin=True)
+        shop = self._look.kind == "shop"
+        if shop:
+            for k in range(5):
+                at = (left + (4 + 6.4 * k) * unit, top + 4 * unit)
+                pen.canvas.icon("star", at, size=5.6 * unit, fill=theme.accent)
+        else:
+            pen.label("Comments", (left, top + 4 * unit), 4.4, theme.ink, anchor="lm")
+        pitch = 9 if shop else 14
+        for k in range(min(int((bottom - top - 8 * unit) / (pitch * unit)), 3 if shop else 5)):
+            at = (left + 5 * unit, top + (pitch * k + 15) * unit)
+            if not shop:
+                pen.canvas.disc(at, 4.4 * unit, _tint(self._look, k + self._turn))
+            icon, ink = ("check", theme.accent) if shop else ("person", WHITE)
+            pen.canvas.icon(icon, at, size=5.2 * unit, fill=ink)
+            line = _pick(self._kit.lines, k + self._turn)
+            at = (left + 12 * unit, at[1])
+            pen.label(line, at, 4, theme.faint if shop else theme.ink, anchor="lm", thin=True)
 
     def _total(self, rect: Rect) -> None:
         """Draw the sum of the first entries, and a button to pay it."""
@@ -614,18 +594,14 @@ class Drawing:
         cost = sum(int(self._price(label)[1:]) for label in self._rest[1 : shown + 1])
         self._pen.label("Total", (left + unit, y), 4.8, theme.ink, anchor="lm", thin=True)
         self._pen.label(f"${cost}", (right - unit, y), 6.4, theme.ink, anchor="rm")
-        self._wide(
-            (left, (top + bottom) // 2, right, bottom), "Track parcel" if self._result else "Pay"
-        )
+        self._wide((left, (top + bottom) // 2, right, bottom))
 
-    def _log(self, rect: Rect) -> None:
-        self._wide(rect, "Clear the log")
-
-    def _wide(self, rect: Rect, name: str) -> None:
+    def _wide(self, rect: Rect) -> None:
         theme, (left, top, right, bottom) = self._look.theme, rect
         middle, reach = (top + bottom) / 2, min((bottom - top) * 0.42, 7 * self._unit)
         box = (left, middle - reach, right, middle + reach)
         self._pen.canvas.rect(box, theme.accent, radius=3.2 * self._unit)
+        name = "Back to start" if self._result else self._kit.wide
         self._pen.label(name, ((left + right) / 2, middle), 4.4, ink_on(theme.accent))
 
     def _entry(self, rect: Rect) -> None:
@@ -644,41 +620,31 @@ class Drawing:
 _Block = Callable[[Drawing, Rect], None]
 _BLOCKS: Mapping[Kind, Mapping[QuestionKind, Sequence[tuple[_Block, int]]]] = {
     "calls": {
+        "input": ((Drawing._bubbles, 1),),
         "swipe": ((Drawing._buttons, 1),),
         "touch": ((Drawing._bubbles, 1),),
-        "input": ((Drawing._bubbles, 1),),
         "leave": ((Drawing._bubbles, 5), (Drawing._entry, 1)),
     },
     "music": {
         "swipe": ((Drawing._player, 1),),
-        "touch": ((Drawing._rows, 1),),
-        "input": ((Drawing._rows, 1),),
         "leave": ((Drawing._player, 2), (Drawing._buttons, 1), (Drawing._rows, 2)),
     },
     "films": {
-        "swipe": ((Drawing._comments, 1),),
-        "touch": ((Drawing._comments, 1),),
-        "input": ((Drawing._rows, 1),),
-        "leave": ((Drawing._buttons, 2), (Drawing._comments, 5), (Drawing._entry, 1)),
+        "swipe": ((Drawing._lines, 1),),
+        "touch": ((Drawing._lines, 1),),
+        "leave": ((Drawing._buttons, 2), (Drawing._lines, 5), (Drawing._entry, 1)),
     },
     "shop": {
-        "swipe": ((Drawing._checks, 1),),
-        "touch": ((Drawing._checks, 1),),
-        "input": ((Drawing._rows, 1),),
+        "swipe": ((Drawing._lines, 1),),
+        "touch": ((Drawing._lines, 1),),
         "leave": ((Drawing._rows, 5), (Drawing._total, 2)),
     },
     "home": {
         "swipe": ((Drawing._buttons, 1),),
-        "touch": ((Drawing._rows, 1),),
-        "input": ((Drawing._rows, 1),),
-        "leave": ((Drawing._rows, 5), (Drawing._log, 1)),
+        "leave": ((Drawing._rows, 5), (Drawing._wide, 1)),
     },
 }
-"""What is on a page from the top down, with its share of the height."""
-
-
-def _is_tall(rect: Rect) -> bool:
-    return rect[2] - rect[0] < 2 * (rect[3] - rect[1])
+"""What is on a page from the top down, with its share of the height; else entries of a list."""
 
 
 def _inner(layout: Layout) -> Span:
@@ -733,8 +699,8 @@ def launcher(looks: Sequence[Look], size: Screen) -> tuple[Image.Image, list[Rec
         box = (round(x - reach), round(y - reach), round(x + reach), round(y + reach))
         colour = app.theme.accent
         canvas.gradient(box, mix(colour, WHITE, 0.3), mix(colour, _DARK, 0.2), radius=5 * unit)
-        icon = {"calls": "phone", "shop": "bag", "home": "home"}.get(app.kind)
-        canvas.icon(icon or _KITS[app.kind].icons[0], (x, y), size=11.6 * unit, fill=WHITE)
+        icon = "home" if app.kind == "home" else _pick(_KITS[app.kind].bars, 2)
+        canvas.icon(icon, (x, y), size=11.6 * unit, fill=WHITE)
         canvas.text(app.name, (x, y + 14 * unit), pixels=round(3.8 * unit), fill=WHITE)
         places.append((box[0], box[1], box[2], round(y + 16.4 * unit)))
     return canvas.finish(), places
@@ -743,7 +709,6 @@ def launcher(looks: Sequence[Look], size: Screen) -> tuple[Image.Image, list[Rec
 def closing(look: Look, size: Screen, number: int) -> Image.Image:
     """Draw a page of the app that says that the task is over; `number` gives others."""
     question: QuestionKind = "tap" if look.kind == "home" else "leave"
-    results = _KITS[look.kind].results
     return Drawing(
         look,
         layout(look, size, question),
@@ -753,5 +718,5 @@ def closing(look: Look, size: Screen, number: int) -> Image.Image:
         icons=ICON_NAMES[:1],
         passed=1.0,
         seed=number,
-        result=results[number % len(results)],
+        result=_pick(_KITS[look.kind].results, number),
     ).plain

@@ -253,17 +253,14 @@ class Pen:
         self._width, self._height = size
         self.canvas = Canvas(size, look.theme.ground, fine=fine)
 
-    def bars(
-        self, passed: float, title: str, corner: str, icons: Sequence[str], chosen: int
-    ) -> None:
+    def bars(self, passed: float, title: str, icons: Sequence[str], chosen: int) -> None:
         """Draw all bars.
 
         Args:
             passed: share of the episode's steps.
             title: of the page.
-            corner: an icon at the right of the title.
-            icons: of the navigation.
-            chosen: one of them.
+            icons: of the navigation, and one for the right end of the title.
+            chosen: that of the page.
         """
         theme, layout, unit = self.look.theme, self._layout, self.unit
         ink = theme.ink
@@ -278,7 +275,7 @@ class Pen:
                     self.canvas.icon("back", (6.7 * unit, y), size=6.7 * unit, fill=ink)
                     start = 13.3 * unit
                 self.label(title, (start, y), 5.6, ink, anchor="lm")
-                self.canvas.icon(corner, (right - 10 * unit, y), size=6.4 * unit, fill=ink)
+                self.canvas.icon(icons[-1], (right - 10 * unit, y), size=6.4 * unit, fill=ink)
             else:
                 self.label(self.look.name, ((left + right) / 2, y), 5.5, ink)
         if self.rich:
@@ -306,7 +303,7 @@ class Pen:
         """Draw the bar at the bottom."""
         theme, (left, top, right, bottom) = self.look.theme, bar
         self.canvas.rect(bar, theme.card)
-        for number, name in enumerate(icons):
+        for number, name in enumerate(icons[:4]):
             at = (left + (right - left) * (number + 0.5) / 4, top + (bottom - top) * 0.45)
             fill = theme.accent if number == chosen else theme.faint
             self.canvas.icon(name, at, size=(bottom - top) * 0.4, fill=fill)

@@ -151,23 +151,16 @@ _TRACKS = (
     "Copper Rain; Night Ferry; Slow Orbit; Paper Sun; Green Bay; Low Tides; Lanterns; Blue Hour"
 )
 _FILMS = "Far Dawn; Clockmaker; Two Shoes; Windmill; Glass Sea; Last Tram; Fox Hill; Red Harbour"
-_PRODUCTS = {
-    "en": "Lamp; Headphones; Bag; Clock; Camera; Fan; Bell; Microphone",
-    "de": "Lampe; Headset; Tasche; Uhr; Kamera; Ventilator; Klingel; Mikrofon",
-    "es": "Farol; Cascos; Bolsa; Reloj; Webcam; Ventilador; Timbre; Micro",
-    "fr": "Lampe; Casque; Sac; Horloge; Webcam; Ventilateur; Sonnette; Micro",
-    "it": "Lampada; Cuffie; Borsa; Orologio; Fotocamera; Ventola; Campanello; Microfono",
-    "nl": "Lamp; Koptelefoon; Tas; Klok; Camera; Ventilator; Bel; Microfoon",
-    "pt": "Candeeiro; Fones; Mala; Despertador; Webcam; Ventoinha; Campainha; Microfone",
-}
-_DEVICES = {
-    "en": "Lamp; Alarm; Door; Clock; Camera; Fan; Bell; Oven",
-    "de": "Lampe; Alarm; Tor; Uhr; Kamera; Ventilator; Klingel; Ofen",
-    "es": "Farol; Alarma; Puerta; Reloj; Webcam; Ventilador; Timbre; Horno",
-    "fr": "Lampe; Alarme; Porte; Horloge; Webcam; Ventilateur; Sonnette; Four",
-    "it": "Lampada; Allarme; Porta; Orologio; Webcam; Ventola; Campanello; Forno",
-    "nl": "Lamp; Alarm; Deur; Klok; Camera; Ventilator; Bel; Oven",
-    "pt": "Candeeiro; Alarme; Porta; Despertador; Webcam; Ventoinha; Campainha; Forno",
+_THINGS = {
+    "en": "Lamp; Clock; Camera; Fan; Bell; Headphones; Bag; Microphone; Door; Oven; Alarm",
+    "de": "Lampe; Uhr; Kamera; Ventilator; Klingel; Headset; Tasche; Mikrofon; Tor; Ofen; Alarm",
+    "es": "Farol; Reloj; Webcam; Ventilador; Timbre; Cascos; Bolsa; Micro; Puerta; Horno; Alarma",
+    "fr": "Lampe; Horloge; Webcam; Ventilo; Sonnette; Casque; Sac; Micro; Porte; Four; Alarme",
+    "it": "Lampada; Orologio; Webcam; Ventola; Campanello; Cuffie; Borsa; Micro; Porta; Forno; "
+    "Allarme",
+    "nl": "Lamp; Klok; Camera; Ventilator; Bel; Koptelefoon; Tas; Microfoon; Deur; Oven; Alarm",
+    "pt": "Candeeiro; Despertador; Webcam; Ventoinha; Campainha; Fones; Mala; Micro; Porta; Forno; "
+    "Alarme",
 }
 _MESSAGES = {
     "en": "On my way; See you soon; Thank you; Call me; Not today; Good night",
@@ -178,20 +171,16 @@ _MESSAGES = {
     "nl": "Ik kom eraan; Tot straks; Dank je; Bel me; Niet vandaag; Slaap lekker",
     "pt": "Estou a caminho; Obrigado; Liga-me; Boa noite; Bom dia; Com certeza",
 }
-LANGUAGES = tuple(_PRODUCTS)
+LANGUAGES = tuple(_THINGS)
 """The languages of screens."""
 
 
 def labels(kind: Kind, language: str) -> tuple[str, ...]:
     """The labels of buttons, in one order in all languages; people, tracks and films have names."""
-    texts = {
-        "calls": _PEOPLE,
-        "music": _TRACKS,
-        "films": _FILMS,
-        "shop": _PRODUCTS[language],
-        "home": _DEVICES[language],
-    }
-    return tuple(texts[kind].split("; "))
+    if kind in ("shop", "home"):  # things to buy; things of a house
+        words = tuple(_THINGS[language].split("; "))
+        return words[:8] if kind == "shop" else words[:5] + words[8:]
+    return tuple({"calls": _PEOPLE, "music": _TRACKS, "films": _FILMS}[kind].split("; "))
 
 
 def typed(kind: Kind, language: str) -> tuple[str, ...]:
