@@ -25,7 +25,7 @@ from omnidata.synth.episodes.settings import (
     Kind,
     QuestionKind,
     labels,
-    typed,
+    texts,
 )
 from omnidata.tasks.omnigui.load import load
 from omnidata.types import Step
@@ -223,7 +223,7 @@ def test_labels_belong_to_the_app_and_are_drawn_on_screens_of_any_shape() -> Non
         app = look(3, number)
         group = plan(replace(Settings(), size=size), 0, app=app, questions=QUESTIONS)
         for step in group.steps:
-            known = typed if step.question == "input" else labels
+            known = texts if step.question == "input" else labels
             assert set(step.labels) <= set(known(app.kind, app.words))
             drawn = Drawing(
                 app, step.layout, size, question=step.question, labels=step.labels,
@@ -233,4 +233,4 @@ def test_labels_belong_to_the_app_and_are_drawn_on_screens_of_any_shape() -> Non
     for language in LANGUAGES:
         for kind in get_args(Kind):
             assert len(set(labels(kind, language))) == 8
-            assert len(set(typed(kind, language))) >= 6
+            assert len(set(texts(kind, language))) >= 6

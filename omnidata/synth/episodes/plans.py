@@ -38,7 +38,7 @@ from omnidata.synth.episodes.settings import (
     Settings,
     labels,
     of_medium,
-    typed,
+    texts,
 )
 from omnidata.synth.sounds import NOISES, Noise
 
@@ -236,7 +236,7 @@ def _step(
 ) -> StepPlan:
     question = rng.choice(questions or settings.questions)
     where = layout(app, settings.size, question)
-    known = {"tap": labels, "input": typed}.get(question)
+    known = {"tap": labels, "input": texts}.get(question)
     words = rng.sample(known(app.kind, app.words), CODES) if known else []
     order = list(range(CODES))
     if settings.shuffled:

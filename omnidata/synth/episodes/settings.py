@@ -183,7 +183,7 @@ def labels(kind: Kind, language: str) -> tuple[str, ...]:
     return tuple({"calls": _PEOPLE, "music": _TRACKS, "films": _FILMS}[kind].split("; "))
 
 
-def typed(kind: Kind, language: str) -> tuple[str, ...]:
+def texts(kind: Kind, language: str) -> tuple[str, ...]:
     """The texts to type: messages, or labels to search for."""
     return tuple(_MESSAGES[language].split("; ")) if kind == "calls" else labels(kind, language)
 
