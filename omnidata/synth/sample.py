@@ -1,8 +1,8 @@
 """The sample dataset of `omnidata demo`: synthetic episodes of five apps.
 
 It has the layout of OmniGUI, so that everything can be tried without the benchmark's data. Its
-episodes are those of `omnidata.synth.episodes`, with a way into the app before and a page that says
-that the task is over behind: twins are the same up to a step at which one medium alone
+episodes are those of `omnidata.synth.episodes`; some begin at the phone's start page, most end on a
+page that says that the task is over. Twins are the same up to a step at which one medium alone
 decides.
 """
 
@@ -26,15 +26,16 @@ from omnidata.synth import sounds
 from omnidata.synth.drawing import COMPLETE
 from omnidata.synth.episodes import tree_episode
 from omnidata.synth.episodes.media import Files, make_files, still_clip
+from omnidata.synth.episodes.pages import closing, launcher
 from omnidata.synth.episodes.plans import GroupPlan, plan
-from omnidata.synth.episodes.screens import Look, closing, demo_looks, launcher
-from omnidata.synth.episodes.settings import CODES, Settings
+from omnidata.synth.episodes.screens import Look, demo_looks
+from omnidata.synth.episodes.settings import CODES, QuestionKind, Settings
 from omnidata.types import Progress
 
 __all__ = ["make_sample"]
 
 _CHIME = (659.0, 784.0, 1047.0)  # Hz
-_FRAME_S = 1.2  # seconds of the clips before and behind the steps that are decided
+_FRAME_S = 0.8  # seconds of the clips before and behind the steps that are decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,39 +44,48 @@ class _Chapter:
 
     Attributes:
         dimension: of the episodes.
+        questions: of the steps that are decided. After one that leaves the app nothing follows,
+            else a page that says that the task is over.
         settings: of the generator, but the seed.
-        ends: whether a page follows that says that the task is over.
+        starts: whether the app is opened first.
     """
 
     dimension: Dimension
+    questions: tuple[QuestionKind, ...]
     settings: Settings
-    ends: bool = True
+    starts: bool = False
+
+    @property
+    def ends(self) -> bool:
+        return self.questions[-1] != "leave"
+
+    @property
+    def steps(self) -> int:
+        return self.starts + len(self.questions) + self.ends
 
 
-_AUDIO = Settings(audio_share=1, video_share=0, max_steps=2, distractors=0.3)
-_VIDEO = Settings(audio_share=0, video_share=1, max_steps=2, distractors=0.3)
-_SCREEN = Settings(audio_share=0, video_share=0, max_steps=2, distractors=0.3)
-_MIXED = Settings(max_steps=4, questions=("tap", "swipe"), distractors=0.3)
+_AUDIO = Settings(audio_share=1, video_share=0, distractors=0.3)
+_VIDEO = Settings(audio_share=0, video_share=1, distractors=0.3)
+_SCREEN = Settings(audio_share=0, video_share=0, distractors=0.3)
+_MIXED = Settings(distractors=0.3)
 _CHAPTERS = (
-    _Chapter("cross_modal_discrimination", replace(_AUDIO, questions=("tap",))),
-    _Chapter("cross_modal_discrimination", replace(_AUDIO, questions=("swipe",))),
-    _Chapter("temporal_reasoning", replace(_VIDEO, questions=("swipe",))),
-    _Chapter("temporal_reasoning", replace(_VIDEO, questions=("tap",))),
+    _Chapter("cross_modal_discrimination", ("tap", "swipe"), _AUDIO, starts=True),
+    _Chapter("cross_modal_discrimination", ("swipe", "touch", "input"), _AUDIO),
+    _Chapter("temporal_reasoning", ("swipe", "tap"), _VIDEO),
+    _Chapter("temporal_reasoning", ("tap", "touch"), _VIDEO),
     # Two rates on purpose: code that takes one for granted fails on the other.
-    _Chapter("instant_response", replace(_VIDEO, questions=("touch",), fps=30, seconds=1)),
-    _Chapter("instant_response", replace(_AUDIO, questions=("touch",))),
-    _Chapter("localization", replace(_SCREEN, questions=("tap",))),
-    _Chapter("localization", replace(_SCREEN, questions=("leave",), max_steps=1), ends=False),
-    _Chapter("semantic_understanding", replace(_AUDIO, questions=("input",))),
-    _Chapter("semantic_understanding", _MIXED),
-    _Chapter(
-        "semantic_understanding", replace(_AUDIO, questions=("leave",), max_steps=1), ends=False
-    ),
+    _Chapter("instant_response", ("touch", "tap"), replace(_VIDEO, fps=30, seconds=1)),
+    _Chapter("instant_response", ("touch", "swipe", "leave"), _AUDIO),
+    _Chapter("localization", ("tap", "input"), _SCREEN),
+    _Chapter("localization", ("swipe", "tap", "leave"), _SCREEN),
+    _Chapter("semantic_understanding", ("input", "tap"), _AUDIO),
+    _Chapter("semantic_understanding", ("tap", "swipe", "touch"), _MIXED),
+    _Chapter("semantic_understanding", ("tap", "tap", "leave"), _AUDIO),
 )
 
 
 def make_sample(out: Path, *, seed: int = 0, progress: Progress | None = None) -> Path:
-    """Write the sample dataset: about 140 steps, 20 MB.
+    """Write the sample dataset: about 150 steps, 20 MB.
 
     The same seed gives the same bytes with the same versions of Pillow, PyAV and NumPy on the same
     kind of machine; of screenshots the same pixels (`omnidata.media.png`).
@@ -96,12 +106,13 @@ def make_sample(out: Path, *, seed: int = 0, progress: Progress | None = None) -
     todo = []
     for number, chapter in enumerate(chapter for chapter in _CHAPTERS for _ in range(2)):
         settings = replace(chapter.settings, seed=seed)
-        group = plan(settings, number, app=apps[number % len(apps)])
+        app = apps[number % len(apps)]
+        group = plan(settings, number, app=app, questions=chapter.questions)
         first = group.steps[0]
         answers = {first.answer_of[first.codes[twin]]: twin for twin in range(CODES)}
         pair = (answers[0], answers[1]) if number % 2 == 0 else (answers[2], answers[3])
         todo.append((chapter, settings, group, pair))
-    total = sum(2 * (1 + len(group.steps) + chapter.ends) for chapter, _, group, _ in todo)
+    total = sum(2 * chapter.steps for chapter, *_ in todo)
     written = 0
     numbers: Counter[str] = Counter()
     with TreeWriter(out) as tree, ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
@@ -119,9 +130,11 @@ def make_sample(out: Path, *, seed: int = 0, progress: Progress | None = None) -
                 numbers[name] += 1
                 media = [made.result()[place] for made in files]
                 episode = tree_episode(settings, group, twin, media)
-                steps = [frames.opening(group.look), *episode.steps]
+                steps = list(episode.steps)
+                if chapter.starts:
+                    steps.insert(0, frames.opening(group.look))
                 if chapter.ends:
-                    steps.append(frames.closing(group.look))
+                    steps.append(frames.closing(group))
                 tree.add(
                     replace(
                         episode,
@@ -152,27 +165,34 @@ def _dependency(chapter: _Chapter, group: GroupPlan) -> Dependency:
 def _instruction(chapter: _Chapter, group: GroupPlan, language: Language) -> str:
     rules, name = group.instruction(language), group.look.name
     if language == "zh":
-        return f"打开 {name}。{rules}" + ("最后报告任务完成。" if chapter.ends else "")
-    return f"Open {name}. {rules}" + (" Then report the task as complete." if chapter.ends else "")
+        start = f"打开 {name}。" if chapter.starts else f"在 {name} 中，"
+        return start + rules + ("最后报告任务完成。" if chapter.ends else "")
+    start = f"Open {name}. {rules}"
+    if not chapter.starts:
+        start = f"In {name}, {rules[0].lower()}{rules[1:]}"
+    return start + (" At the end, report the task as complete." if chapter.ends else "")
 
 
 class _Frames:
-    """The first and the last step of an episode, each made once."""
+    """The first step of an episode, made once, and the last one, which twins share."""
 
     def __init__(self, apps: Sequence[Look], seed: int) -> None:
         page, places = launcher(apps, _AUDIO.size)
         self._rng = np.random.default_rng(seed)
         self._places = dict(zip(apps, places, strict=True))
         self._first = self._files(page, apps[0], cue=None)
-        self._last = {app: self._files(closing(app, _AUDIO.size), app, _CHIME) for app in apps}
+        self._last: dict[int, Files] = {}
 
     def opening(self, app: Look) -> TreeStep:
         left, top, right, bottom = self._places[app]
         tap = Action("tap", (Box(left, top, right - 1, bottom - 1, "px"),))
         return TreeStep(tap, screen=_AUDIO.size, **self._first._asdict())
 
-    def closing(self, app: Look) -> TreeStep:
-        return TreeStep(COMPLETE, screen=_AUDIO.size, **self._last[app]._asdict())
+    def closing(self, group: GroupPlan) -> TreeStep:
+        if group.number not in self._last:
+            page = closing(group.look, _AUDIO.size, group.number)
+            self._last[group.number] = self._files(page, group.look, _CHIME)
+        return TreeStep(COMPLETE, screen=_AUDIO.size, **self._last[group.number]._asdict())
 
     def _files(self, screen: Image.Image, app: Look, cue: Sequence[float] | None) -> Files:
         sound = sounds.room(self._rng, seconds=_FRAME_S)

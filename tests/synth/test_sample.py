@@ -94,23 +94,24 @@ def test_media_decode_and_last_as_long_as_each_other(steps: Sequence[Step]) -> N
 def test_twins_are_the_same_up_to_a_step_at_which_one_medium_decides(
     steps: Sequence[Step],
 ) -> None:
-    groups: dict[tuple[str, str], list[Step]] = defaultdict(list)
+    groups: dict[tuple[str, str], dict[int, list[Step]]] = defaultdict(lambda: defaultdict(list))
     for step in steps:
-        if step.step_index <= 1:
-            groups[step.tags["app"], step.source["twins"]].append(step)
+        groups[step.tags["app"], step.source["twins"]][step.step_index].append(step)
     assert len(groups) == 22
-    decided = set()
+    decided, before = set(), 0
     for group in groups.values():
-        first, second = ([step for step in group if step.step_index == k] for k in (0, 1))
-        assert len({step.instruction for step in group}) == 1
-        assert len({step.action for step in first}) == 1
-        assert len({step.action for step in second}) == 2
-        decided.add(second[0].source["cue"])
-        for medium, role in ROLES.items():
-            assert len({content(step, role) for step in first}) == 1
-            differs = medium == second[0].source["cue"]
-            assert len({content(step, role) for step in second}) == (2 if differs else 1)
+        assert len({step.instruction for twins in group.values() for step in twins}) == 1
+        first = next(k for k, twins in group.items() if len({step.action for step in twins}) == 2)
+        before += first
+        cue = group[first][0].source["cue"]
+        decided.add(cue)
+        for number in range(first + 1):
+            for medium, role in ROLES.items():
+                differs = number == first and medium == cue
+                found = {content(step, role) for step in group[number]}
+                assert len(found) == (2 if differs else 1)
     assert decided == {"audio", "video", "screen"}
+    assert before == 2  # some begin outside the app, with a step that twins share
 
 
 def test_an_episode_is_critical_if_a_step_must_be_heard_or_seen_in_motion(

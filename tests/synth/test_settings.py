@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -14,9 +14,19 @@ from hypothesis import strategies as st
 
 from omnidata.errors import UsageError
 from omnidata.synth.episodes import Settings, make_episodes
+from omnidata.synth.episodes.pages import Drawing
 from omnidata.synth.episodes.plans import plan
 from omnidata.synth.episodes.screens import layout, look
-from omnidata.synth.episodes.settings import CUES, MOST_APPS
+from omnidata.synth.episodes.settings import (
+    CUES,
+    LANGUAGES,
+    MOST_APPS,
+    QUESTIONS,
+    Kind,
+    QuestionKind,
+    labels,
+    texts,
+)
 from omnidata.tasks.omnigui.load import load
 from omnidata.types import Step
 from tests.synth.making import TINY, digests, make_steps
@@ -92,12 +102,13 @@ def test_a_share_of_one_is_all_of_the_steps(medium: str, shares: tuple[float, fl
     st.integers(0, MOST_APPS - 1),
     st.integers(32, 4096),
     st.integers(32, 4096),
+    st.sampled_from(QUESTIONS),
 )
 def test_every_screen_has_room_for_all_that_is_on_it(
-    seed: int, number: int, width: int, height: int
+    seed: int, number: int, width: int, height: int, question: QuestionKind
 ) -> None:
-    where = layout(look(seed, number), (width, height))
-    rects = [where.stage, where.panel, *where.options]
+    where = layout(look(seed, number), (width, height), question)
+    rects = [where.stage, where.page, where.panel, *where.options]
     for left, top, right, bottom in rects:
         assert 0 <= left < right - 1
         assert right <= width
@@ -205,3 +216,21 @@ def test_a_share_of_1_names_episodes_like_one_of_1_0(tmp_path: Path) -> None:
 def test_in_order_the_first_code_is_the_first_answer() -> None:
     groups = [plan(replace(TINY, shuffled=False), number) for number in range(30)]
     assert {step.answer_of for group in groups for step in group.steps} == {(0, 1, 2, 3)}
+
+
+def test_labels_belong_to_the_app_and_are_drawn_on_screens_of_any_shape() -> None:
+    for number, size in enumerate([(720, 1600), (1600, 720), (400, 3000), (64, 48)]):
+        app = look(3, number)
+        group = plan(replace(Settings(), size=size), 0, app=app, questions=QUESTIONS)
+        for step in group.steps:
+            known = texts if step.question == "input" else labels
+            assert set(step.labels) <= set(known(app.kind, app.words))
+            drawn = Drawing(
+                app, step.layout, size, question=step.question, labels=step.labels,
+                icons=step.icons, passed=1, seed=step.seed,
+            )  # fmt: skip
+            assert drawn.plain.size == drawn.with_sign("arrow", 1).size == size
+    for language in LANGUAGES:
+        for kind in get_args(Kind):
+            assert len(set(labels(kind, language))) == 8
+            assert len(set(texts(kind, language))) >= 6

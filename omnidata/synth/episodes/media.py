@@ -15,8 +15,9 @@ from omnidata.loaders.instructions import Language
 from omnidata.media import Frame, Samples, encode_mp4, encode_wav, png
 from omnidata.synth import sounds
 from omnidata.synth.drawing import BADGES, Canvas, Span
+from omnidata.synth.episodes.pages import Drawing
 from omnidata.synth.episodes.plans import Drift, GroupPlan, Motion
-from omnidata.synth.episodes.screens import Drawing, Look
+from omnidata.synth.episodes.screens import Look
 from omnidata.synth.episodes.settings import CODES, Settings
 
 _CUE_SHARE = 0.6  # of the sound, that a cue takes
@@ -107,12 +108,13 @@ class _Maker:
         self._step = step = group.steps[index]
         self.drawing = Drawing(
             group.look,
-            group.layout,
+            step.layout,
             settings.size,
             question=step.question,
             labels=step.labels,
             icons=step.icons,
             passed=(index + 1) / len(group.steps),
+            seed=step.seed,
         )
         sign = step.distraction.sign
         self.screen = self.drawing.with_sign(*sign) if sign else self.drawing.plain
@@ -135,7 +137,7 @@ class _Maker:
         if motion is not None:
             behind = self.drawing.blank.resize(settings.clip_size, Image.Resampling.BOX)
         ratio = (small.width / self.screen.width, small.height / self.screen.height)
-        stage, panel = _scale(self.drawing.signs, ratio), _scale(self._group.layout.panel, ratio)
+        stage, panel = _scale(self.drawing.signs, ratio), _scale(self._step.layout.page, ratio)
 
         def paint(share: float) -> Canvas:
             canvas = Canvas.over(behind)

@@ -31,11 +31,14 @@ from omnidata.synth.episodes.settings import (
     CODES,
     CUES,
     FIXED,
-    WORDS,
+    PLACES,
+    Kind,
     Medium,
     QuestionKind,
     Settings,
+    labels,
     of_medium,
+    texts,
 )
 from omnidata.synth.sounds import NOISES, Noise
 
@@ -105,6 +108,8 @@ class StepPlan:
     """One step of all twins of a group.
 
     Attributes:
+        kind: of the app.
+        layout: where things are on the screen.
         medium: the one that decides.
         cue: how it says the code.
         question: what is asked.
@@ -117,6 +122,8 @@ class StepPlan:
         seed: of sounds, and of what else varies and is the same for all twins.
     """
 
+    kind: Kind
+    layout: Layout
     medium: Medium
     cue: str
     question: QuestionKind
@@ -134,15 +141,13 @@ class StepPlan:
 
     def rule(self, language: Language) -> str:
         """Return the sentence of the instruction that says how to answer."""
-        cue = CUES[self.cue]
-        chinese = language == "zh"
-        pairs = [
-            (cue.codes[code][chinese], self._answer(answer, language))
-            for code, answer in enumerate(self.answer_of)
-        ]
-        if chinese:
-            return f"{cue.zh}。" + "；".join(f"{code}：{answer}" for code, answer in pairs) + "。"
-        return f"{cue.en}. " + "; ".join(f"{code}: {answer}" for code, answer in pairs) + "."
+        cue, place = CUES[self.cue], PLACES[self.kind]
+        codes = list(enumerate(self.answer_of))
+        if language == "zh":
+            pairs = (f"{cue.codes[code][1]}就{self._answer(to, language)}" for code, to in codes)
+            return f"{cue.zh.format(place[1])}：" + "，".join(pairs)
+        rules = (f"if {cue.codes[code][0]}, {self._answer(to, language)}" for code, to in codes)
+        return f"{cue.en.format(' ' + place[0])}: " + "; ".join(rules)
 
     def _answer(self, number: int, language: Language) -> str:
         if self.question == "tap":
@@ -161,13 +166,11 @@ class GroupPlan:
     Attributes:
         number: of the group, from 0 on; its episodes are `CODES * number` and the next ones.
         look: of the app.
-        layout: where things are on its screens.
         steps: at least one.
     """
 
     number: int
     look: Look
-    layout: Layout
     steps: tuple[StepPlan, ...]
 
     @property
@@ -183,49 +186,64 @@ class GroupPlan:
         return "present" if screen_alone else "critical"
 
     def instruction(self, language: Language) -> str:
-        """Return all rules, numbered if there are several."""
+        """Return the rules of all steps in a row."""
         rules = [step.rule(language) for step in self.steps]
         if len(rules) == 1:
-            return rules[0]
+            return rules[0] + ("。" if language == "zh" else ".")
         if language == "zh":
-            return "".join(f"第{k}步：{rule}" for k, rule in enumerate(rules, 1))
-        return " ".join(f"Step {k}: {rule}" for k, rule in enumerate(rules, 1))
+            return f"先{'。再'.join(rules)}。"
+        lower = [rule[0].lower() + rule[1:] for rule in rules]
+        return f"First {'. Then '.join(lower)}."
 
 
-def plan(settings: Settings, number: int, *, app: Look | None = None) -> GroupPlan:
+def plan(
+    settings: Settings,
+    number: int,
+    *,
+    app: Look | None = None,
+    questions: Sequence[QuestionKind] = (),
+) -> GroupPlan:
     """Decide a group; nothing depends on how many there are.
 
     Args:
         settings: of all groups.
         number: of the group, from 0 on.
         app: the look of its app; None = one of the settings' apps, by chance.
+        questions: of its steps; empty = as many as the settings say, by chance.
 
     Examples:
         >>> plain = Settings(audio_share=1, video_share=0, cues=("count",), questions=("leave",),
         ...                  max_steps=1, shuffled=False)
         >>> print(plan(plain, 0).instruction("en"))
-        Count the beeps. one: go back; two: go to the home screen; three: report the task as
-        complete; four: report the task as impossible.
+        Count the beeps: if one, go back; if two, go to the home screen; if three, report the task
+        as complete; if four, report the task as impossible.
     """
     rng = random.Random(f"{settings.seed}/group/{number}")
     app = app or look(settings.seed, rng.randrange(settings.apps))
-    where = layout(app, settings.size)
     steps = tuple(
-        _step(settings, rng, app, where, settings.medium(number, index))
-        for index in range(settings.length(number))
+        _step(settings, rng, app, settings.medium(number, index), questions[index : index + 1])
+        for index in range(len(questions) or settings.length(number))
     )
-    return GroupPlan(number, app, where, steps)
+    return GroupPlan(number, app, steps)
 
 
 def _step(
-    settings: Settings, rng: random.Random, app: Look, where: Layout, medium: Medium
+    settings: Settings,
+    rng: random.Random,
+    app: Look,
+    medium: Medium,
+    questions: Sequence[QuestionKind],
 ) -> StepPlan:
-    question = rng.choice(settings.questions)
-    words = rng.sample(WORDS[app.words], CODES) if question in ("tap", "input") else []
+    question = rng.choice(questions or settings.questions)
+    where = layout(app, settings.size, question)
+    known = {"tap": labels, "input": texts}.get(question)
+    words = rng.sample(known(app.kind, app.words), CODES) if known else []
     order = list(range(CODES))
     if settings.shuffled:
         rng.shuffle(order)
     return StepPlan(
+        kind=app.kind,
+        layout=where,
         medium=medium,
         cue=rng.choice(settings.cues_of(medium)),
         question=question,
@@ -242,7 +260,7 @@ def _step(
 def _actions(question: QuestionKind, words: Sequence[str], where: Layout) -> tuple[Action, ...]:
     panel = _box(where.panel)
     if question == "tap":
-        return tuple(Action("tap", (_box(rect),)) for rect in where.options)
+        return tuple(Action("tap", (_box(rect),)) for rect in where.options[:CODES])
     if question == "swipe":
         return tuple(across(way, panel) for way in get_args(Direction))
     if question == "touch":

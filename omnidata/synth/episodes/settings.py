@@ -32,7 +32,7 @@ class CueKind:
 
     Attributes:
         medium: the only one in which it is said.
-        en, zh: what to look or listen for.
+        en, zh: what to look or listen for; a place of the app goes where the braces are.
         codes: what each code is called, in English and Chinese.
         frames: pictures that a clip needs for it to be seen; 0 for other media.
         seconds: that it takes, and a little more.
@@ -83,32 +83,32 @@ CUES: Mapping[str, CueKind] = {
         _codes(_NUMBERS), seconds=1.0,
     ),
     "lamp": CueKind(
-        "video", "Watch which of four lamps lights up", "看四盏灯中哪一盏亮起",
+        "video", "Watch which of four lamps lights up{}", "看{}四盏灯中哪一盏亮起",
         _codes("the first|第一; the second|第二; the third|第三; the last|最后"), frames=3,
     ),
     "colour": CueKind(
-        "video", "Watch the colour of the badge that flashes", "看闪烁标记的颜色",
+        "video", "Watch the colour of the badge that flashes{}", "看{}闪烁标记的颜色",
         _COLOURS, frames=4,
     ),
-    "move": CueKind("video", "Watch where the ball moves", "看小球移动的方向", _WAYS, frames=6),
+    "move": CueKind("video", "Watch where the ball moves{}", "看{}小球移动的方向", _WAYS, frames=6),
     "blink": CueKind(
-        "video", "Count how often the badge blinks", "数一数标记闪烁的次数",
+        "video", "Count how often the badge blinks{}", "数一数{}标记闪烁的次数",
         _codes(_TIMES), frames=16,
     ),
     "number": CueKind(
-        "video", "Watch the changing number; what counts is the last one",
-        "看变化的数字，以最后一个为准", _DIGITS, frames=12,
+        "video", "Watch the changing number{} to its last digit",
+        "看{}变化的数字，以最后一个为准", _DIGITS, frames=12,
     ),
-    "digit": CueKind("screen", "Look at the number on the screen", "看屏幕上的数字", _DIGITS),
+    "digit": CueKind("screen", "Look at the number{}", "看{}的数字", _DIGITS),
     "badge": CueKind(
-        "screen", "Look at the colour of the badge on the screen", "看屏幕上标记的颜色",
+        "screen", "Look at the colour of the badge{}", "看{}标记的颜色",
         _COLOURS,
     ),
     "arrow": CueKind(
-        "screen", "Look where the arrow on the screen points", "看屏幕上箭头的方向", _WAYS,
+        "screen", "Look where the arrow points{}", "看{}箭头的方向", _WAYS,
     ),
     "dots": CueKind(
-        "screen", "Count the dots on the screen", "数一数屏幕上的圆点",
+        "screen", "Count the dots{}", "数一数{}的圆点",
         _codes(_TIMES.replace("次", "个")),
     ),
 }  # fmt: skip
@@ -133,20 +133,59 @@ FIXED: Mapping[QuestionKind, tuple[tuple[str, str], ...]] = {
 }
 """The wording of answers that are always the same."""
 
+Kind = Literal["calls", "music", "films", "shop", "home"]
+"""What an app is for."""
+
+PLACES: Mapping[Kind, tuple[str, str]] = {
+    "calls": ("in the photo", "照片里"),
+    "music": ("on the cover", "封面上"),
+    "films": ("in the film", "影片里"),
+    "shop": ("in the picture", "图片里"),
+    "home": ("on the camera", "摄像头画面里"),
+}
+"""Where each kind of app shows signs and motions."""
+
 # Pillow's built-in font has the letters of ASCII alone, so the words do without others.
-_LABELS = {
-    "en": "Mail Music Photos Maps Clock Books Films Games Notes Radio Sport Travel",
-    "de": "Post Musik Bilder Karten Uhr Wetter Filme Spiele Notizen Sport Reise",
-    "es": "Correo Radio Fotos Mapas Reloj Libros Cine Juegos Notas Viajes Tienda",
-    "fr": "Courrier Musique Photos Cartes Livres Films Jeux Notes Sport Voyages",
-    "it": "Posta Musica Mappe Orologio Libri Giochi Note Sport Viaggi Negozio",
-    "nl": "Muziek Kaarten Klok Boeken Films Spellen Notities Sport Reizen Winkel",
-    "pt": "Correio Rede Fotos Mapas Livros Filmes Jogos Notas Viagens Loja",
+_PEOPLE = "Ada Brook; Ben Adler; Cleo Marsh; Dario Vale; Esme Holt; Finn Okoro; Gita Rao; Hugo Lind"
+_TRACKS = (
+    "Copper Rain; Night Ferry; Slow Orbit; Paper Sun; Green Bay; Low Tides; Lanterns; Blue Hour"
+)
+_FILMS = "Far Dawn; Clockmaker; Two Shoes; Windmill; Glass Sea; Last Tram; Fox Hill; Red Harbour"
+_THINGS = {
+    "en": "Lamp; Clock; Camera; Fan; Bell; Headphones; Bag; Microphone; Door; Oven; Alarm",
+    "de": "Lampe; Uhr; Kamera; Ventilator; Klingel; Headset; Tasche; Mikrofon; Tor; Ofen; Alarm",
+    "es": "Farol; Reloj; Webcam; Ventilador; Timbre; Cascos; Bolsa; Micro; Puerta; Horno; Alarma",
+    "fr": "Lampe; Horloge; Webcam; Ventilo; Sonnette; Casque; Sac; Micro; Porte; Four; Alarme",
+    "it": "Lampada; Orologio; Webcam; Ventola; Campanello; Cuffie; Borsa; Micro; Porta; Forno; "
+    "Allarme",
+    "nl": "Lamp; Klok; Camera; Ventilator; Bel; Koptelefoon; Tas; Microfoon; Deur; Oven; Alarm",
+    "pt": "Candeeiro; Despertador; Webcam; Ventoinha; Campainha; Fones; Mala; Micro; Porta; Forno; "
+    "Alarme",
 }
-WORDS: Mapping[str, tuple[str, ...]] = {
-    language: tuple(labels.split()) for language, labels in _LABELS.items()
+_MESSAGES = {
+    "en": "On my way; See you soon; Thank you; Call me; Not today; Good night",
+    "de": "Bin gleich da; Bis bald; Danke; Ruf mich an; Heute nicht; Gute Nacht",
+    "es": "Voy en camino; Hasta luego; Gracias; Hoy no; Buenas noches; De acuerdo",
+    "fr": "Je viens; Merci; Bonne nuit; Pas ce soir; Appelle-moi; Bonjour",
+    "it": "Arrivo subito; A presto; Grazie; Chiamami; Oggi no; Buona notte",
+    "nl": "Ik kom eraan; Tot straks; Dank je; Bel me; Niet vandaag; Slaap lekker",
+    "pt": "Estou a caminho; Obrigado; Liga-me; Boa noite; Bom dia; Com certeza",
 }
-"""Labels of buttons and texts to type, by the language of the screen."""
+LANGUAGES = tuple(_THINGS)
+"""The languages of screens."""
+
+
+def labels(kind: Kind, language: str) -> tuple[str, ...]:
+    """The labels of buttons, in one order in all languages; people, tracks and films have names."""
+    if kind in ("shop", "home"):  # things to buy; things of a house
+        words = tuple(_THINGS[language].split("; "))
+        return words[:8] if kind == "shop" else words[:5] + words[8:]
+    return tuple({"calls": _PEOPLE, "music": _TRACKS, "films": _FILMS}[kind].split("; "))
+
+
+def texts(kind: Kind, language: str) -> tuple[str, ...]:
+    """The texts to type: messages, or labels to search for."""
+    return tuple(_MESSAGES[language].split("; ")) if kind == "calls" else labels(kind, language)
 
 
 def of_medium(medium: Medium) -> tuple[str, ...]:
