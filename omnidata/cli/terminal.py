@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -173,8 +174,10 @@ def show_table(table: TextTable, form: str = "terminal", *, together: int = 1) -
     if form != "terminal":
         say((markdown if form == "md" else latex)(table))
         return
+    is_dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
+    has_styles = sys.stdout.isatty() and not is_dumb
     for text, role in lines(table, columns_of_stdout(), together=together):
-        if role != "row" and sys.stdout.isatty():
+        if role != "row" and has_styles:
             text = typer.style(text, **{"bold" if role == "header" else "italic": True})
         typer.echo(text)
     if table.legend:

@@ -166,6 +166,14 @@ def test_no_header_from_the_data_is_obeyed_by_a_terminal() -> None:
     assert "\x1b" not in text
 
 
+def test_long_labels_are_folded_before_a_table_is_printed_in_parts() -> None:
+    header = ("", "aaaaaaaa", "bbbbbbbb", "cccccccc")
+    table = Table("", header, [["one two three four five six seven", "1", "2", "3"]])
+    made = list(lines(table, 60))
+    assert [line.role for line in made].count("header") == 1
+    assert max(len(line.text) for line in made) <= 60
+
+
 def test_datasets_stand_beside_each_other(tmp_path: Path) -> None:
     shot, clip = (MediaRef(kind, Path("data"), "x") for kind in ("image", "video"))
     one = source(
