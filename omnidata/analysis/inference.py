@@ -1,10 +1,10 @@
-"""How sure a difference is: bootstrap intervals, sign flips, McNemar's test, Benjamini-Hochberg.
+"""Inference about differences: bootstrap intervals, sign flips, McNemar, Benjamini-Hochberg.
 
-Chance works on episodes, never on steps: those of one episode stand or fall together. A resample
-draws whole episodes with both runs' results on them (the paired cluster bootstrap), a sign flip
-swaps both runs' results on an episode. Episodes with equal results are interchangeable, so both
-cost kinds of episodes, not episodes; `scipy.stats.bootstrap` and `permutation_test`, which cost
-episodes, find the same. What belongs together (`Step.group`) is one episode here.
+The unit is the episode, because steps of an episode are correlated; related episodes (`Step.group`)
+count as one. A resample draws whole episodes with both runs' results (the paired cluster
+bootstrap); a sign flip swaps both runs' results on an episode. Episodes with equal results are
+interchangeable, so the cost grows with the kinds of episodes only; `scipy.stats.bootstrap` and
+`permutation_test`, whose cost grows with episodes, give the same numbers.
 """
 
 from __future__ import annotations
@@ -20,27 +20,26 @@ from omnidata.metrics.paired import Rates, Sums
 
 RESAMPLES = 10_000
 MIN_EPISODES = 10
-"""Below so many, percentiles of a bootstrap are far too narrow."""
+"""With fewer, percentiles of a bootstrap are far too narrow."""
 MIN_DIFFERING = 6
 """With five episodes that differ no two-sided test reaches 0.05: 2 / 2**5 is 0.0625."""
 _AT_ONCE = 1 << 21  # random numbers held at a time
 TIE = 1e-12
-"""So little differs the same sum in another order of adding."""
+"""Tolerance for sums that were added in another order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One metric in both runs, and how sure its difference is.
+    """One metric in both runs, with the interval and the p-value of its difference.
 
     Attributes:
         a, b: the metric; None = undefined.
         difference: b - a.
-        ci95: the bootstrap's 2.5th and 97.5th percentile of the difference; None where `why` says
-            why there is none.
-        p: two-sided, of the sign-flip test; None where the difference is undefined.
-        episodes: that the metric is over.
-        differing: of these, in how many the runs differ.
-        why: empty where there is an interval.
+        ci95: 2.5th and 97.5th percentile of the bootstrapped difference; None for the reason `why`.
+        p: two-sided, of the sign-flip test; None if the difference is undefined.
+        episodes: number of episodes of the metric.
+        differing: number of episodes in which the runs differ.
+        why: the reason for no interval; empty if there is one.
     """
 
     a: float | None
@@ -57,8 +56,8 @@ class McNemar(NamedTuple):
     """McNemar's exact test.
 
     Attributes:
-        a_only: steps that only run A has right.
-        b_only: steps that only run B has right.
+        a_only: number of steps that only run A has right.
+        b_only: number of steps that only run B has right.
         p: two-sided.
     """
 
@@ -68,13 +67,13 @@ class McNemar(NamedTuple):
 
 
 def mcnemar(a: Mask, b: Mask) -> McNemar:
-    """McNemar's test in its exact form (Q. McNemar, 1947): are the flips as many either way?
+    """Return McNemar's exact test of equal accuracy (Q. McNemar, 1947).
 
-    It takes steps for independent; those of one episode are not quite, and the true p is larger.
+    It assumes independent steps; its p-value is too small if steps of an episode are correlated.
 
     Args:
-        a: bool (N,), per step, whether run A has it right.
-        b: the same of run B.
+        a: bool (N,), whether run A has each step right.
+        b: the same for run B.
 
     Examples:
         >>> found = mcnemar(np.array([True] * 9 + [False]), np.array([False] * 8 + [True, True]))
@@ -90,7 +89,7 @@ def mcnemar(a: Mask, b: Mask) -> McNemar:
 
 
 def corrected(ps: Sequence[float | None]) -> list[float | None]:
-    """Each p corrected for all of them (Y. Benjamini and Y. Hochberg, 1995); None stays None.
+    """Return p-values corrected for their number (Benjamini and Hochberg, 1995); None stays None.
 
     Examples:
         >>> corrected([0.01, None, 0.04, 0.03])
@@ -104,12 +103,12 @@ def corrected(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def estimate(sums: Sums, *, seed: int = 0, resamples: int = RESAMPLES) -> list[Estimate]:
-    """Each metric's difference, its interval and its p.
+    """Return each metric's difference with its interval and its p-value.
 
     Args:
-        sums: of the episodes.
+        sums: sums of the episodes.
         seed: of the draws; the same sums and seed give the same numbers.
-        resamples: of the bootstrap and of the sign flips, each.
+        resamples: number of draws, of the bootstrap and of the sign flips each.
 
     Returns:
         One estimate per metric, in the order of `sums.uses`.
@@ -174,7 +173,7 @@ def _kinds(sums: Sums) -> tuple[Floats, Floats, Ints]:
 
 
 def portions(resamples: int, kinds: int) -> Iterator[int]:
-    """The resamples, of so many numbers each, in portions that fit into memory."""
+    """Yield sizes of portions of the resamples that fit into memory."""
     size = max(1, _AT_ONCE // max(1, kinds))
     for start in range(0, resamples, size):
         yield min(size, resamples - start)

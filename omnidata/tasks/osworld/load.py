@@ -637,12 +637,12 @@ def fingerprint(data: Path) -> str:
 
 
 def dump(steps: Sequence[Step]) -> dict[str, list[Mapping[str, Any]]]:
-    """The lines of the trajectories again, by the rollout's folder.
+    """Return the lines of the trajectories as they were in the files, by the rollout's folder.
 
-    What was no JSON object is not in it, nor are rollouts without a turn.
+    Lines that are not JSON objects and rollouts without a turn are missing.
 
     Args:
-        steps: of a source, in its order; they may have been through a Parquet repository.
+        steps: steps of loaded data, in order; also from a Parquet repository.
 
     Examples:
         >>> dump([])
