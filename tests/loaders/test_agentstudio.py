@@ -11,7 +11,7 @@ import pytest
 from omnidata.actions import Box, Point
 from omnidata.errors import DataError
 from omnidata.media import image
-from omnidata.tasks.agentstudio.load import UNKNOWN, load
+from omnidata.tasks.agentstudio.load import load
 from omnidata.tasks.agentstudio.rows import action_box, actions_in_window, target_box, window
 from tests.loaders.agentstudio import (
     REAL,
@@ -163,7 +163,7 @@ def test_the_screen_is_that_of_the_first_image_where_the_row_has_none(tmp_path: 
     one, many = tmp_path / "one.jsonl", tmp_path / "many.jsonl"
     write(one, single())
     write(many, trajectory())
-    assert load(one, "idm-single").steps[0].screen == UNKNOWN
+    assert load(one, "idm-single").steps[0].screen == (0, 0)
     pictures(tmp_path / "images", [f"m2w/{n}.png" for n in range(3)], (30, 40))
     for path, task in ((one, "idm-single"), (many, "criticbench")):
         source = load(path, task)  # type: ignore[arg-type]  # a literal

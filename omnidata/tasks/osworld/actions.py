@@ -50,11 +50,11 @@ _DEEPEST: Final = 20
 
 @dataclass(slots=True)
 class Reading:
-    """The calls of some actions, and what is odd about them.
+    """The calls of some actions.
 
     Attributes:
         calls: in order.
-        flags: kind of oddity -> what it is.
+        flags: deviations from the action space: kind -> description.
     """
 
     calls: list[Call | Code] = field(default_factory=list)
@@ -62,10 +62,10 @@ class Reading:
 
 
 def calls_of(source: Mapping[str, Any]) -> Reading:
-    """What a step's agent did, from the step's `source`.
+    """Return the calls of a step, in either action space, from its `source`.
 
     Args:
-        source: of a step of OSWorld; it may have been through a Parquet repository.
+        source: `Step.source` of OSWorld, also from a Parquet repository.
 
     Examples:
         >>> row = {"action": {"action_type": "SCROLL", "dx": 0, "dy": -3}}
