@@ -240,6 +240,11 @@ def test_a_trials_number_above_the_domains_is_no_domain(tmp_path: Path) -> None:
     found = scored(suite(tmp_path, f"{RUN}/0"))
     assert found["agent"] == f"{RUN}/0"
     assert {name: own["tasks"] for name, own in found["by"]["domain"].items()} == SUITE
+    rollout(tmp_path / "tree", line(1, "WAIT", instruction="Wait"), place=f"{RUN}/0/os/e1")
+    (step,) = get_task("osworld").load(tmp_path / "tree").steps
+    assert [step.tags[name] for name in ("action_space", "observation_type", "model")] == (
+        RUN.split("/")
+    )
 
 
 def test_agents_of_another_suite_are_scored_over_the_tasks_of_all_of_them(tmp_path: Path) -> None:

@@ -11,9 +11,16 @@ import pytest
 
 from omnidata.actions import Action, Box, Point
 from omnidata.errors import DataError
-from omnidata.loaders.episode_tree import DIMENSIONS, TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
 
 SCREEN = (720, 1600)
+DIMENSIONS = (
+    "localization",
+    "semantic_understanding",
+    "cross_modal_discrimination",
+    "temporal_reasoning",
+    "instant_response",
+)
 TAP = Action("tap", (Box(210, 786, 351, 850, "px"),))
 
 
