@@ -48,16 +48,16 @@ def push_run(
     """Push a run folder of `omnidata evaluate`.
 
     Args:
-        folder: of the run, which is finished and scored.
+        folder: the folder of a finished and scored run.
         name: "ORG/NAME" on the Hub.
-        private: make the dataset so that only you see it.
-        pull_request: propose it.
-        dry_run: only find out what would be sent.
+        private: create a private dataset.
+        pull_request: open a pull request.
+        dry_run: only list the files to send.
 
     Raises:
-        UsageError: the name is none, or something else has it.
-        RunError: there is no run, or a file of it is broken or a link.
-        DataError: see `omnidata.loaders.upload.upload`.
+        UsageError: the name is invalid or taken.
+        RunError: the run is missing, or a file of it is broken or a link.
+        DataError: as `omnidata.loaders.upload.upload`.
     """
     check_name(name)
     info = _without_places(read_info(folder))
