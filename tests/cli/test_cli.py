@@ -24,7 +24,7 @@ from omnidata.tasks.omnigui.load import load
 from tests.cli.running import Started, as_json, omnidata
 from tests.data.converting import small
 from tests.full import in_gate
-from tests.trees import row, write_app, write_lines, write_rows
+from tests.trees import DIMENSIONS, row, write_app, write_lines, write_rows
 
 
 def test_verbs_are_listed_in_groups_one_whole_line_each() -> None:
@@ -253,13 +253,6 @@ def test_info_without_data_lists_what_is_supported() -> None:
     assert "modalities=IAV|IV|IA|I" in omnidata("info").stdout
 
 
-DIMENSIONS = {
-    "localization": "loc",
-    "semantic_understanding": "sem",
-    "cross_modal_discrimination": "crm",
-    "temporal_reasoning": "tmp",
-    "instant_response": "ins",
-}
 DEPENDENCIES = {"critical": "cri", "supportive": "sup", "present": "pre"}
 
 

@@ -12,15 +12,9 @@ import pytest
 from omnidata.actions import Action, Box, Point
 from omnidata.errors import DataError
 from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
+from tests.trees import DIMENSIONS
 
 SCREEN = (720, 1600)
-DIMENSIONS = (
-    "localization",
-    "semantic_understanding",
-    "cross_modal_discrimination",
-    "temporal_reasoning",
-    "instant_response",
-)
 TAP = Action("tap", (Box(210, 786, 351, 850, "px"),))
 
 

@@ -19,14 +19,7 @@ from omnidata.types import Step
 from tests.conftest import Once
 from tests.full import FULL
 from tests.synth.making import ROLES, content, digests
-
-DIMENSIONS = (
-    "localization",
-    "semantic_understanding",
-    "cross_modal_discrimination",
-    "temporal_reasoning",
-    "instant_response",
-)
+from tests.trees import DIMENSIONS
 
 
 @pytest.fixture(scope="module")
