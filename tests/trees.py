@@ -15,6 +15,15 @@ from omnidata.types import LoadedDataset
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 """Material that may lie beside a checkout."""
 
+DIMENSIONS = {
+    "localization": "loc",
+    "semantic_understanding": "sem",
+    "cross_modal_discrimination": "crm",
+    "temporal_reasoning": "tmp",
+    "instant_response": "ins",
+}
+"""OmniGUI's dimensions, and how its Table 7 abbreviates them."""
+
 NO_SHARED = "needs ../shared beside the checkout"
 
 

@@ -136,9 +136,9 @@ class Baseline(Model):
 
 
 class Replay(Model):
-    """Repeats a file of `{"sample_id", "output"}` lines; a run's `predictions.jsonl` is one.
+    """Model that repeats the answers of a file of `{"sample_id", "output"}` lines.
 
-    A step without a line comes back as `api_error`: nothing was answered, so nothing is judged.
+    `predictions.jsonl` of a run is such a file. A step without a line is an `api_error`.
     """
 
     max_batch = 256
@@ -159,7 +159,7 @@ class Replay(Model):
     async def generate(
         self, batch: Sequence[Prepared], params: GenerationParams
     ) -> list[Completion]:
-        """The recorded completions."""
+        """Return the recorded completions."""
         return [
             self._lines.get(
                 item.request.sample_id,

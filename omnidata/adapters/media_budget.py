@@ -14,25 +14,24 @@ ALL: frozenset[Modality] = frozenset({"image", "video", "audio"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a model takes and in which form it is sent.
+    """The media that a model takes, and their form.
 
     Attributes:
         accepts: the modalities.
         video: "native" sends the clip's own bytes, "frames" some of its frames as pictures.
-        frames: how many frames, evenly spread from the first to the last.
-        frame_times: whether a line of text before each frame says when it is shown.
-        audio: "file" sends the track's own bytes where the model takes its format, "waveform"
-            always a 16-bit mono WAV file of 16 kHz.
-        audio_formats: the formats of files that it takes, e.g. "wav".
-        audio_rate: samples per second, in Hz, that are kept of every track, which is sent as a WAV
-            file then; None = as they are, and 16 kHz of waveforms.
-        max_images: how many pictures one request may hold, frames included; None = any number.
-        max_videos, max_audios: how many whole clips and how many tracks; None = any number.
-        max_media: how many media of all kinds one request may hold, frames included; None = any
-            number.
-        image_size: the longest side of a picture in pixels; larger ones are made smaller, in
-            proportion. None = as they are.
-        degrade: leave out what the model cannot take, and say so in the receipt.
+        frames: number of frames, evenly spread from the first to the last.
+        frame_times: whether a line of text before each frame states its time.
+        audio: "file" sends the track's own bytes if the model takes its format, "waveform" always a
+            16-bit mono WAV file of 16 kHz.
+        audio_formats: the accepted formats of files, e.g. "wav".
+        audio_rate: resample every track to this rate in Hz and send it as a WAV file; None = the
+            own rate of files, 16 kHz for waveforms.
+        max_images: the largest number of pictures in a request, with frames; None = any number.
+        max_videos, max_audios: the largest numbers of whole clips and of tracks; None = any number.
+        max_media: the largest number of media of all kinds, with frames; None = any number.
+        image_size: the longest side of a picture in pixels; larger pictures are scaled down. None =
+            unchanged.
+        degrade: omit media that the model does not take, with a note in the receipt.
         tools: the names of the provider's own tools that it takes (`Part` of the kind "tool").
     """
 

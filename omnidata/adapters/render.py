@@ -160,11 +160,11 @@ RATE = 16_000
 def render(
     conversation: Conversation, capabilities: Capabilities
 ) -> tuple[tuple[RenderedMessage, ...], Line]:
-    """Read the media of a conversation and bring them into the form that a model takes.
+    """Read the media of a conversation and convert them to the form that a model takes.
 
     Args:
-        conversation: in the order in which the model is to read it.
-        capabilities: what the model takes.
+        conversation: in the order in which the model reads it.
+        capabilities: the media that the model takes.
 
     Returns:
         The messages, without those of which nothing is left; and the receipt: "parts", in order,

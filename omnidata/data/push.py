@@ -32,20 +32,19 @@ def push(
     i_may: bool = False,
     dry_run: bool = False,
 ) -> Upload:
-    """Push a repository: its Parquet files, its README, its manifest, and a file of its licence.
+    """Push a repository: its Parquet files, README, manifest and licence.
 
     Args:
-        folder: that `convert --embed` wrote; its README says under which licence.
+        folder: a folder from `convert --embed`; its README states the licence.
         name: "ORG/NAME" on the Hub.
-        private: make the dataset so that only you see it.
-        pull_request: propose it.
-        i_may: push although the licences of the task's published data do not say that you may.
-        dry_run: only find out what would be sent.
+        private: create a private dataset.
+        pull_request: open a pull request.
+        i_may: push even if the licences of the task's published data do not allow it.
+        dry_run: only list the files to send.
 
     Raises:
-        UsageError: the name is none, or something else has it; the licence is not stated, or the
-            published data are under one that does not allow it.
-        DataError: the folder is not what `convert --embed` wrote, or holds anything else; or see
+        UsageError: the name is invalid or taken; the licence is missing or does not allow it.
+        DataError: the folder is not from `convert --embed` or has other files; or as
             `omnidata.loaders.upload.upload`.
     """
     check_name(name)

@@ -1,7 +1,7 @@
-"""How GUI agents write actions: a module per family of models; each is found by its name.
+"""Dialects: the forms in which families of GUI agents write actions, each found by its name.
 
-Ours are listed here. Another distribution brings one with an entry point of the group
-`omnidata.dialects` that names a `Dialect`, or a sequence of them.
+Another distribution adds its own with an entry point of the group `omnidata.dialects` that names a
+`Dialect`, or a sequence of them.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ _OURS: Final[tuple[str, ...]] = (
     "openai_computer",
     "gemini_computer",
 )
-"""Modules of this room with a `DIALECTS`, in the order in which they are listed."""
+"""Modules of this package with a `DIALECTS`, in the order in which they are listed."""
 
 
 @cache
 def dialects() -> Mapping[str, Dialect]:
-    """All dialects by their names, ours first.
+    """Return all dialects by name, the built-in ones first.
 
     Raises:
-        PluginError: what an entry point names is no dialect, or its name is taken.
+        PluginError: an entry point names an object that is not a dialect, or a name that is taken.
     """
     found: dict[str, Dialect] = {}
     for module in _OURS:
@@ -97,10 +97,10 @@ def _entry_point_error(where: str, what: str) -> PluginError:
 
 
 def get_dialect(name: str) -> Dialect:
-    """The dialect of that name.
+    """Return a dialect by its name.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no dialect has the name.
         PluginError: as `dialects`.
     """
     known = dialects()

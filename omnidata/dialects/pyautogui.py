@@ -147,26 +147,26 @@ _Button = Button | Literal[""]
 class Call:
     """One call of a function of pyautogui, `time` or OpenCUA's `computer`, or of `AGENTS`.
 
-    Numbers are as the text has them. Whether places are pixels or shares of the screen is the
-    dataset's to say: the functions have the same names in either.
+    Numbers are as in the text. Places are pixels or shares of the screen, depending on the dataset:
+    the functions have the same names in both.
 
     Attributes:
-        kind: what it does; several functions do the same.
+        kind: the kind of call; several functions have the same.
         name: the function as it was called, without its module.
         raw: the statement's text.
-        x, y: where; for `move_by` and `drag_by` how far. None where the text leaves it out, which
+        x, y: the place; for `move_by` and `drag_by` the distance. None if the text omits it, which
             means the pointer's place.
-        end: where a swipe ends; None for the others.
-        tag: the mark that stands for the place ("tag_3"), whether or not its place is known.
+        end: the end of a swipe; None for the others.
+        tag: the mark that stands for the place ("tag_3"), even if its place is unknown.
         button: of a click, a drag, `mouse_down` or `mouse_up`; else empty.
         times: how often a click or a key is repeated, at least 1.
         amount: how far a wheel turns; above 0 is up, or right for `hscroll`.
         amount_unit: "notch", or "page" where the text says `page=`.
-        text: what `write` types; None where it lists keys instead. Also what is picked, opened,
-            asked, or answered at the end.
+        text: the text that `write` types; None if it lists keys instead. Also the option picked,
+            the app opened, the question asked, or the final answer.
         keys: the keys of `press`, `hotkey`, `key_down`, `key_up`, or of a `write` that lists them.
-        seconds: how long `sleep` lasts; None for the others, and for `wait` where not said.
-        status: what `terminate` reports: "success", "failure"; may be empty.
+        seconds: the duration of `sleep`; None for the others, and for a `wait` without one.
+        status: the status that `terminate` reports: "success", "failure"; may be empty.
     """
 
     kind: Kind
@@ -188,11 +188,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A statement whose effect cannot be told without running it, which nobody does here.
+    """A statement whose effect is unknown unless it is run, which never happens.
 
     Attributes:
         raw: its text.
-        why: what stands in the way.
+        why: the reason.
     """
 
     raw: str
@@ -465,17 +465,16 @@ def read_code(
     names: Names | None = None,
     functions: Mapping[str, Mapping[str, _Function]] = FUNCTIONS,
 ) -> tuple[Call | Code, ...]:
-    r"""The calls that a text makes, in order.
+    r"""Return the calls of a text of Python in order, without running it.
 
-    What states no call, such as a comment, a docstring, an import of pyautogui or a constant, is
-    left out. Everything else that is not understood, such as a loop, a computed argument or a call
-    of another library, is kept as `Code`; so is the whole of a text that is not Python, for
-    it is never run. Never raises.
+    Comments, docstrings, imports of pyautogui and constants are omitted. Other statements that are
+    not understood, such as loops, computed arguments or calls of another library, become `Code`,
+    and so does a whole text that is not Python. Never raises.
 
     Args:
         text: Python, as an agent wrote it.
         names: constants that were set before, e.g. `{"tag_1": (960, 540)}`.
-        functions: those that there are.
+        functions: the known functions.
 
     Examples:
         >>> [one.kind for one in read_code("pyautogui.moveTo(10, 20); pyautogui.click()")]
@@ -507,7 +506,7 @@ WORDS: Final[Mapping[str, Call]] = {
 
 
 def read_turn(text: str, *, names: Names | None = None) -> tuple[Call | Code, ...]:
-    r"""What an agent of OSWorld says to do at once: code, or one of `WORDS`, or both.
+    r"""Return the calls of one turn of an OSWorld agent: code, one of `WORDS`, or both.
 
     Args:
         text: without the fence around it.
@@ -711,11 +710,11 @@ _KEYED: Final = {"press": "press", "key_down": "keyDown", "key_up": "keyUp", "ho
 
 
 def code_of(call: Call, place: str = "") -> str:
-    """The call as code, or as one of the words WAIT, DONE and FAIL.
+    """Return a call as code, or as one of the words WAIT, DONE and FAIL.
 
     Args:
-        call: what is done; marks are not written.
-        place: where, as the arguments are to have it; empty for the pointer's place.
+        call: the call; marks are not written.
+        place: the arguments of the place; empty for the pointer's place.
 
     Examples:
         >>> from omnidata.dialects.pyautogui import read_code

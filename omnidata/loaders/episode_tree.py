@@ -134,11 +134,11 @@ _LONGEST_NAME = 200  # bytes; file systems take 255, and suffixes are added
 
 @dataclass(frozen=True, slots=True)
 class TreeStep:
-    """One step of an episode to be written.
+    """A step of an episode to write.
 
     Attributes:
-        action: the target; its regions may be in any space and are written in pixels. None = the
-            step has no target, or `extra` brings the columns of one.
+        action: the target; its regions may be in any space and are written in pixels. None = no
+            target, or a target in the columns of `extra`.
         screen: width and height of the screenshot in pixels.
         screenshot: a PNG file; None = the step has no screenshot.
         video: an MP4 file; None = the step has no clip.
@@ -157,13 +157,13 @@ class TreeStep:
 
 @dataclass(frozen=True, slots=True)
 class TreeEpisode:
-    """One episode to be written.
+    """An episode to write.
 
     Attributes:
-        id: unique in the app, also when upper and lower case are not told apart.
+        id: unique in the app, regardless of case.
         app: names the app's folder.
         dimension: the cognitive dimension; names the file that lists the episode.
-        steps: in order; consumed once, so that media may be made on the way.
+        steps: in order; consumed once, so a generator may produce the media.
         instruction_en, instruction_zh: the task in English and Chinese; None = not available, and
             at least one is needed.
         dependency: how much the task depends on audio and video; None = not labelled.
@@ -184,16 +184,15 @@ class TreeEpisode:
 
 
 class TreeWriter:
-    """Writes episodes into a new tree.
+    """Context manager that writes episodes into a new tree of OmniGUI's layout.
 
-    Used as a context manager. Leaving the block on an exception writes no index, so that an
-    unfinished tree is not taken for a finished one.
+    An exception in the block leaves the tree without an index, so it does not look finished.
 
     Args:
         root: the folder of the app folders; made if missing, and otherwise empty.
 
     Raises:
-        DataError: if `root` holds something already.
+        DataError: `root` is not empty.
 
     Examples:
         >>> import shutil, tempfile

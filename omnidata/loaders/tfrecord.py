@@ -46,7 +46,7 @@ class Record:
     Attributes:
         number: 0-based.
         offset: of the data, in bytes of the file once it is unpacked.
-        data: as they are.
+        data: its bytes.
     """
 
     number: int
@@ -58,8 +58,8 @@ def records(path: Path) -> Iterator[Record]:
     """Yield the records of a file, gzipped or not; one is in memory at a time.
 
     Raises:
-        DataError: the file cannot be read, ends too early, unpacks to more than such a file may, or
-            a checksum is wrong; those before have been given.
+        DataError: the file cannot be read, ends too early, exceeds the limits of an unpacked file,
+            or has a wrong checksum; the records before that were yielded.
     """
     number = offset = 0
     content = None
@@ -272,8 +272,8 @@ class Example:
 
     Attributes:
         data: the record that it was read from.
-        texts: by name, where in `data` each text or picture lies.
-        numbers: by name; of features that have neither, the list is empty and in here.
+        texts: by name, the place of each text or picture in `data`.
+        numbers: by name; features without values have an empty list here.
     """
 
     data: bytes
@@ -292,7 +292,7 @@ class Example:
         return [self.data[part].decode("utf-8", "surrogateescape") for part in parts]
 
     def as_json(self, *, but: str = "") -> dict[str, Any]:
-        """All features as JSON values, except one.
+        """Return all features as JSON values, except one.
 
         Raises:
             ValueError: as `text`.

@@ -105,23 +105,23 @@ def write(
     limits: Limits = UNLIMITED,
     progress: Progress | None = None,
 ) -> Written:
-    """Write the request of every step that has no answer; nothing is sent.
+    """Write the request of every step without an answer; nothing is sent.
 
-    The same call goes on where one was interrupted, and does nothing once all is written.
+    The same call resumes after an interruption, and does nothing if all requests are written.
 
     Args:
         task: the benchmark with its options.
         source: the loaded data.
-        model: how to make the model.
+        model: the model.
         out: the run folder.
         where: tag -> value that an episode must have.
         exclude: sample ids to leave out.
         limit: the first so many steps only.
         only_missing: write another round for the steps that still have no answer.
-        media: a folder that takes each medium once; the requests name them. None puts them into
-            the requests.
-        max_requests: that a file may hold, if fewer than the provider takes.
-        max_bytes: of a file, if fewer than the provider takes.
+        media: a folder for one copy of each medium, to which requests refer. None = media are part
+            of the requests.
+        max_requests: the largest number of requests in a file, if lower than the provider's.
+        max_bytes: the largest size of a file, if lower than the provider's.
         limits: prices of them are used, for the estimate, and whether answers of other code are.
         progress: called while the requests are made.
 

@@ -47,7 +47,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a provider is, as the user says it.
+    """Address and key of a provider.
 
     Attributes:
         base_url: the server's address; None for the model's usual one.
@@ -124,19 +124,19 @@ def submit(
     *,
     told: Callable[[str], None] = lambda line: None,
 ) -> dict[str, FileState]:
-    """Send every file of the last round that was not sent, or that the provider has refused.
+    """Send every file of the last round that was not sent yet or that the provider refused.
 
     Args:
         out: the run folder.
-        place: where the provider is, and the key.
-        told: is told what happens.
+        place: address and key of the provider.
+        told: called with messages about the progress.
 
     Returns:
-        What is known of each file.
+        The state of each file.
 
     Raises:
-        RunError: the run has no batch, or a file of it is not as it was written.
-        UsageError: the provider takes no files, or there is no key.
+        RunError: the run has no batch, or a file of it was changed.
+        UsageError: the provider takes no files, or the key is missing.
         CallError: the provider did not take a file; those before it are submitted, and the same
             call goes on.
     """
@@ -304,17 +304,17 @@ async def _upload_media(model: BatchModel, parts: Sequence[RenderedPart]) -> dic
 
 
 def status(out: Path, place: Place = USUAL) -> dict[str, FileState]:
-    """Ask how things stand with each file that was submitted.
+    """Ask the provider for the state of each submitted file.
 
     Args:
         out: the run folder.
         place: as of `submit`.
 
     Returns:
-        What is known of each file of requests.
+        The state of each file of requests.
 
     Raises:
-        RunError, UsageError, CallError: as of `submit`.
+        RunError, UsageError, CallError: as `submit`.
     """
     with _open_folder(out, place) as batch:
         _look(batch)
@@ -343,14 +343,14 @@ def fetch(
     first_wait_s: float = _FIRST_WAIT_S,
     told: Callable[[dict[str, FileState]], None] = lambda files: None,
 ) -> tuple[dict[str, FileState], list[Path], dict[str, str]]:
-    """Bring what has ended into the folder.
+    """Download the results of finished jobs into the run folder.
 
     Args:
         out: the run folder.
         place: as of `submit`.
-        wait: ask again, ever more seldom, until every job has ended.
-        first_wait_s: seconds before it is asked again for the first time.
-        told: is told how things stand, each time that they are looked at.
+        wait: ask again, at growing intervals, until every job has ended.
+        first_wait_s: seconds before the second time.
+        told: called with the states, each time they are asked for.
 
     Returns:
         What is known of each file of requests; the files of results; and of files of requests that

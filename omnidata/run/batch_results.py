@@ -98,9 +98,9 @@ def read(
 ) -> tuple[Task, Read]:
     """Read files of results in any order, and score the run.
 
-    An answer becomes the line that the same answer would have got live; a request that failed,
-    expired or was cancelled becomes an `api_error` that says so. A line that is there stays where a
-    file has nothing better: whoever reads a file twice changes nothing.
+    An answer becomes the same line as in a live run; a request that failed, expired or was
+    cancelled becomes an `api_error` with the reason. An existing line stays unless a file has a
+    better one, so reading a file twice changes nothing.
 
     Args:
         out: the run folder.

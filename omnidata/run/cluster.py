@@ -61,10 +61,10 @@ _LARGEST = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A model that is made where it is asked.
+    """Description of a model, created in the process that asks it.
 
     Attributes:
-        spec, options, base_url, key_file, models: as of `omnidata.adapters.get_adapter`.
+        spec, options, base_url, key_file, models: as in `omnidata.adapters.get_adapter`.
     """
 
     spec: str
@@ -74,7 +74,7 @@ class Recipe:
     models: Path | None = None
 
     def make(self, task: Task, steps: Sequence[Step], *, asks: bool = True) -> Adapter:
-        """The model; see `omnidata.adapters.get_adapter`."""
+        """Return the model; see `omnidata.adapters.get_adapter`."""
         return adapters.get_adapter(
             self.spec,
             task,

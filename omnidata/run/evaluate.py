@@ -593,12 +593,12 @@ def dry_run(
     part: Shard | None = None,
     params: GenerationParams | None = None,
 ) -> dict[str, Any]:
-    """Return what `evaluate` would send; nothing is sent or written.
+    """Return a summary of the requests of `evaluate`, without sending or writing anything.
 
-    The first conversation is rendered as it would be sent. Of the steps without an answer up to 8,
-    evenly spread, are made ready to learn how many bytes a request has. Tokens are taken from the
-    answers that the run folder has, if they say what they used; else only those of texts are
-    estimated, 4 bytes of UTF-8 each, and answers are taken to be as long as they may be.
+    The first conversation is rendered. Up to 8 steps without an answer, evenly spread, are prepared
+    to estimate the bytes of a request. Tokens are estimated from the usage of answers in the run
+    folder; without any, only texts count, 4 bytes of UTF-8 per token, and answers have their
+    maximum length.
 
     Args:
         task: the benchmark with its options.

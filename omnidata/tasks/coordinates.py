@@ -417,7 +417,7 @@ def format_place(action: Action) -> str:
 
 
 def in_pixels(region: Region, screen: Screen) -> Region:
-    """A region in pixels of a screen.
+    """Return a region in pixels of a screen.
 
     Examples:
         >>> in_pixels(Point(500, 500, "norm1000"), (720, 1600))

@@ -234,7 +234,7 @@ MAX_BYTES: Final = 64 * 1024**2
 
 
 def pack(tree: bytes) -> str:
-    """A tree as a text that a row can hold, a tenth of its size.
+    """Return a tree as a text for a row, a tenth of its size.
 
     Examples:
         >>> unpack(pack(bytes(1000))) == bytes(1000)
@@ -244,10 +244,10 @@ def pack(tree: bytes) -> str:
 
 
 def unpack(text: str) -> bytes:
-    """The tree of a text that `pack` made.
+    """Return the tree of a text from `pack`.
 
     Raises:
-        ValueError: the text is none, or the tree has more than 64 MB.
+        ValueError: the text is not from `pack`, or the tree has more than 64 MB.
     """
     try:
         inflate = zlib.decompressobj()

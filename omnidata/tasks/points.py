@@ -1,4 +1,4 @@
-"""A point of the screen in a model's words: how benchmarks of grounding read one.
+"""Points of the screen in models' answers, as benchmarks of grounding read them.
 
 "released" reads answers as SeeClick's evaluation does: with the word "box" in a text, it is the
 first `<box>(x1,y1),(x2,y2)</box>`, in thousandths, and its centre counts; without, a text of
@@ -23,7 +23,7 @@ from omnidata.jsontext import objects
 from omnidata.tasks.json_answers import read_pair
 
 WIDE = str.maketrans("（），．：；［］＝", "(),.:;[]=")
-"""Full-width signs and the ASCII ones they stand for."""
+"""Full-width signs and their ASCII counterparts."""
 
 # Possessive: what cannot backtrack is read once. No match can begin inside a failed one.
 # The look behind comes second: looking behind every character costs three times the search.
@@ -31,10 +31,10 @@ _MARKER = re.compile(r"answer(?<![^\W_]answer)[\s*_`\"']*+:", re.IGNORECASE)
 
 
 def answers(text: str) -> Iterator[str]:
-    """What follows each `Answer:` up to the next one, the last first.
+    """Yield the text after each `Answer:` up to the next one, the last first.
 
-    Full-width signs come out as ASCII. The pieces do not overlap, so that reading all of them costs
-    no more than reading the text.
+    Full-width signs become ASCII. The pieces do not overlap, so reading all of them takes time
+    linear in the text.
 
     Examples:
         >>> list(answers("Answer: A, no. **Answer:** B"))
@@ -61,12 +61,12 @@ _BARE = re.compile(rf"{_MARKUP}{_SIDES}{_MARKUP}\.?+\s*+")
 
 
 def read_point(text: str | None) -> Pair | None:
-    r"""The point that a response names, read as a careful person reads; None = unread.
+    r"""Return the point in a response, as a careful reader finds it; None = no point.
 
-    What the last `Answer:` with a pair says; only without one, the last `(X, Y)`; then the last
-    `[X, Y]`; then a text that is nothing but two numbers. Names (`x=`), scientific notation, `1.`
-    and full-width signs are spellings of the same pair. Percentages, four numbers and fractions are
-    not pairs: they stay unread, because what they mean would have to be guessed.
+    The pair after the last `Answer:` that has one; otherwise the last `(X, Y)`; then the last
+    `[X, Y]`; then a text of only two numbers. Names (`x=`), scientific notation, `1.` and
+    full-width signs are spellings of the same pair. Percentages, four numbers and fractions are not
+    pairs, because their meaning would be a guess.
 
     Examples:
         >>> read_point("The link is at (x=0.85, y=7e-2)."), read_point("`0.85, 0.07`")
@@ -124,11 +124,11 @@ _LONGEST: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class ParsedResponse:
-    """What an answer says.
+    """A read answer.
 
     Attributes:
-        point: where, or the centre of the box; None where the answer is "negative".
-        space: the unit, where the answer itself tells; None where the prompt does.
+        point: the point, or the centre of the box; None if the answer is "negative".
+        space: the unit, if the answer states it; None if the prompt does.
     """
 
     point: Pair | None
@@ -136,11 +136,11 @@ class ParsedResponse:
 
 
 def read(text: str, reading: Reading) -> ParsedResponse | None:
-    """What an answer says; None where its format is wrong.
+    """Read an answer to a grounding question; None if its format is wrong.
 
     Args:
-        text: as it came.
-        reading: whose.
+        text: the answer, unchanged.
+        reading: "released" as in SeeClick's evaluation, "fixed" with the formats of later models.
 
     Examples:
         >>> read("(0.2, 0.3, 0.4, 0.5)", "released").point

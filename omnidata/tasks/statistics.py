@@ -1,6 +1,6 @@
-"""What a dataset holds, measured alike for every benchmark: actions, lengths, media, elements.
+"""Statistics of any dataset: actions, lengths, media, elements.
 
-`omnidata info` shows it, and the README that `omnidata convert` writes has it as its datasheet.
+`omnidata info` prints them; they are the datasheet in the README that `omnidata convert` writes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CLIPS: Final = 1000
-"""Clips and sounds of a role whose headers are read, evenly spread over the steps; in a dataset
-with more than these a look at all of them would take longer than everything else."""
+"""The largest number of clips or sounds of a role whose headers are read, evenly spread over the
+steps; in a larger dataset, all of them would take longer than everything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ class Measure:
     """Numbers of one kind.
 
     Attributes:
-        values: those that are known, in the order of the steps.
-        unknown: how many are not.
+        values: the known ones, in the order of the steps.
+        unknown: number of unknown ones.
     """
 
     values: tuple[float, ...]
     unknown: int = 0
 
     def summary(self) -> dict[str, float | int | None]:
-        """How many are known, and their least, quartiles, mean and most; None over nothing.
+        """Return counts, extremes, quartiles and mean; None if no value is known.
 
         Quartiles are interpolated linearly.
 
@@ -73,22 +73,22 @@ SHARE, AREA = "element, % of the screen", "element, px²"
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What a dataset holds.
+    """Statistics of a dataset.
 
     Attributes:
-        episodes, steps: how many.
-        targets: label -> how many of the right answers have it, the most frequent first. A step in
-            which several things are done has several.
-        noun: what the labels are, e.g. "action".
-        unlabelled: steps whose target cannot be used, or has no label.
-        placed: steps whose target has a place on the screen.
-        media: role -> its kind, and how many steps have such a medium; roles that differ in the
-            number at their end alone are one ("observation_*").
-        kinds: kind -> how many steps have a medium of it that is of their own moment
-            (`Benchmark.other_moments` has the others).
-        measures: by name. `STEPS`; `WORDS` and `CHARACTERS` of the instructions, of each episode's
-            different ones; "seconds of ROLE" of clips and sounds, at most `CLIPS` of a role;
-            `SHARE` and `AREA` of the elements that are tapped or clicked, see `element`.
+        episodes, steps: their numbers.
+        targets: number of right answers per label, the most frequent first. A step with several
+            actions has several labels.
+        noun: the sort of label, e.g. "action".
+        unlabelled: number of steps whose target is unusable or has no label.
+        placed: number of steps whose target has a place on the screen.
+        media: role -> its kind, and the number of steps with such a medium; roles that differ only
+            in the number at their end are one ("observation_*").
+        kinds: kind -> number of steps with a medium of it from their own moment
+            (`Benchmark.other_moments` lists the other roles).
+        measures: by name. `STEPS`; `WORDS` and `CHARACTERS` of each episode's distinct
+            instructions; "seconds of ROLE" of clips and sounds, at most `CLIPS` of a role; `SHARE`
+            and `AREA` of the tapped or clicked elements, see `element`.
     """
 
     episodes: int
@@ -147,11 +147,11 @@ def _format_number(number: float | None) -> str:
 
 
 def statistics(task: Task, source: LoadedDataset) -> Statistics:
-    """Measure a dataset; headers of clips and sounds are read, and nothing is decoded.
+    """Return the statistics of a dataset; clips and sounds are not decoded, only their headers.
 
     Args:
-        task: the benchmark, which tells what is right at a step whose target is no action.
-        source: what its `load` gave.
+        task: the benchmark.
+        source: its loaded data.
     """
     steps = source.steps
     lengths = Counter(step.episode for step in steps)
@@ -210,10 +210,10 @@ _IDEOGRAPH = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
 
 
 def words(text: str) -> int:
-    """How many words a text has: what stands between blanks and has a letter or a digit.
+    """Return the number of words: stretches between blanks with a letter or a digit.
 
-    Papers count so: a path or a time of day is one word. Of Chinese and Japanese, which put no
-    blanks, every character is one.
+    Papers count a path or a time of day as one word, too. In Chinese and Japanese, which have no
+    blanks, every character is a word.
 
     Examples:
         >>> words("Don't open the drop-down."), words("点击暂停 now"), words("move ~/a/b.txt - now")
@@ -261,13 +261,13 @@ _CLICKS: Final = frozenset({"tap", "long_press"})
 
 
 def element(task: Task, step: Step) -> tuple[float | None, float | None] | None:
-    """How large the element is that a step taps or clicks.
+    """Return the size of the element that a step taps or clicks; None if the target is not a box.
 
-    Of several boxes, which are alternatives, it is the largest.
+    If several boxes are right, the largest counts.
 
     Returns:
-        Its share of the screen and its area in pixels of the screenshot, None for what only the
-        screen's unknown size would tell; or None where the target is no tap on a box.
+        Its share of the screen and its area in pixels of the screenshot; None for a number that
+        depends on an unknown size of the screen.
     """
     return _largest(_target(task, step))
 
@@ -313,10 +313,10 @@ def _elements(asked: Sequence[_Target]) -> dict[str, Measure]:
 
 
 def comparison(rows: Sequence[tuple[Task, LoadedDataset, Statistics]]) -> TextTable:
-    """Datasets beside each other, as in OmniGUI's Table 1.
+    """Return datasets side by side, as in OmniGUI's Table 1.
 
-    What the table of the paper has and no data tell (whether tasks were designed by hand) is not
-    there. "Per-Step" is what the columns of the modalities say: a tick is a medium at every step.
+    The paper's column about tasks designed by hand is missing: no data have it. The columns of the
+    modalities replace "Per-Step": a tick is a medium at every step.
 
     Args:
         rows: each dataset with its benchmark and its statistics.
@@ -370,17 +370,16 @@ _COLUMNS: Final = 3
 
 
 def figure(source: LoadedDataset, found: Statistics) -> Figure:
-    """Bars of the actions and histograms of the measures, as many as there are.
+    """Draw bars of the actions, bars of each tag with several values, and histograms of measures.
 
-    Areas of elements are on a logarithmic scale, of 0 nothing is drawn. Groups by tag follow, of
-    those tags that have several values.
+    Areas of elements are on a logarithmic scale, without zeros.
 
     Args:
-        source: the data, with a step at least.
+        source: the data, with at least one step.
         found: their statistics.
 
     Returns:
-        A figure whose axes are titled by what they show.
+        A figure with a titled panel for each.
     """
     from matplotlib.figure import Figure
 

@@ -19,11 +19,12 @@ from typing import Any
 import pytest
 
 from omnidata.cli import main
+from omnidata.tasks.omnigui.files import table7
 from omnidata.tasks.omnigui.load import load
 from tests.cli.running import Started, as_json, omnidata
 from tests.data.converting import small
 from tests.full import in_gate
-from tests.trees import row, write_app, write_lines, write_rows
+from tests.trees import DIMENSIONS, row, write_app, write_lines, write_rows
 
 
 def test_verbs_are_listed_in_groups_one_whole_line_each() -> None:
@@ -252,16 +253,16 @@ def test_info_without_data_lists_what_is_supported() -> None:
     assert "modalities=IAV|IV|IA|I" in omnidata("info").stdout
 
 
+DEPENDENCIES = {"critical": "cri", "supportive": "sup", "present": "pre"}
+
+
 def test_the_counts_are_compared_with_table7(tmp_path: Path) -> None:
     """A dataset with the published counts passes; one with an episode less does not."""
-    from omnidata.loaders.episode_tree import DEPENDENCIES, DIMENSIONS
-    from omnidata.tasks.omnigui.files import COLUMNS, table7
-
     levels = []
     for app in table7()["apps"]:
         name = app["app"].replace("/", "_")
-        dimensions = [d for d in DIMENSIONS for _ in range(app[COLUMNS[d]])]
-        dependency = [d for d in DEPENDENCIES for _ in range(app[COLUMNS[d]])]
+        dimensions = [d for d, key in DIMENSIONS.items() for _ in range(app[key])]
+        dependency = [d for d, key in DEPENDENCIES.items() for _ in range(app[key])]
         extra = app["steps"] - app["episodes"]
         rows = [row(f"E{n}", 0) for n in range(app["episodes"])]
         rows += [row("E0", step + 1) for step in range(extra)]

@@ -13,11 +13,10 @@ import pytest
 from omnidata.loaders.builders import load_dataset
 from omnidata.media import probe
 from omnidata.tasks import get_task
-from omnidata.tasks.osworld import load
-from omnidata.tasks.osworld.tree import sets
+from omnidata.tasks.osworld.load import dump
 from tests.cli.running import as_json, omnidata
 from tests.loaders.agentstudio import ground, write
-from tests.loaders.osworld import RUN, line, plain, recording, results, rollout
+from tests.loaders.osworld import RUN, SIZES, line, plain, recording, results, rollout
 from tests.trees import read_lines
 
 OTHER = "computer_13/som/agent"
@@ -75,8 +74,7 @@ def test_a_tree_is_scored_by_the_sets_that_its_domains_are_of(tmp_path: Path) ->
 
 
 def test_a_whole_set_of_results_is_scored_over_all_of_it(tmp_path: Path) -> None:
-    sizes = sets()["osworld"]
-    texts = {domain: ["1.0"] * 2 + ["0.0"] * (size - 2) for domain, size in sizes.items()}
+    texts = {domain: ["1.0"] * 2 + ["0.0"] * (size - 2) for domain, size in SIZES.items()}
     found = scored(results(tmp_path, RUN, texts))
     assert found["overall"] == {"SR_finished": 20 / 369, "SR_all": 20 / 369}
     assert found["by"]["group"]["Daily"]["SR_all"] == pytest.approx(6 / 78)
@@ -242,8 +240,11 @@ def test_a_trials_number_above_the_domains_is_no_domain(tmp_path: Path) -> None:
     found = scored(suite(tmp_path, f"{RUN}/0"))
     assert found["agent"] == f"{RUN}/0"
     assert {name: own["tasks"] for name, own in found["by"]["domain"].items()} == SUITE
-    (rollout, *_) = load.rollouts(tmp_path, lambda finding: None)
-    assert (rollout.action_space, rollout.observation_type, rollout.model) == tuple(RUN.split("/"))
+    rollout(tmp_path / "tree", line(1, "WAIT", instruction="Wait"), place=f"{RUN}/0/os/e1")
+    (step,) = get_task("osworld").load(tmp_path / "tree").steps
+    assert [step.tags[name] for name in ("action_space", "observation_type", "model")] == (
+        RUN.split("/")
+    )
 
 
 def test_agents_of_another_suite_are_scored_over_the_tasks_of_all_of_them(tmp_path: Path) -> None:
@@ -348,9 +349,10 @@ def test_examples_with_a_folder_for_each_task_are_read(tmp_path: Path) -> None:
     found = scored(tree)
     assert found["overall"]["SR_all"] == 1 / 3
     assert found["by"]["apps"]["2"]["tasks"] == 3
-    before = load.fingerprint(tree)
+    fingerprint = get_task("osworld").fingerprint
+    before = fingerprint(tree)
     example(tree, "dbt/dbt-0", "dbt-0", instruction="Stop")
-    assert load.fingerprint(tree) != before
+    assert fingerprint(tree) != before
 
 
 def test_examples_that_lie_elsewhere_through_a_link_are_no_tasks(tmp_path: Path) -> None:
@@ -475,13 +477,13 @@ def test_every_verb_takes_the_tree(tmp_path: Path) -> None:
 
 def test_a_tree_goes_into_parquet_and_back_with_its_clips(tmp_path: Path) -> None:
     data, out = plain(tmp_path / "tree"), tmp_path / "parquet"
-    made = load.load(data)
+    made = get_task("osworld").load(data)
     linked = omnidata("convert", "osworld", data, tmp_path / "no", "--link", code=2)
     assert "cannot be linked" in linked.stderr
     omnidata("convert", "osworld", data, out, "--embed")
     shutil.rmtree(data)
     back = get_task("osworld").load(out)
-    assert load.dump(back.steps) == load.dump(made.steps)
+    assert dump(back.steps) == dump(made.steps)
     for one, other in zip(back.steps, made.steps, strict=True):
         assert (one.sample_id, one.action, one.history) == (
             other.sample_id, other.action, other.history,

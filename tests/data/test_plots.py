@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from omnidata import figures
-from omnidata.tasks.omnigui import overview
+from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
-from omnidata.tasks.omnigui.overview import count, distribution
+from omnidata.tasks.omnigui.overview import count, distribution, figure
 from omnidata.types import LoadedDataset
 from tests.cli.running import as_json, omnidata
 from tests.trees import row, write_app, write_rows
@@ -26,15 +26,15 @@ HOSTILE = ("微信", "$\\frac{$", "a\nb\x1b[2J", "\ud800", "x" * 300, "😀", "_
 
 
 def drawn(source: LoadedDataset) -> Figure:
-    return overview.figure(count(source.steps), distribution(source.steps))
+    return figure(count(source.steps), distribution(source.steps))
 
 
-def heights(figure: Figure, panel: int) -> dict[str, list[float]]:
+def heights(made: Figure, panel: int) -> dict[str, list[float]]:
     """The lengths of the bars by the first word of their legend."""
     from matplotlib.container import BarContainer
 
     found = {}
-    for bars in figure.axes[panel].containers:
+    for bars in made.axes[panel].containers:
         assert isinstance(bars, BarContainer)
         sizes = [max(bar.get_width(), bar.get_height()) for bar in bars]
         found[str(bars.get_label()).partition(" (")[0]] = sizes
@@ -130,7 +130,7 @@ def test_the_same_data_give_the_same_file(
     source = load(few, check_media=False)
     for name in "ab":
         path = tmp_path / f"{name}{suffix}"
-        overview.View(source).draw(path)
+        get_task("omnigui").overview(source).draw(path)
     assert (tmp_path / f"a{suffix}").read_bytes().startswith(start)
     assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
 
@@ -163,7 +163,7 @@ def hostile(tmp_path: Path) -> LoadedDataset:
 def test_names_that_no_font_has_are_spelled_out(tmp_path: Path) -> None:
     """A warning for a glyph that is missing would be an error here."""
     source = hostile(tmp_path)
-    respelled = overview.View(source).draw(tmp_path / "f.png")
+    respelled = get_task("omnigui").overview(source).draw(tmp_path / "f.png")
     if not any("CJK" in name or "WenQuan" in name for name in fonts()):
         assert respelled["微信"] == r"\u5fae\u4fe1"
     assert respelled["a\nb\x1b[2J"] == r"a\nb\x1b[2J"
@@ -218,7 +218,7 @@ def test_a_font_that_has_the_characters_is_used(tmp_path: Path, chinese_font: st
     assert written == {"微信": "微信", "TED": "TED"}
     assert len(families) == 2
     source = load(write_rows(tmp_path / "steps.json", [row(app="微信")]))
-    respelled = overview.View(source).draw(tmp_path / "f.png")
+    respelled = get_task("omnigui").overview(source).draw(tmp_path / "f.png")
     assert respelled == {}
     others = {name for name in fonts() if "CJK" in name or "WenQuan" in name}
     assert families[1] == chinese_font or others
@@ -238,9 +238,9 @@ def test_very_many_apps_make_no_endless_figure() -> None:
     groups = {"x": {"apps": 1, "episodes": 1, "steps": 1}}
     languages = {name: {"apps": 1, "episodes": 1, "steps": 1} for name in ("zh", "en")}
     axes = {"languages": languages, "dimensions": groups, "dependencies": groups}
-    figure = overview.figure({"apps": apps}, axes)
-    assert figure.get_size_inches()[1] < 20
-    shown = heights(figure, 0)
+    made = figure({"apps": apps}, axes)
+    assert made.get_size_inches()[1] < 20
+    shown = heights(made, 0)
     assert sum(shown["episodes, zh"]) + sum(shown["episodes, en"]) == sum(range(1, 1001))
 
 

@@ -16,7 +16,6 @@ from omnidata.errors import DataError, UsageError
 from omnidata.tasks import get_task
 from omnidata.torch import exported_table
 from omnidata.training.media_store import Sizing
-from omnidata.training.prompt_formats import LIKE, PROMPT_FORMATS
 from omnidata.training.reward_files import load_reward
 from omnidata.training.rewards import Reward
 from tests.export.small import load, rows, tree, written
@@ -34,7 +33,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def exported(data: Path, out: Path, form: Any, **options: Any) -> list[dict[str, Any]]:
     """The rows."""
-    written(data, out, format=LIKE, prompts=form, **LIMITS.get(form, {}), **options)
+    written(data, out, format="swift", prompts=form, **LIMITS.get(form, {}), **options)
     suffix = "json" if form == "verl" else "jsonl"
     lines = (out / f"train.{suffix}").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
@@ -54,12 +53,12 @@ def texts(row: dict[str, Any]) -> str:
     )
 
 
-@pytest.mark.parametrize("form", PROMPT_FORMATS)
+@pytest.mark.parametrize("form", ["trl-grpo", "swift-grpo", "verl", "easyr1"])
 def test_rows_ask_what_the_evaluation_asks_and_tell_no_answer(
     form: str, data: Path, tmp_path: Path
 ) -> None:
     found = exported(data, tmp_path / "out", form)
-    written(data, tmp_path / "right", format=LIKE, **LIMITS.get(form, {}))
+    written(data, tmp_path / "right", format="swift", **LIMITS.get(form, {}))
     right = rows(tmp_path / "right")
     assert [row["sample_id"] for row in found] == [row["sample_id"] for row in right]
     for row, answered in zip(found, right, strict=True):
@@ -157,7 +156,7 @@ def test_swift_calls_a_registered_orm(
 def test_pixels_are_read_in_the_picture_of_the_row(data: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"coordinates": "px", "sizing": Sizing(longest=100)}
     exported(data, tmp_path / "out", "verl", **options)
-    written(data, tmp_path / "right", format=LIKE, **options)
+    written(data, tmp_path / "right", format="swift", **options)
     lines = (tmp_path / "out" / "train.json").read_text(encoding="utf-8").splitlines()
     module = imported(tmp_path / "out" / "reward_verl.py")
     for line, right in zip(map(json.loads, lines), rows(tmp_path / "right"), strict=True):
@@ -214,7 +213,7 @@ def test_what_a_trainer_has_no_place_for_is_refused(data: Path, tmp_path: Path) 
         ({"reward": "ui-r1"}, "prompts without answers"),
     ):
         with pytest.raises(UsageError, match=said):
-            written(data, out, format=LIKE, **options)
+            written(data, out, format="swift", **options)
     exported(data, out, "trl-grpo")
     with pytest.raises(DataError, match="no answers to learn"):
         exported_table(out)

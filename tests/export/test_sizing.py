@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from omnidata.errors import MediaError, UsageError
-from omnidata.training.media_store import Factor, Sizing
+from omnidata.training.media_store import Sizing
 
 sides = st.integers(1, 6000)
+Factor = Literal[28, 32]
 factors: st.SearchStrategy[Factor] = st.sampled_from([28, 32])
 
 

@@ -21,6 +21,12 @@ BEGIN = datetime(2024, 5, 1, 12, 0, 0, tzinfo=UTC)
 
 FPS = 5
 
+SIZES = {
+    "os": 24, "libreoffice_calc": 47, "libreoffice_impress": 47, "libreoffice_writer": 23,
+    "vlc": 17, "thunderbird": 15, "chrome": 46, "vs_code": 23, "gimp": 26, "multi_apps": 101,
+}  # fmt: skip
+"""Number of examples of each of OSWorld's domains."""
+
 
 def screen(number: int) -> Frame:
     """What the screen shows after so many changes: each one lights another square."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import datasets
 import numpy as np
@@ -20,10 +21,9 @@ from omnidata.data.validate import validate
 from omnidata.errors import DataError
 from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
-from omnidata.tasks.agentnet.actions import type_of
-from omnidata.tasks.agentnet.load import dump, truths_of
+from omnidata.tasks.agentnet.load import dump
 from omnidata.training.datasets import steps_of
-from omnidata.types import VideoSegment
+from omnidata.types import Step, VideoSegment
 from tests.loaders.agentstudio import codes
 from tests.loaders.desk import SCREEN, agentnet, bench, bench_step, click, gold, trajectory
 from tests.trees import NO_SHARED, SHARED, read_lines
@@ -33,6 +33,10 @@ real = pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)
 load = get_task("agentnet").load
 DRAG = "pyautogui.moveTo(x=0.4, y=0.2)\npyautogui.dragTo(x=0.1, y=0.2, button='left')"
 END = "computer.terminate(status='success')"
+
+
+def score(step: Step, code: str) -> Any:
+    return get_task("agentnet").profiles["agentnetbench-fixed"].judge(step, code).values[0]
 
 
 def test_a_trajectory_of_agentnet_is_read_and_given_back(tmp_path: Path) -> None:
@@ -76,11 +80,9 @@ def test_a_trajectory_of_agentnetbench_is_read_and_given_back(tmp_path: Path) ->
     assert (first.step_index, second.step_index, second.source["step"]["step_num"]) == (0, 1, 7)
     assert first.action
     assert first.action.start == (Box(0.4, 0.4, 0.6000000000000001, 0.6000000000000001, "rel"),)
-    assert [[type_of(one) for one in truth] for truth in truths_of(second.source)] == [
-        ["write", "press"],
-        ["click"],
-        ["hotkey"],
-    ]
+    written = "write(message='a')\npyautogui.press('enter')"
+    for right in (written, "click(x=0.1, y=0.1)", "hotkey('ctrl', 's')"):
+        assert score(second, f"pyautogui.{right}") == 1
     assert list(dump(source)) == [json.loads((data / "b1.json").read_text())]
 
 
@@ -105,7 +107,6 @@ def test_to_move_the_pointer_is_an_action_too(tmp_path: Path) -> None:
     source = load(data)
     assert not source.findings
     assert [step.action and step.action.label for step in source.steps] == ["MOVE"]
-    assert truths_of(source.steps[0].source)[0][0].kind == "move"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_doubtful_rows_are_kept_with_a_finding(tmp_path: Path) -> None:
     source = load(data)
     assert codes(source) == {"alternative-unusable": 1, "action-unusable": 1, "media-broken": 1}
     assert {f.sample_ids for f in source.findings} == {(step.sample_id,) for step in source.steps}
-    assert len(truths_of(source.steps[0].source)) == 2
+    assert score(source.steps[0], "pyautogui.click(x=0.5, y=0.5)") == 1
     with pytest.raises(DataError, match="3 findings"):
         load(data, strict=True)
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.actions import Box, Point
+from omnidata.actions import Box, Region
 from omnidata.errors import DataError
 from omnidata.media import image
-from omnidata.tasks.agentstudio.load import UNKNOWN, load
-from omnidata.tasks.agentstudio.rows import action_box, actions_in_window, target_box, window
+from omnidata.tasks import get_task
+from omnidata.tasks.agentstudio.load import load
+from omnidata.types import Step
 from tests.loaders.agentstudio import (
     REAL,
     TaskName,
@@ -106,43 +107,51 @@ def test_a_trajectory_has_its_chain_of_observations(task: TaskName) -> None:
     assert source.roles == {f"observation_{n}": "image" for n in range(most)}
 
 
+def images(task: TaskName, step: Step) -> int:
+    """How many pictures a prompt has."""
+    return sum(
+        part.media is not None for turn in get_task(task).prompt(step) for part in turn.parts
+    )
+
+
+def targets(task: TaskName, step: Step) -> list[Region]:
+    """The places of a step's actions, in pixels."""
+    told = get_task(task).explain(step, None, profile=get_task(task).default_profile)
+    return [region for drawn in told.overlays.values() for region in drawn.target]
+
+
 @real
 def test_windows_are_those_of_the_specification() -> None:
-    lengths = Counter(
-        len(actions_in_window("idm-multiple", row)) for row in real_rows("idm-multiple")
-    )
+    """The last five actions; of idm-multiple each lies between two observations."""
+    steps = real_source("idm-multiple").steps
+    lengths = Counter(images("idm-multiple", step) - 1 for step in steps)
     assert lengths == {2: 62, 3: 40, 4: 36, 5: 207}
-    rows = real_rows("criticbench")
-    assert all(
-        len(actions_in_window("criticbench", row)) == min(5, len(row["actions"])) for row in rows
-    )
-    assert sum(not window("idm-multiple", row["actions"]) for row in rows) == 16
+    for step in real_source("criticbench").steps:
+        actions = step.source["actions"]
+        seen = min(5, len(actions)) + bool(actions[-1]["obs_after"])
+        assert images("criticbench", step) == seen
 
 
 @real
 def test_boxes_keep_their_three_meanings() -> None:
     kinds: Counter[tuple[str, str]] = Counter()
-    for row in real_rows("idm-multiple"):
-        for action in row["actions"]:
-            region = action_box(row, action)
-            if region is None:
-                assert action["bbox"] is None
-                continue
-            if isinstance(region, Point) and region.space == "rel":
-                assert 0 <= region.x <= 1
-                assert 0 <= region.y <= 1
-            kinds[row["source"].split("_")[0], type(region).__name__ + region.space] += 1
+    for step in real_source("idm-multiple").steps:
+        for region in targets("idm-multiple", step):
+            kinds[step.tags["source"], type(region).__name__] += 1
     assert kinds == {
-        ("mind2web", "Boxpx"): 579,
-        ("aitw", "Pointrel"): 371,
-        ("agent-studio", "Pointpx"): 128,
+        ("mind2web", "Box"): 579,
+        ("aitw", "Point"): 371,
+        ("agent_studio", "Point"): 128,
     }
 
 
-def test_numbers_of_a_box_stay_as_they_are() -> None:
-    row = trajectory(act(bbox={"x": 3, "y": 4.5, "width": 10, "height": 0.25}))
-    assert action_box(row, row["actions"][0]) == Box(3, 4.5, 13, 4.75, "px")
-    assert target_box(ground(bbox=[1, 2.5, 3, 4])) == Box(1, 2.5, 3, 4, "px")
+def test_numbers_of_a_box_stay_as_they_are(tmp_path: Path) -> None:
+    bbox = {"x": 3, "y": 4.5, "width": 10, "height": 0.25}
+    row = trajectory(act(bbox=bbox), act(1))
+    (step,) = load(write(tmp_path / "a.jsonl", row), "idm-multiple").steps
+    assert targets("idm-multiple", step)[0] == Box(3, 4.5, 13, 4.75, "px")
+    (step,) = load(write(tmp_path / "b.jsonl", ground(bbox=[1, 2.5, 3, 4])), "groundui").steps
+    assert targets("groundui", step) == [Box(1, 2.5, 3, 4, "px")]
 
 
 def test_images_beside_the_file_are_the_media(tmp_path: Path) -> None:
@@ -163,7 +172,7 @@ def test_the_screen_is_that_of_the_first_image_where_the_row_has_none(tmp_path: 
     one, many = tmp_path / "one.jsonl", tmp_path / "many.jsonl"
     write(one, single())
     write(many, trajectory())
-    assert load(one, "idm-single").steps[0].screen == UNKNOWN
+    assert load(one, "idm-single").steps[0].screen == (0, 0)
     pictures(tmp_path / "images", [f"m2w/{n}.png" for n in range(3)], (30, 40))
     for path, task in ((one, "idm-single"), (many, "criticbench")):
         source = load(path, task)  # type: ignore[arg-type]  # a literal

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from omnidata.errors import DataError, MediaError
 from omnidata.media import image
+from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.load import load
-from omnidata.tasks.agentstudio.rows import MAX_ACTIONS, action_box, target_box, window
 from tests.loaders.agentstudio import (
     SPACE,
     TASKS,
@@ -71,7 +71,7 @@ SKIPPED: list[tuple[TaskName, dict[str, Any], str]] = [
     ("idm-multiple", trajectory(actions=None), "column-wrong"),
     ("idm-multiple", trajectory(actions=["CLICK"]), "column-wrong"),
     ("idm-multiple", trajectory(act(0), act(1, operation="HOVER")), "operation-unknown"),
-    ("idm-multiple", trajectory(*[act(n) for n in range(MAX_ACTIONS + 1)]), "actions-many"),
+    ("idm-multiple", trajectory(*[act(n) for n in range(501)]), "actions-many"),
     ("criticbench", trajectory(actions=[]), "window-empty"),
     ("criticbench", trajectory(act(metadata={})), "repr-missing"),
     ("criticbench", trajectory(act(metadata=None)), "repr-missing"),
@@ -239,9 +239,5 @@ def test_any_change_of_a_row_gives_a_step_or_a_finding(
     assert len(source.steps) + source.skipped == 2
     assert not source.skipped or sum(f.severity == "error" for f in source.findings) >= 1
     for step in source.steps:
-        if task == "groundui":
-            assert target_box(step.source)
-        elif task == "idm-single":
-            action_box(step.source, step.source)
-        else:
-            assert window(task, step.source["actions"])
+        assert get_task(task).target(step)
+        assert get_task(task).explain(step, None, profile=get_task(task).default_profile)

@@ -18,7 +18,7 @@ from omnidata.data.convert import convert
 from omnidata.data.validate import validate
 from omnidata.errors import DataError
 from omnidata.media import image, read_bytes
-from omnidata.tasks.agentstudio.load import UNKNOWN, load
+from omnidata.tasks.agentstudio.load import load
 from omnidata.types import LoadedDataset, Step
 from tests.full import FULL, in_gate
 from tests.loaders.agentstudio import (
@@ -293,7 +293,7 @@ def test_an_image_inside_a_table_has_no_known_size(tmp_path: Path) -> None:
     data = tmp_path / "test.parquet"
     pq.write_table(pa.Table.from_pylist([{**row, **inside, **paths}]), data)
     (step,) = load(data, "idm-single").steps
-    assert step.screen == UNKNOWN
+    assert step.screen == (0, 0)
     assert step.source == row
 
 

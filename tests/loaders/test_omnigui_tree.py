@@ -11,7 +11,8 @@ import pytest
 
 from omnidata.actions import Action, Box, Point
 from omnidata.errors import DataError
-from omnidata.loaders.episode_tree import DIMENSIONS, TreeEpisode, TreeStep, TreeWriter
+from omnidata.loaders.episode_tree import TreeEpisode, TreeStep, TreeWriter
+from tests.trees import DIMENSIONS
 
 SCREEN = (720, 1600)
 TAP = Action("tap", (Box(210, 786, 351, 850, "px"),))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from omnidata.actions import Point
 from omnidata.dialects.pyautogui import Call, Code, code_of, read_turn
-from omnidata.tasks.osworld import load
 from omnidata.tasks.osworld.actions import Reading, calls_of
+from omnidata.tasks.osworld.load import load
 from tests.loaders.osworld import codes, line, rollout
 
 TASKED: dict[str, Any] = {"instruction": "Open the menu"}
@@ -134,7 +134,7 @@ def test_what_is_no_action_of_computer_13_is_kept_as_code(action: Any) -> None:
 def test_a_number_of_another_datasets_actions_is_refused(tmp_path: Path, action: Any) -> None:
     assert [type(one) for one in read(action).calls] == [Code]
     rollout(tmp_path, line(1, action, **TASKED, screenshot_file_before_exec="b.png"))
-    source = load.load(tmp_path, check_media=False)
+    source = load(tmp_path, check_media=False)
     (foreign,) = (found for found in source.findings if found.code == "action-foreign")
     assert foreign.severity == "error"
     assert source.steps[0].action is None
@@ -172,7 +172,7 @@ def test_lists_and_the_call_of_a_tool_are_read() -> None:
 def test_marks_are_read_with_the_lines_that_place_them(tmp_path: Path) -> None:
     text = "tag_1=(10, 20)\ntag_2=(30, 40)\npyautogui.moveTo(tag_1)\npyautogui.click(tag_2)"
     rollout(tmp_path, line(1, text, **TASKED), place="pyautogui/som/agent/os/e1")
-    (step,) = load.load(tmp_path).steps
+    (step,) = load(tmp_path).steps
     assert step.action is not None
     assert step.action.start == (Point(30, 40, "px"),)
     assert step.tags["observation_type"] == "som"
@@ -191,7 +191,7 @@ def test_what_cannot_be_read_is_no_action_and_a_finding(
     tmp_path: Path, action: str, code: str
 ) -> None:
     rollout(tmp_path, line(1, action, **TASKED), line(2, "DONE", **TASKED))
-    source = load.load(tmp_path)
+    source = load(tmp_path)
     assert source.steps[0].action is None
     assert source.steps[1].history == (None,)
     assert code in codes(source)
@@ -207,7 +207,7 @@ def test_code_in_an_action_is_never_run(tmp_path: Path) -> None:
         line(3, f"__import__('os').remove({str(kept)!r})", **TASKED),
     ]
     rollout(tmp_path / "tree", *rows, result=f"__import__('os').remove({str(kept)!r})")
-    source = load.load(tmp_path / "tree")
+    source = load(tmp_path / "tree")
     assert len(source.steps) == 3
     assert source.steps[0].action is None
     assert kept.read_text() == "still here"

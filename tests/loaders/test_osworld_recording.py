@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from omnidata import media
-from omnidata.tasks.osworld import load
+from omnidata.tasks.osworld.load import load
 from omnidata.types import Step, VideoSegment
 from tests.loaders.osworld import (
     FPS,
@@ -40,7 +40,7 @@ def span(step: Step, role: str) -> tuple[float, float] | None:
 
 
 def spans(root: Path, role: str = "video_after", **options: Any) -> list[Any]:
-    return [span(step, role) for step in load.load(root, **options).steps]
+    return [span(step, role) for step in load(root, **options).steps]
 
 
 def test_the_clips_follow_one_another_and_the_one_before_leads_to_the_action(
@@ -66,7 +66,7 @@ def test_a_recording_that_is_short_gives_no_clip_beyond_its_end(
     rows = [line(n, **TASKED) for n in (1, 2, 3)]
     rollout(tmp_path, *rows, film=recording((), seconds))
     assert spans(tmp_path) == after
-    assert codes(load.load(tmp_path)) == []
+    assert codes(load(tmp_path)) == []
 
 
 def test_a_single_turn_lies_in_the_middle(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_microseconds_are_kept(tmp_path: Path) -> None:
         line(n, **TASKED, action_timestamp=stamp(at, micro=True)) for n, at in ((1, 10.25), (2, 12))
     ]
     rollout(tmp_path, *rows, film=recording((), 10.0))
-    assert [step.source["start_s"] for step in load.load(tmp_path).steps] == [
+    assert [step.source["start_s"] for step in load(tmp_path).steps] == [
         pytest.approx(6.5), pytest.approx(8.25),
     ]  # fmt: skip
 
@@ -94,7 +94,7 @@ def test_screenshots_tell_where_the_turns_lie_in_the_recording(tmp_path: Path) -
     """The recording begins at 0 s; its screen changes 0.4 s after each of the actions."""
     rows = [line(n, **TASKED) for n in (1, 2, 3)]
     rollout(tmp_path, *rows, film=recording((10.4, 20.4, 30.4), 60.0))
-    source = load.load(tmp_path, align="pictures")
+    source = load(tmp_path, align="pictures")
     assert {step.tags["alignment"] for step in source.steps} == {"exact"}
     starts = [step.source["start_s"] for step in source.steps]
     assert starts == [pytest.approx(10.4), pytest.approx(20.4), pytest.approx(30.4)]
@@ -103,7 +103,7 @@ def test_screenshots_tell_where_the_turns_lie_in_the_recording(tmp_path: Path) -
     shown = media.frames(clip, num_frames=2).pixels
     for pixels, number in zip(shown, (2, 2), strict=True):
         assert np.abs(pixels.astype(int) - screen(number)).mean() < 4
-    assert {step.tags["alignment"] for step in load.load(tmp_path).steps} == {"estimated"}
+    assert {step.tags["alignment"] for step in load(tmp_path).steps} == {"estimated"}
 
 
 def test_screenshots_that_show_no_change_tell_nothing(tmp_path: Path) -> None:
@@ -111,18 +111,18 @@ def test_screenshots_that_show_no_change_tell_nothing(tmp_path: Path) -> None:
     folder = rollout(tmp_path, *rows, film=recording((), 40.0))
     for path in folder.glob("step_*.png"):
         path.write_bytes(picture(0))
-    source = load.load(tmp_path, align="pictures")
+    source = load(tmp_path, align="pictures")
     assert {step.tags["alignment"] for step in source.steps} == {"estimated"}
 
 
 def test_a_screenshot_that_the_recording_does_not_show_tells_nothing(tmp_path: Path) -> None:
     rows = [line(n, **TASKED) for n in (1, 2, 3)]
     folder = rollout(tmp_path, *rows, film=recording((10.4, 20.4), 60.0))
-    source = load.load(tmp_path, align="pictures")
+    source = load(tmp_path, align="pictures")
     assert {step.tags["alignment"] for step in source.steps} == {"estimated"}, "no third change"
     for path in folder.glob("step_3_*.png"):
         path.unlink()
-    source = load.load(tmp_path, align="pictures", check_media=False)
+    source = load(tmp_path, align="pictures", check_media=False)
     assert {step.tags["alignment"] for step in source.steps} == {"exact"}, "nobody asks for it now"
 
 
@@ -130,19 +130,19 @@ def test_screenshots_that_contradict_the_times_tell_nothing(tmp_path: Path) -> N
     """The second change comes 30 s after the first one; by the clock, before the third turn."""
     rows = [line(n, **TASKED) for n in (1, 2, 3)]
     rollout(tmp_path, *rows, film=recording((5.0, 35.0, 36.0), 60.0))
-    source = load.load(tmp_path, align="pictures")
+    source = load(tmp_path, align="pictures")
     assert {step.tags["alignment"] for step in source.steps} == {"estimated"}
 
 
 def test_clips_are_whole_media_at_the_rate_of_the_recording(tmp_path: Path) -> None:
-    clip = load.load(plain(tmp_path)).steps[0].media["video_after"]
+    clip = load(plain(tmp_path)).steps[0].media["video_after"]
     assert clip is not None
     found = media.examine(clip)
     assert (found.frames, found.seconds, found.fps) == (10 * FPS, 10, FPS)
 
 
 def test_the_clip_after_a_turn_is_the_one_before_the_next(tmp_path: Path) -> None:
-    first, second, _ = load.load(plain(tmp_path)).steps
+    first, second, _ = load(plain(tmp_path)).steps
     assert first.media["video_after"] == second.media["video"]
 
 
@@ -169,7 +169,7 @@ def test_the_turns_of_a_real_recording_are_found_by_its_screenshots(tmp_path: Pa
     for number, _ in enumerate(rows, 1):
         shutil.copy(REAL / told[number]["image"], folder / f"{number}.png")
     shutil.copy(REAL / "recording" / "recording.mp4", folder)
-    source = load.load(tmp_path, align="pictures")
+    source = load(tmp_path, align="pictures")
     assert [step.tags["alignment"] for step in source.steps] == ["exact"] * 4
     for step, row in zip(source.steps, rows, strict=True):
         assert step.source["start_s"] == pytest.approx(row["action_start_s"], abs=1.0)

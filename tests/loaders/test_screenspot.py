@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from omnidata.errors import DataError, MediaError
 from omnidata.loaders.load import recognise
 from omnidata.media import read_bytes
 from omnidata.tasks import get_task
-from omnidata.tasks.screenspot.load import Boxes, dump, targets_of
+from omnidata.tasks.screenspot.load import dump
 from omnidata.types import LoadedDataset
 from tests.loaders.agentstudio import codes, pictures
 from tests.loaders.desk import SCREEN, pro, screenspot, spot
@@ -131,26 +132,31 @@ def test_the_wrong_task_names_the_right_one(tmp_path: Path) -> None:
     assert caught.value.remedy == "these are rows of screenspot: name that task, or other data"
 
 
-numbers = st.integers(0, 5000)
-
-
-@given(numbers, numbers, numbers, numbers)
-def test_the_same_box_is_the_same_in_every_form(left: int, top: int, w: int, h: int) -> None:
-    corners = {"bbox": [left, top, left + w, top + h]}
-    assert targets_of({"bbox": [left, top, w, h]}, "xywh-px") == targets_of(corners, "xyxy-px")
+def test_the_same_box_is_the_same_in_every_form(tmp_path: Path) -> None:
+    found = {
+        load(screenspot(tmp_path / form, spot(bbox=bbox)), boxes=form).steps[0].action
+        for form, bbox in {
+            "xywh-px": [8, 9, 16, 9],
+            "xyxy-px": [8, 9, 24, 18],
+        }.items()
+    }
+    assert len(found) == 1
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(), st.text(), st.booleans()), max_size=6))
-def test_a_box_is_read_or_refused(values: list[object]) -> None:
-    forms: tuple[Boxes, ...] = ("columns", "xywh-px", "xyxy-rel")
-    for boxes in forms:
-        try:
-            row = {"bbox": values, "img_filename": "a", "data_type": "text"}
-            (box,) = targets_of(row, boxes)
-        except ValueError:
-            continue
-        assert box.left <= box.right
-        assert box.top <= box.bottom
+def test_a_box_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, values: list[object]
+) -> None:
+    data = screenspot(tmp_path_factory.mktemp("box"), spot(bbox=values))
+    for form in ("columns", "xywh-px", "xyxy-rel"):
+        with suppress(DataError):
+            for step in load(data, boxes=form).steps:
+                if step.action is None:  # with a finding
+                    continue
+                (box,) = step.action.start
+                assert isinstance(box, Box)
+                assert box.left <= box.right
+                assert box.top <= box.bottom
 
 
 def test_files_that_differ_in_their_endings_have_ids_of_their_own(tmp_path: Path) -> None:

@@ -18,16 +18,12 @@ from omnidata.errors import DataError, MediaError
 from omnidata.loaders import tfrecord
 from omnidata.loaders.tfrecord import (
     Record,
-    as_bytes,
-    fields,
     is_tfrecord,
     read_example,
     records,
-    whole,
 )
 from omnidata.media import storage
-from omnidata.tasks.aitw import load as aitw
-from omnidata.tasks.androidcontrol import load as androidcontrol
+from omnidata.tasks import get_task
 from omnidata.tasks.androidcontrol.forest import bounds_of, elements_of
 from omnidata.tasks.observation import pack, unpack
 from omnidata.types import ByteRange, MediaRef
@@ -57,7 +53,9 @@ def test_what_another_library_writes_is_read(
         assert {*example.texts, *example.numbers} == set(wanted)
         for name, values in wanted.items():
             if isinstance(values[0], bytes):
-                assert [as_bytes(text) for text in example.text(name)] == values
+                assert [
+                    text.encode("utf-8", "surrogateescape") for text in example.text(name)
+                ] == values
                 assert [example.data[part] for part in example.texts[name]] == values
             else:
                 assert example.numbers[name] == values
@@ -165,23 +163,22 @@ def test_a_record_is_held_once(tmp_path: Path) -> None:
 
 def test_a_text_that_is_no_text_is_told(tmp_path: Path) -> None:
     wait, spaces = {"action_type": "wait"}, [b" " * 17_000_000]
-    for load, bad, good in (
-        (aitw.load, phones.example(goal_info=spaces), phones.example(1)),
-        (androidcontrol.load, phones.episode(wait, goal=spaces), phones.episode(wait)),
+    for name, bad, good in (
+        ("aitw", phones.example(goal_info=spaces), phones.example(1)),
+        ("androidcontrol", phones.episode(wait, goal=spaces), phones.episode(wait)),
     ):
         phones.records(tmp_path / "a-00000-of-00001", bad, good)
-        source = load(tmp_path)
+        source = get_task(name).load(tmp_path)
         assert len(source.steps) == 1
         assert any("texts of more than 16777216 bytes" in found.what for found in source.findings)
 
 
 @given(st.binary(max_size=80))
 def test_no_bytes_make_the_reader_of_messages_raise_anything_else(content: bytes) -> None:
-    for read in (lambda: list(fields(content, whole(content))), lambda: read_example(content)):
-        try:
-            read()
-        except ValueError as error:
-            assert str(error)
+    try:
+        read_example(content)
+    except ValueError as error:
+        assert str(error)
     try:
         assert len(elements_of(content)) <= len(bounds_of(content)) + len(content)
     except ValueError as error:

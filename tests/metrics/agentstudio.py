@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from omnidata.tasks.agentstudio.rows import actions_in_window
 from omnidata.tasks.agentstudio.rules import letters_of
 from tests.trees import NO_SHARED, SHARED
 
@@ -53,7 +52,8 @@ def reference(row: Row) -> list[str]:
     """The operations that an IDM row asks for."""
     if "operation" in row:
         return [row["operation"]]
-    return [action["operation"] for action in actions_in_window("idm-multiple", row)]
+    actions = row["actions"] if row["actions"][-1]["obs_after"] else row["actions"][:-1]
+    return [action["operation"] for action in actions[-5:]]
 
 
 def _points(row: Row) -> dict[str, str]:

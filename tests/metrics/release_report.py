@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from omnidata.metrics.classification import Confusion
-from omnidata.tasks.agentstudio.rows import PLATFORMS
 
+PLATFORMS = ("web", "desktop", "mobile")
 _FAMILY_PARTS: Mapping[str, str] = {
     "mind2web": "mind2web",
     "aitw": "aitw",

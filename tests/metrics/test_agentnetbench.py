@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidata.actions import Action, Box, Point
-from omnidata.tasks.agentnet.actions import (
-    POINTED,
-    TYPES,
-    action_of_object,
-    code_line,
-    point_action,
-    scroll_action,
-    terminate_action,
-    type_of,
-)
+from omnidata.actions import Action, Box, Button, Direction, Point, Status
+from omnidata.tasks import get_task
 from omnidata.tasks.agentnet.rules import REACH, Rule, judge, parse
+from omnidata.types import Step
+from tests.loaders.agentstudio import codes
+from tests.loaders.desk import bench, bench_step, gold
 
+TASK: Any = get_task("agentnet")
 BOTH: tuple[Rule, ...] = ("released", "fixed")
+CLICKS: Mapping[str, tuple[Button, int]] = {
+    "click": ("left", 1), "doubleClick": ("left", 2), "tripleClick": ("left", 3),
+    "rightClick": ("right", 1), "middleClick": ("middle", 1),
+}  # fmt: skip
+TYPES = (
+    *CLICKS, "moveTo", "dragTo", "scroll", "hscroll", "write", "press", "hotkey", "wait",
+    "terminate",
+)  # fmt: skip
+WAYS: Mapping[str, tuple[Direction, Direction]] = {
+    "scroll": ("up", "down"),
+    "hscroll": ("right", "left"),
+}
 both = pytest.mark.parametrize("rule", BOTH)
 
 
 def at(x: float, y: float = 0.5, kind: str = "click", *boxes: Box) -> Action:
     place = Point(x, y, "rel")
-    return Action("none", (place,)) if kind == "other" else point_action(kind, place, *boxes)
+    if kind in CLICKS:
+        button, count = CLICKS[kind]
+        return Action("tap", (place, *boxes), button=button, count=count)
+    if kind == "dragTo":
+        return Action("drag", end=(place, *boxes))
+    return Action("move" if kind == "moveTo" else "none", (place, *boxes))
 
 
 def write(text: str) -> Action:
@@ -44,7 +58,13 @@ def hotkey(*keys: str) -> Action:
 
 
 def scroll(amount: float, kind: str = "scroll") -> Action:
-    return scroll_action(kind, amount, (amount > 0) - (amount < 0))
+    way = WAYS[kind][amount < 0] if amount else None
+    return Action("scroll", direction=way, amount=abs(amount), words=kind)
+
+
+def ended(status: str) -> Action:
+    known: Status | None = status if status in ("success", "failure") else None  # type: ignore[assignment]
+    return Action("done", status=known, words=status)
 
 
 def of_type(
@@ -56,12 +76,12 @@ def of_type(
     status: str,
 ) -> Action:
     """The action of a type, of what is given that which the type has."""
-    if kind in POINTED:
+    if kind in TYPES[:7]:
         return at(*place, kind)
     if kind in ("scroll", "hscroll"):
         return scroll(amount, kind)
     others = {"write": write(text), "press": press(*keys), "hotkey": hotkey(*keys)}
-    return {**others, "wait": Action("wait"), "terminate": terminate_action(status)}[kind]
+    return {**others, "wait": Action("wait"), "terminate": ended(status)}[kind]
 
 
 def scores(truth: list[Action], said: list[Action]) -> tuple[float, float]:
@@ -116,10 +136,10 @@ def test_the_released_rule_takes_any_scroll() -> None:
     assert scores([scroll(-3)], [scroll(3)]) == (1.0, 0.0)
     assert scores([scroll(-6)], [scroll(-3)]) == (1.0, 0.5)
     assert scores([scroll(-3)], [scroll(-6)]) == (1.0, 0.5)
-    down = action_of_object({"type": "scroll", "params": {"direction": "down"}})
+    down = Action("scroll", direction="down", words="scroll")
     assert scores([down], [scroll(-6)]) == (1.0, 1.0)
     assert scores([down], [scroll(6)]) == (1.0, 0.0)
-    assert scores([scroll_action("scroll", None, 0)], [scroll(6)]) == (1.0, 1.0)
+    assert scores([Action("scroll", words="scroll")], [scroll(6)]) == (1.0, 1.0)
     assert scores([scroll(0)], [scroll(0)]) == (1.0, 1.0)
 
 
@@ -184,12 +204,12 @@ def test_the_score_is_the_mean_over_types_not_over_actions() -> None:
 
 def test_what_is_predicted_too_much_costs_only_when_mended() -> None:
     assert scores([at(0.5)], [at(0.5), write("unasked")]) == (1.0, 0.5)
-    end = [terminate_action("success")]
+    end = [ended("success")]
     assert scores(end, [*end, at(0.5)]) == (1.0, 0.5)
 
 
 def test_an_end_has_its_status() -> None:
-    done, failed = terminate_action("success"), terminate_action("failure")
+    done, failed = ended("success"), ended("failure")
     assert scores([done], [done]) == (1.0, 1.0)
     assert scores([done], [failed]) == (0.0, 0.0)
     assert scores([done], [at(0.5)]) == (0.0, 0.0)
@@ -300,17 +320,22 @@ def test_answers_are_read_as_the_release_does_and_as_they_are_meant(
         {"type": "terminate", "params": 5},
     ],
 )
-def test_a_ground_truth_that_cannot_be_used_is_refused(value: object) -> None:
-    with pytest.raises(ValueError, match=r"\w"):
-        action_of_object(value)
+def test_a_ground_truth_that_cannot_be_used_is_refused(tmp_path: Path, value: Any) -> None:
+    source = get_task("agentnet").load(bench(tmp_path, bench_step(0, value)))
+    assert source.steps[0].action is None
+    assert codes(source) == {"action-unusable": 1}
 
 
 @pytest.mark.parametrize("kind", ["scroll", "hscroll"])
 @pytest.mark.parametrize("params", [{}, {"amount": 0}, {"direction": "down"}])
 def test_a_wheel_is_of_its_type_whichever_way_it_turns(
-    kind: str, params: dict[str, object]
+    tmp_path: Path, kind: str, params: dict[str, Any]
 ) -> None:
-    assert type_of(action_of_object({"type": kind, "params": params})) == kind
+    (step,) = get_task("agentnet").load(bench(tmp_path, bench_step(0, gold(kind, **params)))).steps
+    judged = get_task("agentnet").profiles["agentnetbench-fixed"].judge
+    for name in ("scroll", "hscroll"):
+        clicks = params.get("amount", -3)
+        assert judged(step, f"pyautogui.{name}({clicks})").values[0] == (name == kind)
 
 
 kinds = st.sampled_from(TYPES)
@@ -341,12 +366,13 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert isinstance(parse(text, rule), str) or parse(text, rule)
 
 
-@given(kinds, st.tuples(st.integers(0, 100), st.integers(0, 100)))
-def test_what_is_spelled_out_is_read_back(kind: Any, place: tuple[int, int]) -> None:
-    action = of_type(kind, (0.5, 0.5), "it's\n", ("ctrl", "c"), -3, "failure")
-    said = parse(code_line(action, f"x={place[0]}, y={place[1]}"), "fixed")
+@given(kinds, share, share)
+def test_what_is_spelled_out_is_read_back(kind: str, x: float, y: float) -> None:
+    action = of_type(kind, (round(x, 4), round(y, 4)), "it's\n", ("ctrl", "c"), -3, "failure")
+    step = Step("s", "e", 0, 1, "", (1000, 1000), {}, (), (), action, {}, {})
+    said = parse(TASK.express([action], step), "fixed")
     assert not isinstance(said, str)
-    assert [type_of(one) for one in said.actions] == [kind]
+    assert said.actions == (action,)
 
 
 @pytest.mark.parametrize(

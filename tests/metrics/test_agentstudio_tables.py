@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from omnidata.metrics.classification import RATES, Confusion
 from omnidata.metrics.intervals import wilson
 from omnidata.metrics.row_tables import by_group, critic_table, means
-from omnidata.tasks.agentstudio.rows import PLATFORMS, family
-from tests.metrics.release_report import score_report
+from tests.metrics.release_report import PLATFORMS, score_report
 
 Table = dict[str, Any]
 
@@ -182,22 +181,6 @@ def test_groups_come_in_the_order_asked_for_and_the_rest_sorted() -> None:
     found = by_group(lambda rows: {"rows": int(rows.sum())}, labels, PLATFORMS)
     assert list(found) == ["web", "mobile", "car", "tv"]
     assert found["web"] == {"rows": 2}
-
-
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        ("mind2web_test_domain", "mind2web"),
-        ("mind2web_data_test_task", "mind2web"),
-        ("aitw_single", "aitw"),
-        ("vwa_reddit", "vwa"),
-        ("agent-studio", "agent_studio"),
-        ("agent_studio", "agent_studio"),
-        ("motif", "motif"),
-    ],
-)
-def test_a_source_belongs_to_its_family(source: str, name: str) -> None:
-    assert family(source) == name
 
 
 def test_the_released_report_says_nan_for_nothing_and_ignores_unknown_platforms() -> None:

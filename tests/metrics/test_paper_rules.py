@@ -25,7 +25,6 @@ from omnidata.tasks import get_task
 from omnidata.tasks.json_answers import Answer, ParseFailure
 from omnidata.tasks.omnigui.answers import parse
 from omnidata.tasks.omnigui.rules import Match, judge_paper
-from omnidata.tasks.omnigui.task import answer
 from omnidata.types import Step
 from tests.full import FULL
 from tests.metrics.mutations import STEP_CASES, corpus, mutants
@@ -36,6 +35,8 @@ EXACT, TYPE_ONLY, NOTHING = (
     Match(False, False, False),
 )
 SCREEN = (720, 1600)
+SPACES: tuple[Space, ...] = ("norm1000", "px", "rel")
+TASKS = {space: get_task("omnigui", {"coordinates": space}) for space in SPACES}
 SWIPES = [label for label in NUMBERS if label.startswith("SWIPE")]
 PLACED = ["TAP", "DOUBLE_TAP", "LONG_PRESS", *SWIPES]
 any_text = st.text(st.characters(exclude_categories=())).filter(lambda text: "<tool" not in text)
@@ -50,6 +51,15 @@ def read(body: dict[str, Any], *, ascii_only: bool = True) -> Answer:
     found = parse(json.dumps(body, ensure_ascii=ascii_only))
     assert isinstance(found, Answer), found
     return found
+
+
+def answer(action: Action, screen: Screen, *, space: Space = "norm1000") -> dict[str, Any]:
+    """The expert's answer to a step with this action."""
+    step = Step("s", "e", 0, 1, "", screen, {}, (), (), action, {}, {})
+    target = TASKS[space].target(step)
+    assert target
+    body: dict[str, Any] = json.loads(target.text)
+    return body
 
 
 def extent(space: Space, pixels: int) -> float:

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata import viewer
-from omnidata.actions import Box, Point
+from omnidata.actions import Action, Box
 from omnidata.data.convert import convert
 from omnidata.errors import OmnidataError, RunError, UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import Run, read_run
 from omnidata.tasks import get_task
-from omnidata.tasks.explaining import gap, is_inside
+from omnidata.types import Step
 from omnidata.viewer import outputs as single_file
 from omnidata.viewer.report_data import Facts, facts, open_run
 from tests.cli.running import omnidata
@@ -212,6 +212,9 @@ def test_desktop_calls_are_explained(tmp_path: Path) -> None:
     assert "wheel_mouse_input" in (tmp_path / "report.html").read_text()
 
 
+PIXELS = get_task("omnigui", {"coordinates": "px"})
+
+
 @given(
     st.floats(-2000, 3000), st.floats(-2000, 3000), st.floats(0, 700), st.floats(0, 1500),
     st.floats(0, 300), st.floats(0, 300),
@@ -220,9 +223,11 @@ def test_a_point_is_inside_or_somewhere_beside(
     x: float, y: float, left: float, top: float, width: float, height: float
 ) -> None:
     box = Box(left, top, left + width, top + height, "px")
-    point = Point(x, y, "px")
-    said = gap(point, [box], (720, 1600))
-    assert said.startswith("inside") == is_inside(point, [box], (720, 1600))
+    step = Step("s", "e", 0, 1, "", (720, 1600), {}, (), (), Action("tap", (box,)), {}, {})
+    text = json.dumps({"action_type": 0, "coordinate": [x, y]})
+    verdict = PIXELS.profiles["omnigui-paper"].judge(step, text)
+    said = PIXELS.explain(step, verdict, profile="omnigui-paper").sentence
+    assert ("is inside" in said) == verdict.values[1]
     assert ("left of" in said, "right of" in said) in (
         [(True, False)] if x < left - 1 else [(False, True)] if x > left + width + 1 else
         [(True, False), (False, True), (False, False)]

@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 from omnidata.adapters import Model
 from omnidata.cli import app
 from omnidata.errors import PredictionError, UsageError
-from omnidata.loaders.spill import VARIABLE
 from omnidata.loaders.stored_steps import StoredSteps, collect
 from omnidata.predictions import Prediction, read
 from omnidata.run.cost import Limits
@@ -66,7 +65,7 @@ def ran(
     **chosen: Any,
 ) -> dict[str, bytes]:
     """A run's files; what its time says is left out."""
-    monkeypatch.setenv(VARIABLE, many)
+    monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", many)
     task = get_task("omnigui", options)
     source = task.load(data)
     assert isinstance(source.steps, StoredSteps) == (many == ON_DISK)
@@ -157,7 +156,7 @@ class Unsendable(dict[str, Any]):
 def test_steps_that_cannot_be_sent_are_judged_here_unless_processes_were_asked_for(
     sample: Path, monkeypatch: pytest.MonkeyPatch, many: str
 ) -> None:
-    monkeypatch.setenv(VARIABLE, many)
+    monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", many)
     monkeypatch.setattr("omnidata.run.scoring.MANY", 10)
     task = get_task("omnigui")
     rows = task.load(sample, check_media=False).steps
@@ -193,7 +192,7 @@ def test_a_repository_is_the_same_from_disk(
     assert made.exit_code == 0, made.output
     found = []
     for many in (IN_MEMORY, "7"):
-        monkeypatch.setenv(VARIABLE, many)
+        monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", many)
         found.append(get_task("omnigui").load(tmp_path / "parquet"))
     in_memory, on_disk = found
     assert isinstance(on_disk.steps, StoredSteps)
@@ -206,7 +205,7 @@ def test_a_repository_is_the_same_from_disk(
 def test_choices_are_the_same(
     source: LoadedDataset, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, ON_DISK)
+    monkeypatch.setenv("OMNIDATA_STEPS_IN_MEMORY", ON_DISK)
     stored = get_task("omnigui").load(sample).steps
     assert isinstance(stored, StoredSteps)
     excluded = tmp_path / "excluded"

@@ -24,7 +24,7 @@ from omnidata.run.run_files import read_run
 from omnidata.run.scoring import get_profile, score
 from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import answer_space, in_pixels, replace_places
+from omnidata.tasks.coordinates import in_pixels, replace_places
 from omnidata.tasks.profiles import RowProfile
 from omnidata.tasks.statistics import statistics
 from omnidata.types import (
@@ -41,6 +41,9 @@ from tests.goldens.worlds import WORLDS
 from tests.plugin import data as odyssey
 
 IDLE = ("none", "wait")
+SPACES: Mapping[str, Space] = {
+    "norm1000": "norm1000", "auto": "norm1000", "rel": "rel", "px": "px"
+}  # fmt: skip
 UNITS: tuple[Space, ...] = get_args(Space)
 Mutation = tuple[Cause, str]
 
@@ -63,7 +66,7 @@ class Mutator:
         self, task: Task, steps: Sequence[Step], reach: float, same: frozenset[str]
     ) -> None:
         self.reach, self.same = reach, same
-        self.unit = answer_space(task.options) or task.prompted_space or "px"
+        self.unit = SPACES.get(task.options.get("coordinates", "")) or task.prompted_space or "px"
         self.right = [
             (step, step.action, target)
             for step in steps

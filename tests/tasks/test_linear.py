@@ -11,11 +11,11 @@ import pytest
 from omnidata.dialects import dialects
 from omnidata.registry import benchmarks
 from omnidata.tasks import get_task
-from omnidata.tasks.longest import LONGEST
 from tests.linear import ASCII, PAIRS, Reader, dialect_readers, grow, task_readers
 from tests.loaders.every import rows_of
 
 LENGTH = 12_000
+LONGEST = 1_048_576
 RUNS = (
     *("\n", " ", "\t", "\\", '"', "'", "(", "[", "{", "<", "9", "a", ".", "-", ":", "`"),
     *("\n ", '\\"', "\\'", "' ", '"\n', "({", "1,", "1.", "x=", "**", "# ", "a("),

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnidata import media
+from omnidata.actions import Screen
 from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render
 from omnidata.analysis.figures import drawings, tree_lengths
@@ -25,16 +26,7 @@ from omnidata.run.evaluate import evaluate
 from omnidata.run.run_files import read_run
 from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
-from omnidata.tasks.observation import (
-    OPTIONS,
-    VARIATION,
-    Element,
-    is_kept,
-    tag_at,
-    tags,
-    tell,
-    tokens,
-)
+from omnidata.tasks.observation import OPTIONS, Element, Observation
 from omnidata.types import Completion, MediaRef, Prepared, Request, Step, Task
 from tests.loaders.phones import CLICK, SCREEN, SCROLL, episode, pixels, png, records, tree
 from tests.run.scripted import Scripted, finals
@@ -57,6 +49,9 @@ Button\tAdd alarm\t+\t(40, 90)\t(20, 20)
 ImageView\t\t\t(10, 10)\t(10, 10)
 View\t\tSearch\t(10, 160)\t(70, 20)
 """
+TOKENS = 100
+"""Those of `PX`."""
+
 MARKED = """index\ttag\tname\ttext
 1\tScrollView\t\tAlarms
 2\tButton\tAdd alarm\t+
@@ -121,6 +116,33 @@ def test_positions_have_the_unit_of_answers(data: Path) -> None:
         task.prompt(replace(step, screen=(0, 0)))
 
 
+class Shop(Benchmark):
+    """A benchmark whose screens have the elements of the test."""
+
+    found: Sequence[Element] = ()
+    question = "Next?"
+    profiles = MappingProxyType({})
+    allowed = OPTIONS
+    shown = ("screenshot",)
+
+    def steps(self, data: Path, note: Any) -> list[Step]:
+        return []
+
+    def answer(self, step: Step) -> str:
+        return "buy"
+
+    def elements(self, step: Step) -> Sequence[Element]:
+        return self.found or [Element("button", "Buy", "", (0, 0, 5, 5))]
+
+
+def observe(elements: Sequence[Element], kind: str, most: str, screen: Screen) -> Observation:
+    task = Shop("shop", {"observation": kind, "a11y_tokens": most})
+    task.found = elements
+    found = task.observed(Step("s", "e", 0, 1, "", screen, {}, (), (), None, {}, {}))
+    assert found
+    return found
+
+
 @pytest.mark.parametrize(
     ("change", "kept"),
     [
@@ -136,7 +158,8 @@ def test_positions_have_the_unit_of_answers(data: Path) -> None:
     ],
 )
 def test_elements_are_kept_by_table_11(change: dict[str, Any], kept: bool) -> None:
-    assert is_kept(replace(Element("button", "Close", "", (0, 0, 5, 5)), **change)) is kept
+    element = replace(Element("button", "Close", "", (0, 0, 5, 5)), **change)
+    assert len(observe([element], "som", "unlimited", (60, 60)).elements) == kept
 
 
 def test_what_a_budget_cuts_off_is_neither_told_nor_marked_and_the_receipt_says_it(
@@ -229,28 +252,19 @@ def test_pixels_are_the_screens_where_the_tree_tells_them_and_else_the_pictures(
         ),
         min_size=1,
     ),
-    st.one_of(st.none(), st.integers(0, 90)),
+    st.sampled_from([("unlimited", 1), ("1500", 100)]),
 )  # fmt: skip
-def test_a_table_has_a_line_for_each_mark_and_a_mark_stands_for_its_element(
-    rows: list[tuple[str, str, int, int, int, int]], most: int | None
+def test_a_table_has_a_line_for_each_mark(
+    rows: list[tuple[str, str, int, int, int, int]], limit: tuple[str, int]
 ) -> None:
-    elements = [Element(a, b, a, (x, y, x + w, y + h)) for a, b, x, y, w, h in rows]
-    step = Step("s", "e", 0, 1, "", (60, 60), {}, (), (), None, {}, {})
-    found = tell(elements, "som", step=step, most=most)
+    most, times = limit
+    elements = [Element(a, b, a, (x, y, x + w, y + h)) for a, b, x, y, w, h in rows] * times
+    found = observe(elements, "som", most, (60, 60))
     lines = found.text.split("\n")[1:-1]
     cut = "left_out" in found.about
     assert len(lines) == len(found.elements) + cut
     assert all(line.count("\t") == 3 for line in lines[: len(found.elements)])
-    assert most is None or not found.elements or tokens(found.text.removesuffix("[...]\n")) <= most
-    for name, place in tags(found.elements, step.screen, []).items():
-        named = found.elements[int(name.removeprefix("tag_")) - 1]
-        smallest = tag_at(found.elements, place)
-        assert smallest
-        left, top, right, bottom = found.elements[int(smallest.removeprefix("tag_")) - 1].box
-        assert left <= place[0] < right
-        assert top <= place[1] < bottom
-        size = (named.box[2] - named.box[0]) * (named.box[3] - named.box[1])
-        assert (right - left) * (bottom - top) <= size
+    assert most == "unlimited" or found.about["tokens"] <= 1500
 
 
 class Sees(Scripted):
@@ -295,10 +309,10 @@ def test_lengths_of_trees_are_drawn_from_receipts(data: Path, tmp_path: Path) ->
     task = get_task("androidcontrol", {"observation": "a11y", "coordinates": "px"})
     evaluate(task, task.load(data), model, tmp_path / "run")
     run = read_run(tmp_path / "run")
-    assert tree_lengths(run) == [(tokens(PX), False)] * 2
+    assert tree_lengths(run) == [(TOKENS, False)] * 2
     (figure,) = (one for one in drawings([run]) if one.name == "androidcontrol-trees")
     (axes,) = figure.make().axes
-    assert axes.get_legend_handles_labels()[1] == [f"90 % have at most {tokens(PX)}"]
+    assert axes.get_legend_handles_labels()[1] == [f"90 % have at most {TOKENS}"]
     assert axes.get_ylim()[1] == pytest.approx(2, rel=0.1)
 
 
@@ -317,7 +331,7 @@ def test_runs_that_differ_in_what_is_shown_are_one_table(
     table = said[said.index("Runs by observation") :]
     shares = {
         name: re.split(f" {re.escape(name)}[ ,]", table)[1].splitlines()[0]
-        for name in VARIATION.values.values()
+        for name in ("Screenshot", "A11y tree", "Screenshot + A11y tree", "Set-of-Mark")
     }
     assert "100.0" in shares["Set-of-Mark"]
     assert "100.0" not in shares["Screenshot + A11y tree"]  # where no mark was shown
@@ -357,21 +371,6 @@ def test_exports_of_trees_alone_have_no_pictures(data: Path, tmp_path: Path) -> 
 
 
 def test_a_benchmark_with_the_default_prompt_needs_its_elements_alone() -> None:
-    class Shop(Benchmark):
-        question = "Next?"
-        profiles = MappingProxyType({})
-        allowed = OPTIONS
-        shown = ("screenshot",)
-
-        def steps(self, data: Path, note: Any) -> list[Step]:
-            return []
-
-        def answer(self, step: Step) -> str:
-            return "buy"
-
-        def elements(self, step: Step) -> list[Element]:
-            return [Element("button", "Buy", "", (0, 0, 5, 5))]
-
     step = Step("s", "e", 0, 1, "", (60, 60), {}, (), (), None, {}, {})
     (user,) = Shop("shop", {"observation": "a11y"}).prompt(step)
     assert "button\tBuy\t\t(0, 0)\t(5, 5)\n" in user.parts[0].text
@@ -396,8 +395,7 @@ def test_lengths_of_a_real_recordings_trees_are_those_of_the_documentation() -> 
             yield from walk(child)
 
     rows = read_lines(SHARED / "data" / "agentnet_raw_win10" / "recording" / "a11y.jsonl")
-    step = Step("s", "e", 0, 1, "", (1366, 768), {}, (), (), None, {}, {})
-    found = [tell([*walk(row["axtree"])], "a11y", step=step) for row in rows]
+    found = [observe([*walk(row["axtree"])], "a11y", "unlimited", (1366, 768)) for row in rows]
     assert all(one.about["told"] == one.about["kept"] > 0 for one in found)
     lengths = sorted(one.about["tokens"] for one in found)
     assert len(lengths) == 32

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from omnidata.errors import DataError, UsageError
+from omnidata.loaders.instructions import voice_file
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
-from omnidata.tasks.omnigui.task import system_prompt
 from omnidata.types import Conversation, Part, Step
+from tests.data.tiny import wav
 from tests.trees import NO_SHARED, SHARED, row, write_rows
 
 CASES = SHARED / "cases" / "omnigui_messages_sample.jsonl"
@@ -31,21 +32,32 @@ def one_step(tmp_path: Path, **changes: Any) -> Step:
     return load(write_rows(tmp_path / "steps.json", [row(app="ted", **changes)])).steps[0]
 
 
+def system_prompt(folder: Path, modalities: str, voice_form: str = "") -> str:
+    options = {"modalities": modalities}
+    step = one_step(folder)
+    if voice_form:
+        options |= {"voice": str(folder), "voice_form": voice_form}
+        (folder / voice_file(step.instruction)).write_bytes(wav(0))
+    return get_task("omnigui", options).prompt(step)[0].parts[0].text
+
+
 def texts(conversation: Conversation) -> list[str]:
     return [part.text or part.role for part in conversation[1].parts]
 
 
 @pytest.mark.parametrize(("variant", "expected"), HASHES.items())
 def test_the_five_system_prompts_are_the_released_bytes(
-    variant: tuple[str, str], expected: str
+    tmp_path: Path, variant: tuple[str, str], expected: str
 ) -> None:
-    assert hashlib.sha256(system_prompt(*variant).encode()).hexdigest() == expected
+    assert hashlib.sha256(system_prompt(tmp_path, *variant).encode()).hexdigest() == expected
 
 
-def test_the_papers_voice_prompt_is_the_directive_before_the_normal_first_sentence() -> None:
-    directive, _, rest = system_prompt("IAV", "paper").partition("\n")
+def test_the_papers_voice_prompt_is_the_directive_before_the_normal_first_sentence(
+    tmp_path: Path,
+) -> None:
+    directive, _, rest = system_prompt(tmp_path, "IAV", "paper").partition("\n")
     assert directive == "Listen to the voice instruction audio for the task description."
-    assert rest == system_prompt("IAV")
+    assert rest == system_prompt(tmp_path, "IAV")
 
 
 def _released(part: Part) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from omnidata.errors import UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.tasks.androidcontrol.forest import bounds_for_uground
-from omnidata.tasks.phones.task import SPACES
 from omnidata.types import Completion, LoadedDataset, Step, Task
 from tests.loaders.phones import (
     CLICK,
@@ -57,6 +57,7 @@ def control(tmp_path: Path, *actions: Any) -> LoadedDataset:
     return get_task("androidcontrol").load(records(tmp_path / "b", episode(*(actions or ALL))))
 
 
+SPACES: Sequence[Space] = ("norm1000", "px", "rel")
 DATA = {"aitw": wild, "androidcontrol": control}
 
 

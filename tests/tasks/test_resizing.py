@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
 from omnidata.actions import Point, history_text
@@ -20,7 +18,6 @@ from omnidata.errors import PredictionError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.tasks.agentstudio.rules import PointProfile
-from omnidata.tasks.coordinates import Resizing
 from omnidata.tasks.omnigui.load import load
 from omnidata.tasks.omnigui.task import OmniGui
 from omnidata.types import Completion, Step
@@ -201,16 +198,6 @@ def test_a_receipt_that_is_none_is_an_error_not_a_score(tmp_path: Path) -> None:
     for line in ({**SMALL, "width": 0}, {**SMALL, "original": [720]}, "screenshot"):
         with pytest.raises(PredictionError, match="receipt"):
             judge(one_step(tmp_path), answer(*INSIDE), {"parts": [line]})
-
-
-SIDE = st.integers(1, 5000)
-
-
-@given(size=st.tuples(SIDE, SIDE), original=st.tuples(SIDE, SIDE))
-def test_corners_go_to_corners(size: tuple[int, int], original: tuple[int, int]) -> None:
-    resizing = Resizing(size, original)
-    assert resizing.to_screen((0, 0)) == (0, 0)
-    assert resizing.to_screen(size) == original
 
 
 def test_a_number_beyond_all_screens_stays_one(tmp_path: Path) -> None:

@@ -525,10 +525,10 @@ def read(data: Path, note: Note) -> Iterator[Step]:
 
 
 def dump(source: LoadedDataset) -> Iterator[dict[str, Any]]:
-    """The trajectories that a source was read from, in its order.
+    """Yield the trajectories of loaded data as they were in the files, in order.
 
     Args:
-        source: of AgentNet; of each trajectory all steps.
+        source: data of AgentNet with all steps of each trajectory.
 
     Yields:
         A line of AgentNet, or a file of AgentNetBench.

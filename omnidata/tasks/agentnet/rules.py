@@ -55,12 +55,12 @@ _UNJUDGED: Final = frozenset({"middleClick", "hscroll", "wait", "terminate"})
 
 
 def judge(alternatives: Sequence[Sequence[Action]], said: Sequence[Action], rule: Rule) -> float:
-    """The score of a step.
+    """Return the score of a step, from 0 to 1.
 
     Args:
-        alternatives: the ground truth, and what is right as well; at least one.
-        said: what was predicted.
-        rule: whose.
+        alternatives: the ground truth and other right answers; at least one.
+        said: the predicted actions.
+        rule: "released" or "fixed".
 
     Examples:
         >>> truth = [point_action("click", Point(0.5, 0.5, "rel"))]
@@ -202,12 +202,12 @@ _LONGEST: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class ParsedResponse:
-    """What a text says to do.
+    """A read answer.
 
     Attributes:
         actions: in order.
         code: the lines of code in it.
-        calls: those that the code makes, where it was read as Python.
+        calls: the calls of the code, if it was read as Python.
     """
 
     actions: tuple[Action, ...]
@@ -216,12 +216,12 @@ class ParsedResponse:
 
 
 def parse(text: str, rule: Rule, *, space: Space = "rel") -> ParsedResponse | str:
-    """What a text says to do, or why it says nothing.
+    """Read an answer; return the reason as a text if it has no actions.
 
     Args:
-        text: as it came.
+        text: the answer, unchanged.
         rule: "released" reads as the released agent does.
-        space: the unit of places in it, which the prompt asks for.
+        space: the unit of places, which the prompt asks for.
 
     Examples:
         >>> said = "I click. pyautogui.click(x=0.5, y=0.25)"
@@ -353,16 +353,16 @@ def _code(text: str) -> str:
 def relative(
     actions: Sequence[Action], space: Space, step: Step, receipt: Mapping[str, Any] | None
 ) -> list[Action]:
-    """What an answer does, with its places in shares of the screen.
+    """Return the actions of an answer with places in shares of the screen.
 
     Args:
         actions: as a model wrote them.
         space: the unit of their places.
-        step: what it was asked about; without a size of its screen, pixels stay as they are.
-        receipt: of the answer; it tells how large the picture was sent.
+        step: the step of the question; if the size of its screen is unknown, pixels stay unchanged.
+        receipt: of the answer; it has the size of the picture as sent.
 
     Raises:
-        PredictionError: the receipt is none that omnidata writes.
+        PredictionError: omnidata cannot read the receipt.
     """
     if space == "rel" or (space == "px" and min(step.screen) < 1):
         return list(actions)

@@ -402,10 +402,10 @@ def _check_boxes(lost: Sequence[str], findings: list[Finding], data: Path) -> No
 
 
 def dump(source: LoadedDataset) -> Iterator[dict[str, Any]]:
-    """The rows that a source was read from, in their order, but for those that became no step.
+    """Yield the rows of loaded data as they were in the files, in order; skipped rows are missing.
 
     Args:
-        source: of `load`.
+        source: data from `load`.
 
     Yields:
         A row of a JSON file as it was; of a TFRecord the features of an example as lists, where the

@@ -524,10 +524,10 @@ def _read(data: Path, *, check_media: bool, low: bool, scroll: WordSense | None)
 
 
 def dump(source: LoadedDataset) -> Iterator[dict[str, Any]]:
-    """The features of every record that a source was read from, in their order.
+    """Yield the features of every record of loaded data, in order.
 
     Args:
-        source: of `load`; of each episode all steps.
+        source: data from `load` with all steps of each episode.
 
     Yields:
         Features as lists; screenshots and forests are bytes.

@@ -30,7 +30,7 @@ KEYS = ("episodes", "steps", *COLUMNS.values())
 
 
 def count(steps: Sequence[Step]) -> dict[str, Any]:
-    """Table 7 of some steps.
+    """Return the counts of Table 7 for any steps of OmniGUI.
 
     Returns:
         `apps`: name -> language ("zh+en" for an app with episodes in both), episodes, steps, and
@@ -54,7 +54,7 @@ def count(steps: Sequence[Step]) -> dict[str, Any]:
 
 
 def distribution(steps: Sequence[Step]) -> dict[str, dict[str, dict[str, int]]]:
-    """Figure 2 of some steps: how they spread over languages, dimensions and dependency levels.
+    """Return the counts of Figure 2: steps by language, dimension and dependency level.
 
     The numbers that the paper prints for it are in section 3.2.
 
@@ -195,11 +195,11 @@ Numbers = Mapping[str, int]
 
 
 def figure(counts: Mapping[str, Any], distribution: Mapping[str, Mapping[str, Numbers]]) -> Figure:
-    """Three panels: (a) every app, by language, (b) dimensions, (c) dependency levels.
+    """Draw Figure 2: (a) every app, by language, (b) dimensions, (c) dependency levels.
 
     Args:
-        counts: as `count` gives them.
-        distribution: as `distribution` gives it.
+        counts: from `count`.
+        distribution: from `distribution`.
 
     Returns:
         A figure whose axes are (a), (b), (c), each with bars of episodes and of steps.

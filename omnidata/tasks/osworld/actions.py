@@ -50,11 +50,11 @@ _DEEPEST: Final = 20
 
 @dataclass(slots=True)
 class Reading:
-    """The calls of some actions, and what is odd about them.
+    """The calls of some actions.
 
     Attributes:
         calls: in order.
-        flags: kind of oddity -> what it is.
+        flags: deviations from the action space: kind -> description.
     """
 
     calls: list[Call | Code] = field(default_factory=list)
@@ -62,10 +62,10 @@ class Reading:
 
 
 def calls_of(source: Mapping[str, Any]) -> Reading:
-    """What a step's agent did, from the step's `source`.
+    """Return the calls of a step, in either action space, from its `source`.
 
     Args:
-        source: of a step of OSWorld; it may have been through a Parquet repository.
+        source: `Step.source` of OSWorld, also from a Parquet repository.
 
     Examples:
         >>> row = {"action": {"action_type": "SCROLL", "dx": 0, "dy": -3}}
@@ -223,17 +223,17 @@ _AIMED: Final = frozenset({"click", "move", "mouse_down", "mouse_up"})
 
 
 def actions_of(statements: Sequence[Call | Code]) -> list[Action] | None:
-    """What some calls do, as it is judged.
+    """Return the actions of some calls, as `judge` compares them.
 
-    To move the pointer is a part of what is done there next, keys that are typed one after the
-    other are one, and pauses are left out, unless there is nothing else. Keys have one name each,
-    those of a hotkey no order.
+    A move of the pointer is part of the next action there, keys typed one after the other are one
+    action, and pauses are omitted, unless there is nothing else. Each key has one name; the keys of
+    a hotkey have no order.
 
     Args:
         statements: of one turn.
 
     Returns:
-        None where a statement is not understood.
+        None if a statement is not understood.
 
     Examples:
         >>> from omnidata.dialects.pyautogui import read_code
@@ -411,19 +411,19 @@ def is_whole(found: Sequence[Action]) -> bool:
 def judge(
     reference: Sequence[Action] | None, answer: Sequence[Action] | None, screen: Screen
 ) -> tuple[bool | None, bool | None]:
-    """Hold what an answer does against what the recorded agent did; a rule of ours.
+    """Compare an answer with the recorded turn; OSWorld itself has no rule for a step.
 
     `type_match`: the same types of actions, in the same order. `exact_match`: also the same
     buttons, directions, keys and status, and every point that is clicked, moved or dragged to lies
-    within `NEAR` of the other. Where the wheel turns, and how far, does not matter.
+    within `NEAR` of the other. The place and the amount of a scroll do not matter.
 
     Args:
-        reference: of the recorded turn; None where it is not understood.
-        answer: of the model; None where nothing could be read.
+        reference: actions of the recorded turn; None if it is not understood.
+        answer: actions of the model; None if its answer cannot be read.
         screen: width and height in pixels, the unit of all places.
 
     Returns:
-        None and None where the recorded turn says too little to judge by.
+        `type_match` and `exact_match`; both None if the recorded turn is too vague to judge by.
 
     Examples:
         >>> recorded, said = ([Action("tap", (Point(at, at, "px"),))] for at in (100, 110))
@@ -485,14 +485,11 @@ class ParsedResponse:
 
 
 def parse(text: str, names: Names | None = None) -> ParsedResponse | str:
-    r"""What a model's text says to do.
+    r"""Read an answer of code; return the reason as a text if it has none.
 
     Args:
-        text: as it came.
-        names: the places that marks stand for.
-
-    Returns:
-        Or why it says nothing: there is no block, or nothing in one.
+        text: the answer, unchanged.
+        names: the places of marks, by name.
 
     Examples:
         >>> parse("I see it. ```python\npyautogui.click(3, 4)\n```").code

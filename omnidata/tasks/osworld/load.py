@@ -422,10 +422,9 @@ def load(
 ) -> LoadedDataset:
     """Read rollouts as steps; nothing in them is executed, and no clip is decoded.
 
-    A step's `source` has the untouched lines of its turn in `rows`, and what the folders say beside
-    them; where there is one, the accessibility tree of its screenshot (`elements`). Its `action`,
-    and so the history of later steps, is all that the turn does, with the agent's own text for
-    words.
+    A step's `source` has the untouched lines of its turn in `rows`, facts from the folders' names,
+    and the accessibility tree of its screenshot (`elements`) if there is one. Its `action`, also in
+    the history of later steps, has all actions of the turn, with the agent's own text as `words`.
 
     Args:
         data: the tree, from any of its levels downwards; a trajectory's file; or a Parquet
@@ -637,12 +636,12 @@ def fingerprint(data: Path) -> str:
 
 
 def dump(steps: Sequence[Step]) -> dict[str, list[Mapping[str, Any]]]:
-    """The lines of the trajectories again, by the rollout's folder.
+    """Return the lines of the trajectories as they were in the files, by the rollout's folder.
 
-    What was no JSON object is not in it, nor are rollouts without a turn.
+    Lines that are not JSON objects and rollouts without a turn are missing.
 
     Args:
-        steps: of a source, in its order; they may have been through a Parquet repository.
+        steps: steps of loaded data, in order; also from a Parquet repository.
 
     Examples:
         >>> dump([])
@@ -657,7 +656,7 @@ def dump(steps: Sequence[Step]) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def dump_lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    r"""The content of a trajectory's file.
+    r"""Return the content of a trajectory's file.
 
     Examples:
         >>> dump_lines([{"step_num": 1}])

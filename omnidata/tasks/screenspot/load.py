@@ -435,10 +435,10 @@ def _tags(line: Line, language: Language) -> dict[str, str]:
 
 
 def dump(source: LoadedDataset) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The rows that a source was read from, in their order, but for those that became no step.
+    """Yield the rows of loaded data as they were in the files, in order; skipped rows are missing.
 
     Args:
-        source: of ScreenSpot.
+        source: data of ScreenSpot.
 
     Yields:
         The file's name, and the row as it was.

@@ -14,7 +14,7 @@ import pytest
 from filelock import FileLock
 
 from omnidata.data.segment import segment
-from omnidata.data.segment.plan import LEAD_S, LONGEST_S, Cut
+from omnidata.data.segment.plan import Cut
 from omnidata.errors import DataError, MediaError
 from omnidata.tasks.omnigui.load import load
 from tests.cli.running import Started, as_json, omnidata
@@ -165,8 +165,8 @@ def test_a_log_without_app_or_instruction_says_what_to_give(
 def test_the_help_states_the_defaults() -> None:
     text = omnidata("segment", "--help").stdout
     text = " ".join(text.split())
-    assert f"Default: {LEAD_S:g}." in text
-    assert f"Default: {LONGEST_S:g}." in text
+    assert "Default: 0.5." in text
+    assert "Default: 10." in text
 
 
 def test_a_folder_with_content_is_refused_before_the_work(
