@@ -18,6 +18,7 @@ import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
+from omnidata.synth.sample import make_sample
 from tests.full import FULL
 from tests.hub_server import Hub, online, serving
 from tests.sample import write_sample
@@ -194,6 +195,12 @@ def once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Once:
 def sample(once: Once) -> Path:
     """The dataset of `tests/sample.py`, written once per test run; nobody writes into it."""
     return once("sample", write_sample)
+
+
+@pytest.fixture(scope="session")
+def demo(once: Once) -> Path:
+    """The dataset of `omnidata demo`, made once per test run; nobody writes into it."""
+    return once("demo", make_sample)
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,10 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="needs a checkout: the sdist has no docs")
 EIGHT_RUNS = pytest.mark.full("a grid of eight runs, and one of a few more")
 FIGURES = {
-    "errors": ["141", "98", "23.5"],
-    "items": ["7.1", "1.5", "5.4", "80"],
-    "compare_runs": ["-22.8", "-30.4 to -15.2", "+4.7", "0.039"],
-    "audit": ["61.7", "32.9", "0.005"],
+    "errors": ["137", "115", "21.7"],
+    "items": ["7.1", "2.7", "4.9"],
+    "compare_runs": ["-25.0", "-32.9 to -17.4", "-3.5", "0.232"],
+    "audit": ["56.2", "34.0", "0.005"],
 }
 """What pages say of the demo, as its commands print it."""
 NEEDS_MORE = re.compile(r"\b(DATA|SPEC|ORG)\b|(openai|gemini|hf):|--engine ray")
@@ -44,10 +44,10 @@ def run(words: list[str]) -> object:
     return ended.value.code
 
 
-def make_demo(sample: Path) -> None:
+def make_demo(data: Path) -> None:
     """Make what `omnidata demo` leaves, out of data that are there already."""
     Path("omnidata-demo").mkdir()
-    Path("omnidata-demo/data").symlink_to(sample)
+    Path("omnidata-demo/data").symlink_to(data)
     for name in ("oracle", "center"):
         command = f"evaluate omnigui omnidata-demo/data --model baseline:{name} --out"
         assert run([*command.split(), f"omnidata-demo/runs/baseline-{name}-seed0"]) == 0
@@ -62,7 +62,7 @@ def make_demo(sample: Path) -> None:
 )  # fmt: skip
 def test_the_pages_commands_run_on_the_demo(
     name: str,
-    sample: Path,
+    demo: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -71,7 +71,7 @@ def test_the_pages_commands_run_on_the_demo(
     if "--figures" in page:
         pytest.importorskip("matplotlib", reason="needs the extra `plots`")
     monkeypatch.chdir(tmp_path)
-    make_demo(sample)
+    make_demo(demo)
     found = [words for words in commands(DOCS / f"{name}.md") if words != ["demo"]]
     assert found
     for words in found:

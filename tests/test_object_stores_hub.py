@@ -69,7 +69,8 @@ def test_a_commit_is_read_by_ranges_and_nobody_is_told_who_asks(hub: str, tmp_pa
         "from omnidata import mirror, mirror_cache\n"
         "path = mirror.local('hf://datasets/org/name@main/data') / 'b.bin'\n"
         "mirror.fill(path, 500_000, 500_100)\n"
-        "print(mirror_cache.display_path(path), path.read_bytes()[500_000:500_100] == bytes(range(100)))\n"
+        "read = path.read_bytes()[500_000:500_100] == bytes(range(100))\n"
+        "print(mirror_cache.display_path(path), read)\n"
     )
     environment = os.environ | {
         "HF_ENDPOINT": hub,

@@ -217,10 +217,10 @@ def test_bars_in_tables_are_shown_as_they_are_typed(pages: dict[Path, Page]) -> 
 
 
 @pytest.fixture
-def beside_demo(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def beside_demo(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Go to a folder that holds what `omnidata demo` makes there."""
     (tmp_path / "omnidata-demo").mkdir()
-    (tmp_path / "omnidata-demo" / "data").symlink_to(sample)
+    (tmp_path / "omnidata-demo" / "data").symlink_to(demo)
     monkeypatch.chdir(tmp_path)
 
 

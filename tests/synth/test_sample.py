@@ -16,15 +16,9 @@ from omnidata.errors import DataError
 from omnidata.media import frames, image, probe, samples
 from omnidata.synth.sample import make_sample
 from omnidata.types import Step
-from tests.conftest import Once
 from tests.full import FULL
 from tests.synth.making import ROLES, content, digests
 from tests.trees import DIMENSIONS
-
-
-@pytest.fixture(scope="module")
-def demo(once: Once) -> Path:
-    return once("demo", make_sample)
 
 
 @pytest.fixture(scope="module")
