@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from omnidata.actions import Action, Box
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
-from omnidata.training.formats import target_shown
 from omnidata.training.preferences import TRAINERS, Order, Pair, apart, sort_pairs, tier
 from omnidata.types import CAUSES, Completion
 from tests.adapters.servers import Fault
@@ -322,7 +321,7 @@ def test_answers_in_a_dialect_are_for_pictures_of_its_size(dialect: str, tmp_pat
     step, other = task.load(data, check_media=False).steps
     prompt = [part for turn in task.prompt(step) for part in turn.parts]
     size = next(part.size for part in prompt if part.role == "screenshot")
-    right, wrong = (target_shown(task, each, size or step.screen) for each in (step, other))
+    right, wrong = (task.target(each, size=size or step.screen) for each in (step, other))
     assert right
     assert wrong
     for name, text in (("a", right.text), ("b", wrong.text)):

@@ -22,7 +22,6 @@ from omnidata.errors import DataError
 from omnidata.loaders.load import recognise
 from omnidata.tasks import get_task
 from omnidata.tasks.agentnet.load import dump
-from omnidata.training.datasets import steps_of
 from omnidata.types import Step, VideoSegment
 from tests.loaders.agentstudio import codes
 from tests.loaders.desk import SCREEN, agentnet, bench, bench_step, click, gold, trajectory
@@ -257,16 +256,16 @@ def test_a_recorded_action_that_is_not_the_right_one_is_told(
 
 
 def test_rows_of_datasets_say_all_of_an_action(tmp_path: Path) -> None:
+    from omnidata.torch import RowSteps
+
     code = "pyautogui.hotkey('ctrl', 's')", "pyautogui.click(x=0.1, y=0.2); pyautogui.write('a')"
     data = agentnet(tmp_path / "a", trajectory(*code, END))
     source = load(data)
     convert(source, tmp_path / "r", embed=True)
     kept = datasets.load_dataset(str(tmp_path / "r"), split="test")
     for rows in (omnidata.load_dataset("agentnet", data, split="test"), kept):
-        steps = steps_of(rows)
-        assert steps is not None
-        for number, step in enumerate(source.steps):
-            assert (steps[number].action, steps[number].history) == (step.action, step.history)
+        told = [(step.action, step.history) for step in RowSteps(rows)]
+        assert told == [(step.action, step.history) for step in source.steps]
 
 
 def test_prompts_tell_of_what_they_told_before(tmp_path: Path) -> None:
