@@ -15,8 +15,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from omnidata.run.answer_files import BadLines
-from omnidata.run.log_samples import Sample, kit_samples
+from omnidata.run.logs import read_log
+from omnidata.tasks import get_task
 from tests.cli.running import as_json, omnidata
 from tests.loaders.desk import screenspot, spot
 
@@ -48,10 +48,6 @@ def dumped(folder: Path, form: str, answers: Sequence[Any], *, order: Sequence[i
     return path
 
 
-def _samples(path: Path) -> list[Sample]:
-    return [*kit_samples(path, BadLines(path))]
-
-
 def middle(row: Mapping[str, Any], width: int, height: int) -> str:
     x, y, w, h = row["bbox"]
     return f"pyautogui.click(x={(x + w / 2) / width:.4f}, y={(y + h / 2) / height:.4f})"
@@ -59,14 +55,12 @@ def middle(row: Mapping[str, Any], width: int, height: int) -> str:
 
 def test_an_answer_that_a_spreadsheet_takes_for_a_formula_is_kept(tmp_path: Path) -> None:
     given = [f"={middle(SPOTS[0], 64, 36)}", "=1+1", "-1", "@x"]
-    found = {
-        form: [
-            (sample.answer, sample.delivery)
-            for sample in _samples(dumped(tmp_path, form, given, order=[0, 1, 2, 3]))
-        ]
-        for form in ("tsv", "xlsx")
-    }
-    assert found["xlsx"] == found["tsv"] == [(text, "ok") for text in given]
+    benchmark = get_task("screenspot", {"coordinates": "rel"})
+    source = benchmark.load(screenspot(tmp_path / "data", *SPOTS))
+    for form in ("tsv", "xlsx"):
+        table = dumped(tmp_path, form, given, order=[0, 1, 2, 3])
+        found = read_log("vlmevalkit", table, source, benchmark)
+        assert [(one.output, one.delivery) for one in found] == [(text, "ok") for text in given]
 
 
 @pytest.mark.parametrize("form", ["tsv", "json", "xlsx"])

@@ -19,7 +19,6 @@ from omnidata.errors import DataError, UsageError
 from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.task import OmniGui
 from omnidata.training.export import export
-from omnidata.training.formats import as_example
 from omnidata.training.media_store import Sizing
 from omnidata.training.rows import Options
 from omnidata.types import MediaRef, Step, Target
@@ -158,8 +157,6 @@ def test_a_target_that_does_not_follow_the_size_of_its_picture_is_no_row(
         export(task, load(data), out, Options(format="trl", sizing=Sizing(longest=80)))
     assert "correct `target`" in str(caught.value)
     assert not out.exists()
-    with pytest.raises(DataError, match="which is another place"):
-        as_example(task, load(data).steps[0], longest=80)
     export(task, load(data), out, Options(format="trl"))
     assert len(rows(out)) == len(ACTIONS)
 

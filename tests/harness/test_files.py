@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from omnidata.harness.lmms import LmmsTask, write
 from omnidata.predictions import Prediction
 from omnidata.run.scoring import get_profile, score
 from omnidata.run.selection import whole_episodes
@@ -44,10 +43,10 @@ def test_a_plug_ins_totals_are_those_of_score(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plugin.install(tmp_path / "plug", monkeypatch)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "plug"))
     data = plugin.write(tmp_path / "data", episodes=3)
-    done = write("odyssey", data, tmp_path / "tasks", profile=None, options={})
-    assert done.name == "omnidata_odyssey"
-    task = functions(done.folder, done.name)
+    omnidata("harness", "lmms", "odyssey", data, tmp_path / "tasks", anew=True)
+    task = functions(tmp_path / "tasks", "omnidata_odyssey")
     docs = [
         json.loads(line)
         for line in Path(task["dataset_kwargs"]["data_files"]["test"]).read_text().splitlines()
@@ -116,11 +115,11 @@ def test_what_no_harness_can_ask_is_refused(
 
 
 def test_a_failed_request_counts_as_wrong_and_is_no_answer(few: Path, tmp_path: Path) -> None:
-    write("omnigui", few, tmp_path, profile=None, options={})
-    task = LmmsTask(tmp_path / "omnidata_omnigui.json")
+    omnidata("harness", "lmms", "omnigui", few, tmp_path)
+    task = functions(tmp_path, "omnidata_omnigui")
     (step, *_) = get_task("omnigui").load(few).steps
     failed = "[LMMS_EVAL_REQUEST_FAILED after 5 retries] 503"
-    record = task.process_results({"sample_id": step.sample_id}, [[failed]])["EM"]
+    record = task["process_results"]({"sample_id": step.sample_id}, [[failed]])["EM"]
     assert (record["outcome"], record["exact_match"]) == ("api_error", 0)
 
 

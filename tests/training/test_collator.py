@@ -282,7 +282,7 @@ def test_the_answer_is_in_the_unit_that_the_task_is_told(
 
 
 def test_answers_in_pixels_are_those_of_the_screenshot_as_it_is_shown(
-    once: Once, data: Path
+    once: Once, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = get_task("omnigui", {"coordinates": "px"})
     steps = told.load(data).steps
@@ -298,6 +298,10 @@ def test_answers_in_pixels_are_those_of_the_screenshot_as_it_is_shown(
         assert dict(zip(profile.values, verdict.values, strict=True))["exact_match"] is right
     with pytest.raises(DataError, match="the answer is for"):
         collate([replace(tap, screen=(tap.screen[0] * 2, tap.screen[1]))])
+    target = told.target
+    monkeypatch.setattr(told, "target", lambda step, **_: target(step))
+    with pytest.raises(DataError, match="which is another place"):
+        collate([tap])
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
