@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from omnidata.adapters.media_budget import Capabilities, excess, fit, lacking
+from omnidata.adapters.media_budget import Capabilities
 from omnidata.adapters.render import render
 from omnidata.errors import UsageError
-from omnidata.types import Conversation, MediaRef, Message, Modality, Part
+from omnidata.types import Conversation, MediaRef, Modality
 from tests.adapters.media import (
     clip,
     colours,
@@ -24,6 +25,7 @@ from tests.adapters.media import (
     pixels,
     shown,
     step,
+    track,
     turn,
 )
 from tests.adapters.receipts import SOUND, lines
@@ -83,20 +85,16 @@ def test_a_modality_that_the_model_does_not_take_is_named_before_any_file_is_ope
         shown("audio", MediaRef("audio", nowhere, "1.wav"), "audio"),
         shown("audio", MediaRef("audio", nowhere, "2.wav"), "voice"),
     )
-    assert lacking(conversation, Capabilities()) == ""
-    assert lacking(conversation, Capabilities(accepts=frozenset({"image"}))) == (
-        "the model takes no video (video); the model takes no audio (audio, voice)"
-    )
+    lacks = r"takes no video \(video\); the model takes no audio \(audio, voice\)"
+    with pytest.raises(UsageError, match=lacks):
+        render(conversation, Capabilities(accepts=frozenset({"image"})))
 
 
 def test_frames_count_as_pictures(tmp_path: Path) -> None:
     conversation = step(tmp_path)
-    assert lacking(conversation, Capabilities(max_images=6)) == ""
-    assert lacking(conversation, Capabilities(max_images=5)) == (
-        "the model takes at most 5 pictures, not 6 (4 of them frames)"
-    )
-    assert lacking(conversation, Capabilities(max_images=2, video="native")) == ""
-    with pytest.raises(UsageError, match="at most 5"):
+    render(conversation, Capabilities(max_images=6))
+    render(conversation, Capabilities(max_images=2, video="native"))
+    with pytest.raises(UsageError, match=r"at most 5 pictures, not 6 \(4 of them frames\)"):
         render(conversation, Capabilities(max_images=5))
 
 
@@ -161,34 +159,35 @@ def test_of_many_pictures_the_first_are_left_out_and_no_empty_turn_stays(tmp_pat
 KINDS = st.sampled_from([("image", "history_screenshot"), ("image", "before"), ("video", "video")])
 
 
-@given(
-    kinds=st.lists(KINDS, max_size=8),
-    limit=st.integers(0, 12),
-    frames=st.integers(1, 6),
-)
-@settings(max_examples=300 if FULL else 60)
+@pytest.fixture(scope="module")
+def media(tmp_path_factory: pytest.TempPathFactory) -> dict[Modality, MediaRef]:
+    """A medium of each kind."""
+    folder = tmp_path_factory.mktemp("media")
+    return {
+        "image": picture(folder, "s.png", colours(1)),
+        "video": clip(folder),
+        "audio": track(folder),
+    }
+
+
+@given(kinds=st.lists(KINDS, max_size=8), limit=st.integers(0, 12), frames=st.integers(1, 6))
+@settings(max_examples=300 if FULL else 60, deadline=None)
 def test_what_is_left_fits_and_nothing_is_left_out_without_need(
-    kinds: list[tuple[Modality, str]], limit: int, frames: int
+    media: dict[Modality, MediaRef], kinds: list[tuple[Modality, str]], limit: int, frames: int
 ) -> None:
-    conversation = [
-        Part(kind, media=MediaRef(kind, Path(), str(number)), role=role)
-        for number, (kind, role) in enumerate([*kinds, ("image", "screenshot")])
-    ]
-    capabilities = Capabilities(max_images=limit, frames=frames, degrade=True)
-    plan = fit(conversation, capabilities)
-    images = [
-        number
-        for number, part in enumerate(conversation)
-        if part.kind == "image" and number not in plan.dropped
-    ]
-    sent = len(images) + sum(plan.frames.values())
-    assert sent <= limit
-    assert (len(conversation) - 1 in images) == (limit > 0)
-    counts = plan.frames.values()
-    assert not counts or max(counts) - min(counts) <= 1
-    wanted = sum(1 if part.kind == "image" else frames for part in conversation)
+    every = [*kinds, ("image", "screenshot")]
+    conversation = turn(*(shown(kind, media[kind], role) for kind, role in every))
+    capabilities = Capabilities(max_images=limit, frames=frames, frame_times=False)
+    messages, receipt = render(conversation, replace(capabilities, degrade=True))
+    sent = len(parts(messages))
+    wanted = sum(1 if kind == "image" else frames for kind, _ in every)
     assert sent == min(limit, wanted)
-    assert bool(plan.dropped) <= bool(lacking(turn(*conversation), capabilities))
+    assert ("dropped" not in receipt["parts"][-1]) == (limit > 0)
+    counts = [line.get("frames", 0) for line in receipt["parts"] if line["kind"] == "video"]
+    assert not counts or max(counts) - min(counts) <= 1
+    if sent < wanted:
+        with pytest.raises(UsageError, match=f"at most {limit} picture"):
+            render(conversation, capabilities)
 
 
 # --- together -------------------------------------------------------------------------------------
@@ -216,10 +215,6 @@ MODALITIES: tuple[Modality, ...] = ("image", "video", "audio")
 LIMIT = st.none() | st.integers(0, 4)
 
 
-def part(kind: Modality) -> Part:
-    return Part(kind, media=MediaRef(kind, Path(), kind), role=kind)
-
-
 @given(
     kinds=st.lists(st.sampled_from(MODALITIES), max_size=8),
     videos=LIMIT,
@@ -227,8 +222,14 @@ def part(kind: Modality) -> Part:
     most=LIMIT,
     native=st.booleans(),
 )
+@settings(deadline=None)
 def test_what_is_kept_fits_and_is_the_last_of_its_kind(
-    kinds: list[Modality], videos: int | None, audios: int | None, most: int | None, native: bool
+    media: dict[Modality, MediaRef],
+    kinds: list[Modality],
+    videos: int | None,
+    audios: int | None,
+    most: int | None,
+    native: bool,
 ) -> None:
     capabilities = Capabilities(
         video="native" if native else "frames",
@@ -236,9 +237,11 @@ def test_what_is_kept_fits_and_is_the_last_of_its_kind(
         max_videos=videos,
         max_audios=audios,
         max_media=most,
+        degrade=True,
     )
-    over = excess([part(kind) for kind in kinds], capabilities)
-    kept = [number for number in range(len(kinds)) if number not in over]
+    _, receipt = render(turn(*(shown(kind, media[kind], kind) for kind in kinds)), capabilities)
+    kept = [number for number, line in enumerate(receipt["parts"]) if "dropped" not in line]
+    assert len(kept) == len(kinds) or (videos, audios, most) != (None, None, None)
     count = {kind: sum(kinds[number] == kind for number in kept) for kind in MODALITIES}
     weight = sum(count.values()) + (0 if native else count["video"])
     assert most is None or weight <= most
@@ -249,12 +252,7 @@ def test_what_is_kept_fits_and_is_the_last_of_its_kind(
         assert [n for n in numbers if n in kept] == numbers[len(numbers) - count[kind] :]
 
 
-@given(kinds=st.lists(st.sampled_from(MODALITIES), max_size=8))
-def test_without_limits_nothing_is_left_out(kinds: list[Modality]) -> None:
-    assert excess([part(kind) for kind in kinds], Capabilities()) == {}
-
-
 def test_what_does_not_fit_is_named() -> None:
-    voice = Part("audio", media=MediaRef("audio", Path(), "v"), role="voice")
-    said = lacking((Message("user", (part("audio"), voice)),), Capabilities(max_audios=1))
-    assert said == "the model takes no more than 1 track, which leaves out audio"
+    tracks = [shown("audio", MediaRef("audio", Path(), role), role) for role in ("audio", "voice")]
+    with pytest.raises(UsageError, match="no more than 1 track, which leaves out audio"):
+        render(turn(*tracks), Capabilities(max_audios=1))
