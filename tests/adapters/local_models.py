@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_type_hints
 
 import av
 import numpy as np
@@ -19,7 +19,7 @@ from PIL import Image
 
 from omnidata.adapters import hf
 from omnidata.adapters.hf.model import LocalModel
-from omnidata.adapters.tiny import Family, make_tiny
+from omnidata.adapters.tiny import make_tiny
 from omnidata.media import encode_wav
 from omnidata.types import (
     Completion,
@@ -41,7 +41,8 @@ if find_spec("transformers") is None:  # an import takes seconds of every proces
 os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)
 
-FAMILIES: tuple[Family, ...] = get_args(Family)
+Family = Literal["qwen2.5-omni", "qwen3-omni", "gemma4"]
+FAMILIES: tuple[Family, ...] = get_args(get_type_hints(make_tiny)["family"])
 APART: tuple[Family, ...] = ("qwen2.5-omni", "gemma4", "qwen3-omni")
 """The same; those with least in common are first."""
 QWEN: tuple[Family, ...] = ("qwen2.5-omni", "qwen3-omni")

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from omnidata.adapters.tiny import Family
 from omnidata.types import Completion, Conversation, Request
 from tests.adapters.local_models import (
     FAMILIES,
     QWEN,
+    Family,
     Spy,
     ask,
     checkpoint,

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from omnidata.adapters import hf
-from omnidata.adapters.tiny import Family
 from omnidata.cli import main
 from omnidata.errors import CallError, PlatformError, UsageError
 from tests.adapters.local_models import (
     QWEN,
+    Family,
     Spy,
     ask,
     checkpoint,

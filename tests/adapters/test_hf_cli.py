@@ -15,10 +15,9 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from omnidata.adapters.tiny import Family
 from omnidata.cli import app
 from omnidata.tasks import get_task
-from tests.adapters.local_models import FAMILIES, Spy, checkpoint
+from tests.adapters.local_models import FAMILIES, Family, Spy, checkpoint
 from tests.cli.running import OMNIDATA, omnidata
 from tests.conftest import Once
 from tests.export.small import tree

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from omnidata.adapters.hf import options
-from omnidata.adapters.tiny import Family
 from omnidata.types import Conversation, Message, Part, Request
 from tests.adapters import tiny_others
 from tests.adapters.local_models import (
     APART,
+    Family,
     Spy,
     ask,
     checkpoint,

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from omnidata.adapters.tiny import Family
 from omnidata.errors import UsageError
 from tests.adapters.local_models import (
     APART,
     FAMILIES,
     QWEN,
     SAMPLED,
+    Family,
     Spy,
     ask,
     checkpoint,

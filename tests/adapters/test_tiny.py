@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omnidata.adapters.tiny import Family, make_tiny
+from omnidata.adapters.tiny import make_tiny
 from omnidata.errors import UsageError
+from tests.adapters.local_models import APART, Family
 from tests.conftest import Once
 from tests.full import in_gate
 
@@ -20,12 +21,11 @@ pytestmark = pytest.mark.skipif(
     not all(map(find_spec, ("torchvision", "transformers"))), reason="needs the extra `local`"
 )
 
-FAMILIES: tuple[Family, ...] = ("qwen2.5-omni", "gemma4", "qwen3-omni")
 FPS = 2.0
 ANSWER = '{"action_type": -1}'
 
 
-@pytest.fixture(params=in_gate(FAMILIES, 2, "a second Qwen"), scope="module")
+@pytest.fixture(params=in_gate(APART, 2, "a second Qwen"), scope="module")
 def family(request: pytest.FixtureRequest) -> Family:
     chosen: Family = request.param
     return chosen

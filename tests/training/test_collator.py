@@ -13,11 +13,10 @@ import pytest
 
 from omnidata import media
 from omnidata.actions import Action, Box
-from omnidata.adapters.tiny import Family
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.tasks import get_task
 from omnidata.types import Completion, MediaRef, Step, Task
-from tests.adapters.local_models import APART, Spy, ask, checkpoint, local, torch
+from tests.adapters.local_models import APART, Family, Spy, ask, checkpoint, local, torch
 from tests.conftest import Once
 from tests.full import in_gate
 from tests.training.exporting import data_tree

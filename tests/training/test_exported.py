@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from omnidata import media
-from omnidata.adapters.tiny import Family
 from omnidata.errors import DataError
 from omnidata.tasks import get_task
 from omnidata.training.media_store import Sizing
 from omnidata.types import Conversation, Message, Part
-from tests.adapters.local_models import FAMILIES, checkpoint
+from tests.adapters.local_models import FAMILIES, Family, checkpoint
 from tests.conftest import Once
 from tests.export.small import STUDIO, studio
 from tests.export.test_readers import child, installed
