@@ -16,7 +16,6 @@ BLOCK = "[System Instructions]\nBe an agent.\n[End System Instructions]"
 SAID = "[User]: [History Screenshot]: Goal: Tap Share"
 GEMINI = ReleaseRules()
 MINICPM = ReleaseRules(system="block", last_only=("video", "audio"))
-VITA = ReleaseRules(system="block", last_only=("image", "video", "audio"))
 BAICHUAN = ReleaseRules(system="block", one_file=("video", "image", "audio"))
 
 
@@ -48,22 +47,6 @@ def test_the_papers_layout_changes_nothing() -> None:
     assert arrange(conversation(), "paper", BAICHUAN) == (conversation(), ())
 
 
-def test_gemini_and_qwen_get_the_system_prompt_twice_and_the_texts_after_the_media() -> None:
-    arranged, dropped = arrange(conversation(), "release", GEMINI)
-    assert shown(arranged) == [
-        ("system", ["Be an agent."]),
-        (
-            "user",
-            [
-                f"{BLOCK}\n",
-                *("history_screenshot", "video", "audio", "voice", "screenshot"),
-                SAID,
-            ],
-        ),
-    ]
-    assert dropped == ()
-
-
 def test_minicpm_gets_all_pictures_the_last_sound_and_one_text() -> None:
     arranged, dropped = arrange(conversation(), "release", MINICPM)
     media = ["history_screenshot", "video", "voice", "screenshot"]
@@ -75,12 +58,6 @@ def test_minicpm_gets_all_pictures_the_last_sound_and_one_text() -> None:
             "dropped": "layout=release sends the last audio only",
         },
     )
-
-
-def test_vita_gets_the_last_of_every_kind() -> None:
-    arranged, dropped = arrange(conversation(), "release", VITA)
-    assert shown(arranged) == [("user", ["video", "voice", "screenshot", f"{BLOCK}\n\n{SAID}"])]
-    assert [line["role"] for line in dropped] == ["history_screenshot", "audio"]
 
 
 @pytest.mark.parametrize(
