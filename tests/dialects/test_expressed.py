@@ -242,8 +242,7 @@ class Wild(Dialect):
     says: ClassVar = {"mobile": frozenset({"tap"})}
 
     def __init__(self, name: str, found: Any) -> None:
-        self.name = name
-        self.found = found
+        self.name, self.found = name, found  # type: ignore[misc]
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         return Answer(self.found)
@@ -277,7 +276,7 @@ def test_a_dialect_that_gives_no_actions_is_named(
     plugs.install(site, "wild", "omnidata.dialects", "wild = wild_dialects:WILD")
     dialects.cache_clear()
     _, step = first_step("aitz", tmp_path)
-    tasks = {each.name: get_task("aitw", {"dialect": each.name}) for each in WILD}
+    tasks: dict[str, Any] = {each.name: get_task("aitw", {"dialect": each.name}) for each in WILD}
     dialects.cache_clear()
     for name, task in tasks.items():
         with pytest.raises(PluginError, match=f"the dialect {name} gives"):

@@ -14,7 +14,7 @@ from tests.trees import codes, load_rows, row, write_app
 
 def differing(tmp_path: Path, texts: Sequence[str], column: str) -> list[str]:
     """The texts that are reported as not in the language of their column."""
-    rows = [row(f"E{n}", **{column: text}) for n, text in enumerate(texts)]
+    rows = [row(f"E{n}", 0, **{column: text}) for n, text in enumerate(texts)]
     found = [f for f in load_rows(tmp_path, *rows).findings if f.code == "language-differs"]
     assert all(column in finding.what for finding in found)
     return [texts[int(finding.where.split("/")[1].removeprefix("E"))] for finding in found]
