@@ -59,8 +59,8 @@ def foreign(text: str, language: str) -> str:
         'it has no Chinese letter'
         >>> foreign("打开 Paper Lanterns", "en")
         'it begins in another script'
-        >>> foreign("Search QQ Music for “周杰伦 晴天”, play it", "en")
-        ''
+        >>> foreign("Search QQ Music for “周杰伦 晴天”, play it", "en"), foreign("点击", "de")
+        ('', '')
     """
     plain = _QUOTED.sub(" ", text)
     if not _LETTER.search(plain):

@@ -143,6 +143,8 @@ def split(
     Examples:
         >>> split({"history": "none", "media_until": "0.50", "language": "own"}, {})
         ({'history': 'none'}, {'media_until': '0.5'})
+        >>> split({"language": "fr"}, {"language": ("de", "fr")})
+        ({'language': 'fr'}, {})
     """
     own = {name: value for name, value in given.items() if name in allowed or name not in OPTIONS}
     common = {name: _canonical(name, given[name]) for name in given if name not in own}

@@ -6,24 +6,27 @@ from pathlib import Path
 
 import numpy as np
 
-from omnidata.analysis.instruction_map import SAMPLE, places, sample
-from omnidata.tasks import get_task
+from omnidata.analysis.instruction_map import places
 from tests.cli.running import omnidata
 from tests.loaders.agentstudio import ground, write
 
 
 def test_each_dataset_gives_as_many_different_instructions(tmp_path: Path) -> None:
-    rows = [ground(image=f"{n}.png", instruction=f"Click on {n}") for n in range(SAMPLE + 50)]
-    task = get_task("groundui")
-    many = task.load(write(tmp_path / "many.jsonl", *rows, *rows[:9]), check_media=False)
-    mixed = [ground(instruction=text, platform=text[0]) for text in ("web", "mobile", "web")]
-    mixed = [{**row, "platform": row["instruction"]} for row in mixed]
-    few = task.load(write(tmp_path / "few.jsonl", *mixed), check_media=False)
-    found = sample({"many": many, "few": few})
-    assert {name: len(texts) for name, texts in found.items()} == {"many": SAMPLE, "few": 2}
-    assert len(set(found["many"])) == SAMPLE
-    assert sample({"many": many, "few": few}) == found
-    assert sample({"few": few}) == {"platform: web": ["web"], "platform: mobile": ["mobile"]}
+    rows = [ground(image=f"{n}.png", instruction=f"Click on {n}") for n in range(350)]
+    many = write(tmp_path / "many.jsonl", *rows, *rows[:9])
+    texts = {"web": "abc", "mobile": "de"}
+    few = [ground(instruction=text, platform=key) for key in texts for text in texts[key] + "a"]
+    mixed = write(tmp_path / "few.jsonl", *few)
+    both = drawn(tmp_path, "groundui", many, "groundui", mixed)
+    assert "GroundUI: many.jsonl (300)" in both and "GroundUI: few.jsonl (5)" in both
+    assert drawn(tmp_path, "groundui", many, "groundui", mixed) == both
+    groups = drawn(tmp_path, "groundui", mixed)
+    assert "platform: web (3)" in groups and "platform: mobile (2)" in groups
+
+
+def drawn(folder: Path, *data: str | Path) -> str:
+    omnidata("info", *data, "--map", folder / "map.svg")
+    return (folder / "map.svg").read_text("utf-8")
 
 
 def test_what_is_worded_alike_lies_together() -> None:
@@ -41,8 +44,7 @@ def test_a_map_of_several_datasets_is_drawn(tmp_path: Path) -> None:
     rows = [ground(image=f"{n}.png", instruction=f"Click ${n}_{{") for n in range(4)]
     data = write(tmp_path / "a.jsonl", *rows)
     other = write(tmp_path / "b.jsonl", ground(instruction="点击"))
-    omnidata("info", "groundui", data, "groundui", other, "--map", tmp_path / "map.svg")
-    assert "GroundUI: a.jsonl (4)" in (tmp_path / "map.svg").read_text("utf-8")
+    assert "GroundUI: a.jsonl (4)" in drawn(tmp_path, "groundui", data, "groundui", other)
     done = omnidata("info", "groundui", other, "--map", tmp_path / "none.svg", code=2)
     assert "there are 1 different instructions" in done.stderr
     assert not (tmp_path / "none.svg").exists()

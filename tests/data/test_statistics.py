@@ -11,9 +11,9 @@ import pytest
 
 from omnidata import media
 from omnidata.actions import Action, Box, Point, Region, Screen
+from omnidata.table import TextTable
 from omnidata.table_formats import lines
 from omnidata.tasks import get_task
-from omnidata.tasks.overview import Table
 from omnidata.tasks.statistics import (
     AREA,
     CHARACTERS,
@@ -155,11 +155,11 @@ def test_clips_and_sounds_are_as_long_as_what_is_in_them(sample: Path) -> None:
 @pytest.mark.parametrize("row", [["TED", "1"], ["TED", "1", "2", "3"]])
 def test_a_row_that_is_not_as_wide_as_the_header_is_named(row: list[str]) -> None:
     with pytest.raises(ValueError, match=r"Apps: . cells below 3 headers.*TED"):
-        Table("Apps", ("", "episodes", "steps"), [row])
+        TextTable("Apps", ("", "episodes", "steps"), [row])
 
 
 def test_no_header_from_the_data_is_obeyed_by_a_terminal() -> None:
-    table = Table("Apps", ("a\x1b[2J", "b\nc"), [["TED", "1"]])
+    table = TextTable("Apps", ("a\x1b[2J", "b\nc"), [["TED", "1"]])
     text = "\n".join(line for line, _ in lines(table, 80))
     assert r"a\x1b[2J" in text
     assert r"b\nc" in text
@@ -168,7 +168,7 @@ def test_no_header_from_the_data_is_obeyed_by_a_terminal() -> None:
 
 def test_long_labels_are_folded_before_a_table_is_printed_in_parts() -> None:
     header = ("", "aaaaaaaa", "bbbbbbbb", "cccccccc")
-    table = Table("", header, [["one two three four five six seven", "1", "2", "3"]])
+    table = TextTable("", header, [["one two three four five six seven", "1", "2", "3"]])
     made = list(lines(table, 60))
     assert [line.role for line in made].count("header") == 1
     assert max(len(line.text) for line in made) <= 60

@@ -27,8 +27,8 @@ from omnidata.dialects import (
 )
 from omnidata.errors import PluginError
 from omnidata.tasks import get_task
-from omnidata.tasks.dialect_option import InDialect
 from omnidata.types import Step
+from tests import plugs
 from tests.goldens import worlds
 
 HERE, THERE = (Point(500, 400, "px"),), (Point(300, 200, "px"),)
@@ -237,13 +237,12 @@ def test_a_number_beyond_all_reckoning_stops_no_run(name: str, number: str) -> N
 class Wild(Dialect):
     """Reads what a test says, and writes nothing that is a text."""
 
-    name = "wild"
     title = "a dialect that is broken"
     frame = Frame("norm1000")
     says: ClassVar = {"mobile": frozenset({"tap"})}
 
-    def __init__(self, found: Any) -> None:
-        self.found = found
+    def __init__(self, name: str, found: Any) -> None:
+        self.name, self.found = name, found  # type: ignore[misc]
 
     def read(self, text: str, fed: Screen, *, rules: Rules = "lenient") -> Answer:
         return Answer(self.found)
@@ -255,20 +254,32 @@ class Wild(Dialect):
         return "Anything."
 
 
-@pytest.mark.parametrize(
-    "found",
-    [
-        ("tap",),
-        (Action("tap", (Point("1", 2, "norm1000"),)),),  # type: ignore[arg-type]
-        (Action("tap", (Point(1, 2, "inches"),)),),  # type: ignore[arg-type]
-        (Action("type", text=3),),  # type: ignore[arg-type]
-        (Action("keys", keys=(3,)),),  # type: ignore[arg-type]
-    ],
-)
-def test_a_dialect_that_gives_no_actions_is_named(found: Any, tmp_path: Path) -> None:
-    own, step = first_step("aitz", tmp_path)
-    task: Any = InDialect(own, Wild(found))
-    with pytest.raises(PluginError, match="the dialect wild gives"):
-        task.interpret(step, "x", None, "lenient")
-    with pytest.raises(PluginError, match="`write` of the dialect wild gives None"):
-        task.target(step)
+WILD = [
+    Wild(f"wild-{number}", found)
+    for number, found in enumerate(
+        (
+            ("tap",),
+            (Action("tap", (Point("1", 2, "norm1000"),)),),  # type: ignore[arg-type]
+            (Action("tap", (Point(1, 2, "inches"),)),),  # type: ignore[arg-type]
+            (Action("type", text=3),),  # type: ignore[arg-type]
+            (Action("keys", keys=(3,)),),  # type: ignore[arg-type]
+        )
+    )
+]
+
+
+def test_a_dialect_that_gives_no_actions_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = plugs.on_path(tmp_path / "site", "wild_dialects", monkeypatch)
+    (site / "wild_dialects.py").write_text("from tests.dialects.test_expressed import WILD\n")
+    plugs.install(site, "wild", "omnidata.dialects", "wild = wild_dialects:WILD")
+    dialects.cache_clear()
+    _, step = first_step("aitz", tmp_path)
+    tasks: dict[str, Any] = {each.name: get_task("aitw", {"dialect": each.name}) for each in WILD}
+    dialects.cache_clear()
+    for name, task in tasks.items():
+        with pytest.raises(PluginError, match=f"the dialect {name} gives"):
+            task.interpret(step, "x", None, "lenient")
+        with pytest.raises(PluginError, match=f"`write` of the dialect {name} gives None"):
+            task.target(step)

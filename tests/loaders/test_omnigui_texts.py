@@ -2,61 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from omnidata.loaders.instructions import foreign
 from omnidata.tasks.omnigui.load import load
 from tests.trees import codes, load_rows, row, write_app
 
 
-@pytest.mark.parametrize(
-    "text", ["Tap Share", "Search for 周杰伦", "Open 微信 and tap “发现”, then scroll down",
+def differing(tmp_path: Path, texts: Sequence[str], column: str) -> list[str]:
+    """The texts that are reported as not in the language of their column."""
+    rows = [row(f"E{n}", 0, **{column: text}) for n, text in enumerate(texts)]
+    found = [f for f in load_rows(tmp_path, *rows).findings if f.code == "language-differs"]
+    assert all(column in finding.what for finding in found)
+    return [texts[int(finding.where.split("/")[1].removeprefix("E"))] for finding in found]
+
+
+def test_english_may_quote_chinese_and_chinese_is_not_english(tmp_path: Path) -> None:
+    right = ["Tap Share", "Search for 周杰伦", "Open 微信 and tap “发现”, then scroll down",
              "Find “这里有一家非常好吃的火锅店” and save it", "Café", "", "42",
              "微信: open the chat with Anna", "[微信] Open settings", "'打开' the app",
-             "Search 蓝牙耳机 on 淘宝", "Play '周杰伦的晴天和稻香' in QQ", "Don't open Anna's 微信"]
-)  # fmt: skip
-def test_english_may_quote_chinese(text: str) -> None:
-    assert foreign(text, "en") == ""
+             "Search 蓝牙耳机 on 淘宝", "Play '周杰伦的晴天和稻香' in QQ",
+             "Don't open Anna's 微信"]  # fmt: skip
+    wrong = ["设定を開く", "カメラ", "Откройте YouTube", "설정 열기", "点击分享", "“搜索”",
+             "打开 Paper Lanterns and Night Ferry", "Open 然后点击右上角的分享按钮"]  # fmt: skip
+    assert differing(tmp_path, [*right, *wrong], "instruction_en") == wrong
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "设定を開く",
-        "カメラ",
-        "Откройте YouTube",
-        "설정 열기",
-        "点击分享",
-        "打开 Paper Lanterns and Night Ferry",
-        "“搜索”",
-        "Open 然后点击右上角的分享按钮",
-    ],
-)
-def test_chinese_is_not_english(text: str) -> None:
-    assert foreign(text, "en")
-
-
-@pytest.mark.parametrize("text", ["点击分享", "打开 YouTube", "Spotify 搜索音乐", "", "42", "𠮷",
-                                  "QQ", "WeChat", "打开“カメラ”", "鲜の每日"])  # fmt: skip
-def test_chinese_may_name_english_apps(text: str) -> None:
-    assert foreign(text, "zh") == ""
-
-
-@pytest.mark.parametrize("text", ["設定を開いて共有をタップ", "한국어 設定"])
-def test_japanese_and_korean_are_not_chinese(text: str) -> None:
-    assert foreign(text, "zh")
-
-
-@pytest.mark.parametrize("text", ["Tap Share", "Нажмите", "タップ", "탭"])
-def test_a_text_without_a_chinese_letter_is_not_chinese(text: str) -> None:
-    assert foreign(text, "zh")
-
-
-def test_other_languages_are_left_alone() -> None:
-    assert foreign("Tap Share", "de") == foreign("点击", "") == ""
+def test_chinese_may_name_english_apps_and_is_not_another_language(tmp_path: Path) -> None:
+    right = ["点击分享", "打开 YouTube", "Spotify 搜索音乐", "", "42", "𠮷",
+             "QQ", "WeChat", "打开“カメラ”", "鲜の每日"]  # fmt: skip
+    wrong = ["設定を開いて共有をタップ", "한국어 設定", "Tap Share", "Нажмите", "タップ", "탭"]
+    assert differing(tmp_path, [*right, *wrong], "instruction_zh") == wrong
 
 
 def test_a_text_in_the_wrong_column_is_reported_once_per_episode(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from omnidata.data.convert import convert
 from omnidata.errors import DataError
 from omnidata.loaders import parquet, repository
-from omnidata.tasks.agentstudio import load as agentstudio
+from omnidata.tasks import get_task
 from omnidata.tasks.omnigui.load import load
 from tests.full import FULL
 from tests.measured import cost
@@ -79,7 +79,7 @@ def test_a_bomb_takes_no_memory(tmp_path: Path) -> None:
     path = write(tmp_path / "test-00000-of-00001.parquet", rows)
     assert path.stat().st_size < 20_000
     with pytest.raises(DataError, match=r"128 rows of \d+ bytes"):
-        agentstudio.load(tmp_path, "groundui")
+        get_task("groundui").load(tmp_path)
     found = cost(
         """
         import numpy, pyarrow.compute, pyarrow.parquet as pq

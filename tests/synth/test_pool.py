@@ -19,7 +19,7 @@ from omnidata.errors import DataError, UsageError
 from omnidata.synth.pool import make_pool
 from omnidata.synth.pool.catalogue import RECIPES
 from omnidata.tasks.omnibench.load import load, read_library
-from omnidata.tasks.omnibench.rows import action_of, table10
+from omnidata.tasks.omnibench.rows import table10
 from tests.full import FULL
 from tests.synth.composing import sample_pool
 from tests.synth.making import digests
@@ -103,17 +103,14 @@ def test_a_control_is_drawn_where_its_rectangle_is() -> None:
 
 
 def test_actions_are_the_three_functions_and_the_end() -> None:
-    kinds = set()
+    done = [(step.action.kind, step) for step in load(sample_pool()).steps if step.action]
+    assert {kind for kind, _ in done} == {"tap", "type", "scroll", "done"}
+    assert all((kind == "done") == (step.step_index == step.num_steps - 1) for kind, step in done)
     for trajectory in read_library(sample_pool()).trajectories:
-        done = [action.kind for row in trajectory.actions if (action := action_of(row))]
-        kinds |= set(done)
-        assert [kind == "done" for kind in done] == [False] * (len(done) - 1) + [True]
+        count = len(trajectory.actions)
         statuses = [action["status"] for action in trajectory.actions]
-        assert statuses == ["CONTINUE"] * (len(done) - 1) + ["FINISH"]
-        assert [action["step"] for action in trajectory.actions] == list(
-            range(len(trajectory.actions))
-        )
-    assert kinds == {"tap", "type", "scroll", "done"}
+        assert statuses == ["CONTINUE"] * (count - 1) + ["FINISH"]
+        assert [action["step"] for action in trajectory.actions] == list(range(count))
 
 
 def test_evaluation_functions_are_python_that_takes_the_parameters() -> None:
