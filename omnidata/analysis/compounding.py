@@ -13,7 +13,7 @@ from typing import Any
 
 from omnidata.analysis.slices import (
     NotTracedError,
-    Slice,
+    RunSlice,
     Values,
     group_by_option,
     make_table,
@@ -134,7 +134,7 @@ def _by_step(runs: Sequence[Run], names: Sequence[str], verdicts: Sequence[Episo
 
     indices = sorted({index for run in verdicts for steps in run.values() for index in steps})
     slices = [
-        Slice(
+        RunSlice(
             f"step {index + 1}",
             str(index + 1),
             [values(index, *each) for each in zip(verdicts, firsts, strict=True)],
@@ -170,11 +170,11 @@ def _after(runs: Sequence[Run], names: Sequence[str], verdicts: Sequence[Episode
         counts = {"episodes": len(episodes), "episodes_with_errors": len(first)}
         return {**counts, "first_error": mean}
 
-    slices = [Slice("", "", [whole(each) for each in verdicts])]
+    slices = [RunSlice("", "", [whole(each) for each in verdicts])]
     columns = []
     for before, word in ((True, "right"), (False, "wrong")):
         group = f"after a {word} step"
-        slices.append(Slice(group, group, [after(each, before) for each in verdicts]))
+        slices.append(RunSlice(group, group, [after(each, before) for each in verdicts]))
         columns.append(Column(word, metric, "share", group))
         columns.append(Column("Steps", "steps", "count", group))
     first = (

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from omnidata.analysis.comparison import check_ids, check_source, find_data
 from omnidata.analysis.slices import (
-    Slice,
+    RunSlice,
     Values,
     add_published,
     make_table,
@@ -169,7 +169,7 @@ def _by_size(found: Sequence[Clicks]) -> Table:
         high = max(size for size in sizes if size < end)
         name = " to ".join(dict.fromkeys(f"{100 * size:.3g}" for size in (low, high)))
         values = [each.values((each.sizes >= low) & (each.sizes < end), metric) for each in found]
-        slices.append(Slice(name, name, values))
+        slices.append(RunSlice(name, name, values))
     heads = _heads(found)
     what, label = "Hit rate by element size", "Share of the screen (%)"
     return _table(f"by-{AXIS}", what, label, heads, rows_of_groups(slices, heads), found)
@@ -191,7 +191,7 @@ def _by_group(
     for name in sorted({group for own in groups for group in own if group}):
         pairs = zip(found, groups, strict=True)
         values = [each.values(np.array([g == name for g in own]), metric) for each, own in pairs]
-        slices.append(Slice(name, name, values))
+        slices.append(RunSlice(name, name, values))
     heads = _heads(found, _MEDIANS)
     rows = rows_of_groups(slices, heads)
     others, notes = published_rows(axis, [each.run for each in found], with_published)

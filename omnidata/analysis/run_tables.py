@@ -10,7 +10,7 @@ from typing import Any
 
 from omnidata.analysis.runs import labels
 from omnidata.analysis.slices import (
-    Slice,
+    RunSlice,
     Values,
     add_change,
     add_published,
@@ -91,7 +91,7 @@ def by_spec(spec: TableSpec, runs: Sequence[Run], *, with_published: bool) -> Ta
 
 
 def _spec_heads(
-    spec: TableSpec, run: Run, slices: Sequence[Slice], *, shares: bool = False
+    spec: TableSpec, run: Run, slices: Sequence[RunSlice], *, shares: bool = False
 ) -> list[Head]:
     """Return the columns; with `shares`, headers say each group's share of the run's episodes."""
     units = run.columns

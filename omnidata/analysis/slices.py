@@ -23,7 +23,7 @@ Values = Mapping[str, Any]
 """Metric or count -> its value, and under `ci95` metric -> both ends of its interval."""
 
 
-class Slice(NamedTuple):
+class RunSlice(NamedTuple):
     """A part of the steps of each run.
 
     Attributes:
@@ -39,7 +39,7 @@ class Slice(NamedTuple):
 
 def slice_runs(
     runs: Sequence[Run], axis: str = "", names: Mapping[str, str] = {}, whole: str = "Overall"
-) -> list[Slice]:
+) -> list[RunSlice]:
     """Return the slice of all steps, and one for each group of an axis of `results.json`.
 
     Args:
@@ -51,7 +51,7 @@ def slice_runs(
     present = dict.fromkeys(name for run in runs for name in run.results["by"].get(axis, {}))
     groups = dict.fromkeys([*(name for name in names if name in present), *present])
     return [
-        Slice(group, header, [_values(run, axis, group) for run in runs])
+        RunSlice(group, header, [_values(run, axis, group) for run in runs])
         for group, header in [("", whole), *((name, names.get(name, name)) for name in groups)]
     ]
 
@@ -122,7 +122,7 @@ def make_cell(values: Values, metric: str) -> Cell:
 
 
 def rows_of_runs(
-    slices: Sequence[Slice],
+    slices: Sequence[RunSlice],
     runs: Sequence[Run],
     names: Sequence[tuple[str, ...]],
     columns: Sequence[Column],
@@ -139,7 +139,7 @@ def rows_of_runs(
     ]
 
 
-def rows_of_groups(slices: Sequence[Slice], heads: Sequence[Head]) -> list[Row]:
+def rows_of_groups(slices: Sequence[RunSlice], heads: Sequence[Head]) -> list[Row]:
     """Return a row per slice; the heads are one per run."""
     return [
         Row(

@@ -13,7 +13,7 @@ import numpy as np
 
 from omnidata import predictions
 from omnidata.analysis.slices import (
-    Slice,
+    RunSlice,
     make_table,
     rows_of_runs,
     run_labels,
@@ -140,7 +140,7 @@ def _cost(runs: Sequence[Run], usages: Sequence[Usage]) -> Table:
     ]
     headers, names = run_labels(runs)
     every = [column for head in heads for column in head.columns]
-    rows = rows_of_runs([Slice("", "", values)], runs, names, every)
+    rows = rows_of_runs([RunSlice("", "", values)], runs, names, every)
     notes = _notes(runs, usages, metric)
     return make_table("cost", "What the runs took", runs, headers, heads, rows, list(notes))
 

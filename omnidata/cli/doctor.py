@@ -55,7 +55,11 @@ def doctor(
 
 
 def _print(machine: Mapping[str, str], checks: Sequence[Check]) -> None:
-    """One table, and below it what is to be typed: commands are not broken up by a column."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     lines = [
         ("python", machine["python"], "", "", machine["executable"]),
         ("omnidata", machine["omnidata"], "", "", machine["platform"]),
@@ -63,29 +67,17 @@ def _print(machine: Mapping[str, str], checks: Sequence[Check]) -> None:
     for check in checks:
         state = check.state.upper() if check.fault else check.state
         lines.append((check.name, check.version, check.group, state, check.detail))
-    _print_table(lines)
-    for check in checks:
-        if check.state in ("broken", "worked round") or check.fault:
-            terminal.say(f"{check.name}: {check.remedy or 'no fix is known'}")
-    absent = {check.group: check.remedy for check in checks if _is_extra(check)}
-    for group, remedy in absent.items():
-        terminal.say(f"for {group}: {remedy}")
-
-
-def _print_table(lines: Sequence[Sequence[str]]) -> None:
-    """The table, no wider than the terminal: what does not fit is folded, the widest first."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.SIMPLE_HEAD)
     for name in ("", "version", "for", "state", ""):
         table.add_column(name, overflow="fold")
     for line in lines:
         table.add_row(*(Text(terminal.plain(cell).replace("\n", " ")) for cell in line))
     Console(width=terminal.columns_of_stdout(), height=terminal.HEIGHT).print(table)
-
-
-def _is_extra(check: Check) -> bool:
-    return check.state == "absent" and bool(check.remedy) and check.group not in ("base", "key")
+    # Commands stand below the table, where no column breaks them.
+    for check in checks:
+        if check.state in ("broken", "worked round") or check.fault:
+            terminal.say(f"{check.name}: {check.remedy or 'no fix is known'}")
+    extras = [check for check in checks if check.group not in ("base", "key")]
+    absent = {each.group: each.remedy for each in extras if each.state == "absent" and each.remedy}
+    for group, remedy in absent.items():
+        terminal.say(f"for {group}: {remedy}")

@@ -113,16 +113,12 @@ def utterances(steps: Iterable[Step], texts: Texts) -> tuple[list[Utterance], li
     return list(found.values()), list(findings.values())
 
 
-def _instruction(step: Step) -> Iterable[str]:
-    return (step.instruction,)
-
-
 def render(
     steps: Sequence[Step],
     out: Path,
     engine: Voice,
     *,
-    texts: Texts = _instruction,
+    texts: Texts = lambda step: (step.instruction,),
     workers: int | None = 1,
     cluster: Cluster | None = None,
     progress: Progress | None = None,

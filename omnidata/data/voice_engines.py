@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -39,32 +39,6 @@ _ESPEAK_SECONDS = 60.0
 
 class VoiceError(OmnidataError):
     """An engine could not speak a text."""
-
-
-class Voice(Protocol):
-    """An engine with a voice per language."""
-
-    @property
-    def name(self) -> str:
-        """The engine and its version; another version makes other sound."""
-
-    def voice(self, language: Language) -> str:
-        """The engine's name for the voice of a language."""
-
-    def speak(self, text: str, language: Language, scratch: Path) -> MediaRef:
-        """Speak one text.
-
-        Args:
-            text: without control characters.
-            language: of the text.
-            scratch: an empty folder for files on the way.
-
-        Returns:
-            The sound, at any rate, neither decoded nor checked.
-
-        Raises:
-            VoiceError: it cannot be spoken.
-        """
 
 
 class Command:
@@ -102,7 +76,19 @@ class Command:
         return self._command
 
     def speak(self, text: str, language: Language, scratch: Path) -> MediaRef:
-        """Run the program to its end, and end all processes that it has started."""
+        """Run the program to its end, and end all processes that it has started.
+
+        Args:
+            text: without control characters.
+            language: of the text.
+            scratch: an empty folder for the file.
+
+        Returns:
+            The sound, at any rate, neither decoded nor checked.
+
+        Raises:
+            VoiceError: it cannot be spoken.
+        """
         out = scratch.absolute() / "spoken.wav"  # the program may work in another folder
         values = {"text": text, "out": str(out), "language": language}
         arguments = [_PLACE.sub(lambda place: values[place[1]], each) for each in self._arguments]
@@ -181,6 +167,7 @@ class Espeak:
             ) from None
         self._library = Path(espeakng_loader.get_library_path())
         try:
+            # With the version, because another one makes other sound.
             self.name = f"espeak-ng {self._run('a', 'en')[0]}"
         except (VoiceError, OSError) as error:  # of the system, where the library's folder is gone
             why = error.what if isinstance(error, VoiceError) else error
@@ -223,3 +210,7 @@ class Espeak:
         about = json.loads(header)
         wave = np.frombuffer(samples, np.int16).astype(np.float32)
         return about["version"], about["rate"], wave / np.float32(32768)
+
+
+Voice = Command | Espeak
+"""An engine with a voice per language."""
