@@ -15,7 +15,6 @@ from omnidata.media import probe
 from omnidata.tasks import get_task
 from omnidata.tasks.osworld.load import dump
 from tests.cli.running import as_json, omnidata
-from tests.loaders.agentstudio import ground, write
 from tests.loaders.osworld import RUN, SIZES, line, plain, recording, results, rollout
 from tests.trees import read_lines
 
@@ -443,14 +442,6 @@ def test_wrong_usage_is_explained(tmp_path: Path) -> None:
         assert says in omnidata("score", "osworld", *arguments, code=2).stderr
     assert "no predictions are named" in omnidata("score", "omnibench", data, code=2).stderr
     assert "no predictions are named" in omnidata("score", "omnigui", data, code=2).stderr
-
-
-def test_the_wrong_loader_says_which_one_fits(tmp_path: Path) -> None:
-    tree = plain(tmp_path / "tree")
-    rows = write(tmp_path / "rows.jsonl", ground())
-    assert "rows of osworld" in omnidata("info", "omnigui", tree, code=2).stderr
-    assert "rows of groundui" in omnidata("score", "osworld", rows, code=2).stderr
-    assert as_json(omnidata("info", tree, "--json"))["task"] == "osworld"
 
 
 def test_every_verb_takes_the_tree(tmp_path: Path) -> None:

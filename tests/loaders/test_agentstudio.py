@@ -258,25 +258,6 @@ def test_the_releases_two_files_with_the_same_columns_may_lie_together(tmp_path:
         assert (step.sample_id, step.instruction) == (f"{stems[task]}/0", stems[task])
 
 
-@pytest.mark.parametrize("folder", [True, False], ids=["folder", "file"])
-@pytest.mark.parametrize(
-    ("row", "task", "right"),
-    [
-        (ground(), "criticbench", "groundui"),
-        (single(), "groundui", "idm-single"),
-        (trajectory(), "idm-single", "criticbench or idm-multiple"),
-        ({"episode_id": "1", "result_action_type": 0}, "groundui", "omnigui"),
-    ],
-)
-def test_rows_of_another_benchmark_are_refused_with_its_name(
-    tmp_path: Path, row: dict[str, object], task: TaskName, right: str, folder: bool
-) -> None:
-    data = write(tmp_path / "m.jsonl", row)
-    with pytest.raises(DataError, match=f"these are rows of {right}") as caught:
-        load(tmp_path if folder else data, task)
-    assert right in caught.value.remedy
-
-
 def test_nothing_readable_is_an_error(tmp_path: Path) -> None:
     for data in (tmp_path, tmp_path / "none.jsonl"):
         with pytest.raises(DataError, match="a file of groundui"):

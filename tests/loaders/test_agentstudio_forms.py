@@ -411,11 +411,3 @@ def test_an_edit_is_noticed_and_another_trajectory_adds_columns(tmp_path: Path) 
     assert len(opened) == 2
     assert "observation_4" in opened.features
     assert opened[0]["observation_4"] is None
-
-
-@pytest.mark.usefixtures("_registered")
-def test_no_data_is_named_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path / "test.jsonl", ground())
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(DataError, match="data_dir is missing"):
-        datasets.load_dataset("groundui", split="test")

@@ -23,7 +23,7 @@ from omnidata.types import LoadedDataset, Step
 from tests.loaders import phones
 from tests.loaders.omnibench import codes
 from tests.loaders.phones import cagui, example, records, zoo, zoo_episode
-from tests.trees import NO_SHARED, SHARED, row, write_rows
+from tests.trees import NO_SHARED, SHARED
 
 REAL = SHARED / "data" / "aitz_google_apps"
 real = pytest.mark.skipif(not REAL.is_dir(), reason=NO_SHARED)
@@ -265,22 +265,6 @@ def test_a_picture_that_nobody_can_take_is_found_when_it_is_read(
     (found,) = load(data).findings
     assert (found.code, found.where) == ("media-broken", "7/0")
     assert says in found.what
-
-
-def test_other_datasets_are_named(tmp_path: Path) -> None:
-    cases = {
-        "omnigui": write_rows(tmp_path / "omnigui" / "steps.json", [row()]),
-        "androidcontrol": records(tmp_path / "ac" / "a", phones.episode()),
-    }
-    for name, data in cases.items():
-        with pytest.raises(DataError) as caught:
-            load(data)
-        assert f"these are rows of {name}" in caught.value.remedy
-    for make in FORMS.values():
-        for task in ("omnigui", "omnibench", "androidcontrol", "groundui"):
-            with pytest.raises(DataError) as caught:
-                get_task(task).load(make(tmp_path))
-            assert "these are rows of aitw" in caught.value.remedy
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "[1]", "[" * 9000, '[{"a": 1}]'])

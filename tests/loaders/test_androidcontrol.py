@@ -231,15 +231,6 @@ def test_the_fingerprint_changes_with_every_edit(data: Path) -> None:
     assert fingerprint(data) != before
 
 
-def test_other_data_are_named(tmp_path: Path) -> None:
-    data = records(tmp_path / "wild" / "a", phones.example())
-    with pytest.raises(DataError) as caught:
-        load(data)
-    assert "these are rows of aitw" in caught.value.remedy
-    with pytest.raises(DataError, match="no such file"):
-        load(tmp_path / "none")
-
-
 @pytest.mark.parametrize(
     "splits", [{"train": [3], "test": [3, 4]}, {"train": "34"}, {"train": 3}, [3]]
 )

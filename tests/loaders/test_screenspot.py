@@ -125,13 +125,6 @@ def test_a_repository_gives_the_rows_back(tmp_path: Path) -> None:
     assert table["data_source"] == ["shop", "shop"]
 
 
-def test_the_wrong_task_names_the_right_one(tmp_path: Path) -> None:
-    data = screenspot(tmp_path, spot())
-    with pytest.raises(DataError) as caught:
-        omnidata.load_dataset("agentnet", data, split="test", cache_dir=tmp_path / "cache")
-    assert caught.value.remedy == "these are rows of screenspot: name that task, or other data"
-
-
 def test_the_same_box_is_the_same_in_every_form(tmp_path: Path) -> None:
     found = {
         load(screenspot(tmp_path / form, spot(bbox=bbox)), boxes=form).steps[0].action

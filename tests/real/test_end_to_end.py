@@ -8,13 +8,11 @@ import pytest
 
 import omnidata
 from omnidata.actions import Point
-from omnidata.errors import DataError
 from omnidata.media import check
 from omnidata.tasks import get_task
 from tests.cli.running import as_json
 from tests.cli.running import omnidata as command
 from tests.real import agentnet
-from tests.trees import SHARED
 
 pytestmark = pytest.mark.skipif(
     agentnet.missing() is not None, reason=agentnet.missing() or "the recording is there"
@@ -63,8 +61,3 @@ def test_the_recording_opens_as_a_dataset(agentnet_tree: Path) -> None:
     assert data["step_index"] == list(range(15))
     assert data["action"][-1]["kind"] == "TASK_COMPLETE"
     assert len(data["history"][-1]) == 14
-
-
-def test_the_other_real_episode_is_refused_with_the_reason() -> None:
-    with pytest.raises(DataError, match="another enum"):
-        get_task("omnigui").load(SHARED / "data" / "aitz_google_apps")
