@@ -205,7 +205,7 @@ def group_sums(found: Aligned) -> GroupSums:
 
 
 def significant_order(sums: GroupSums, *, seed: int, resamples: int) -> tuple[float | None, Mask]:
-    """Return which runs are surely ahead of which, with 95 % confidence for all pairs together.
+    """Return the pairs of runs that differ significantly, with 95 % confidence for all pairs.
 
     Args:
         sums: of the runs.

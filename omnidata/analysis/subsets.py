@@ -211,7 +211,7 @@ def _score(sums: GroupSums, candidates: Mask) -> Floats:
 
 
 def _order_kept(parts: Floats, ahead: Mask) -> Floats:
-    """Return the share (M,) of the pairs that are told apart whose order is kept; 1 of none."""
+    """Return the share (M,) of significantly different pairs that keep their order; 1 of none."""
     first, second = np.nonzero(ahead)
     if not len(first):
         return np.ones(len(parts))

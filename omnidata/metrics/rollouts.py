@@ -29,8 +29,8 @@ class Example:
     Attributes:
         domain: one of the set's.
         score: 0 to 1, the mean over finished attempts; None without any.
-        counted: its value in `SR_all`, the mean over all attempts, of which unfinished ones count
-            0; None for the score.
+        counted: its value in `SR_all`, the mean over all attempts; unfinished attempts count 0. None
+            stands for the score.
         tags: axis -> group, beside the domain.
     """
 
@@ -61,8 +61,8 @@ def total(
     Returns:
         `overall` and `by`, name -> group -> table, for "group", "domain" and the axes of the
         examples' tags. A table has `SR_finished`, the mean over examples with a score, None without
-        any, as in the release's `show_result.py`; `SR_all`, the mean over the whole set, of which
-        absent and unfinished examples count 0, None if the size of the set is unknown; `ci95` with
+        any, as in the release's `show_result.py`; `SR_all`, the mean over the whole set (absent
+        and unfinished examples count 0), None if the size of the set is unknown; `ci95` with
         a pair or None for each; `tasks`, the number behind `SR_all`, or of attempted examples;
         `finished`. If a domain or group has more examples than the set, all count.
 

@@ -218,7 +218,7 @@ def check_taken(task: Task, adapter: Adapter, steps: Sequence[Step]) -> None:
 
 
 _SAMPLES_OF_KIND = 8
-"""Steps of a kind, one of which at least should have media that can be read."""
+"""Steps of each kind to try: at least one of them should have readable media."""
 
 
 def one_of_each_kind(steps: Sequence[Step]) -> list[Step]:

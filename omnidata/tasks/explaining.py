@@ -257,7 +257,7 @@ def _label(verdict: Verdict, answer_label: Callable[[Mapping[str, Any]], str]) -
 
 
 def plain(verdict: Verdict, profile: Profile, *, right: bool) -> str:
-    """Return the sentence for a verdict of which only the values are known."""
+    """Return the sentence for a verdict that has values only."""
     if right:
         return "the answer is right"
     values = zip(profile.values, verdict.values, strict=True)

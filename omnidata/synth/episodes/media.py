@@ -191,7 +191,7 @@ def _scale(rect: Span, ratio: tuple[float, float]) -> Span:
 def _frames(
     screen: Image.Image, look: Look, count: int, paint: Callable[[float], Canvas] | None = None
 ) -> Iterator[Frame]:
-    """Show a screen that comes in; `paint` draws one moment, of which a share in [0, 1) is over."""
+    """Show a screen that comes in; `paint` draws one moment at its progress in [0, 1)."""
     still = np.asarray(screen)
     empty = Image.new("RGB", screen.size, look.theme.ground)
     for number in range(count):
