@@ -29,8 +29,8 @@ class Example:
     Attributes:
         domain: one of the set's.
         score: 0 to 1, the mean over finished attempts; None without any.
-        counted: its value in `SR_all`, the mean over all attempts; unfinished attempts count 0. None
-            stands for the score.
+        counted: its value in `SR_all`, the mean over all attempts; unfinished attempts count
+            0. None stands for the score.
         tags: axis -> group, beside the domain.
     """
 
