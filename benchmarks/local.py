@@ -6,7 +6,7 @@ chosen so that `generate` takes about three times as long as reading, decoding a
     python benchmarks/local.py [--checkpoint FOLDER] [--steps 64] [--tokens N] [-M KEY=VALUE ...]
 
 Without a checkpoint a tiny Qwen2.5-Omni is made, and torch is given one thread, so that the other
-core can prepare. On a GPU name a larger one: `--make-billions 3` writes a random Qwen2.5-Omni
+core can prepare. On a GPU name a larger one: `--make-billions 7` writes a random Qwen2.5-Omni
 thinker of about so many billion parameters first.
 """
 
@@ -162,26 +162,39 @@ def overlapped(
 
 
 def make_large(folder: Path, billions: float) -> Path:
-    """A random Qwen2.5-Omni thinker in bfloat16: the 3B model's width, and layers to match."""
+    """Write a random Qwen2.5-Omni thinker in bfloat16 and its processor.
+
+    Width, heads and the towers for media are those of the 3B model, and from 5 billion on those of
+    the 7B model; the number of layers follows. The vocabulary stays the tiny model's.
+    """
     import torch
     from transformers import AutoConfig, AutoModelForMultimodalLM, AutoProcessor
 
     tiny = make_tiny("qwen2.5-omni", folder.with_name("seed"))
     config = AutoConfig.from_pretrained(tiny)
-    text = config.text_config
-    text.hidden_size, text.intermediate_size = 2048, 11008
-    text.num_attention_heads, text.num_key_value_heads = 16, 2
+    width, inner, heads, pairs = (3584, 18944, 28, 4) if billions >= 5 else (2048, 11008, 16, 2)
+    text, sight, sound = config.text_config, config.vision_config, config.audio_config
+    text.hidden_size, text.intermediate_size = width, inner
+    text.num_attention_heads, text.num_key_value_heads = heads, pairs
     text.rope_parameters["mrope_section"] = [16, 24, 24]
-    per_layer = 2048 * 2048 * 2 + 2 * 2048 * 256 + 3 * 2048 * 11008
+    per_layer = 2 * width * width + 2 * width * 128 * pairs + 3 * width * inner
     text.num_hidden_layers = max(1, round(billions * 1e9 / per_layer))
     text.layer_types = ["full_attention"] * text.num_hidden_layers
-    config.audio_config.output_dim = config.vision_config.out_hidden_size = 2048
+    sight.depth, sight.hidden_size, sight.num_heads = 32, 1280, 16
+    sight.intermediate_size, sight.fullatt_block_indexes = 3420, [7, 15, 23, 31]
+    sound.d_model, sound.encoder_layers, sound.encoder_attention_heads = 1280, 32, 20
+    sound.encoder_ffn_dim, sound.num_hidden_layers = 5120, 32
+    sound.output_dim = sight.out_hidden_size = width
+    for part in (config, text, sight, sound):
+        part.initializer_range = 0.02
     with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
         build: Any = AutoModelForMultimodalLM
         model = build.from_config(config, dtype=torch.bfloat16)
     model.save_pretrained(folder)
     processors: Any = AutoProcessor
-    processors.from_pretrained(tiny).save_pretrained(folder)
+    processor = processors.from_pretrained(tiny)
+    processor.image_processor.size = {"shortest_edge": 56 * 56, "longest_edge": 12_845_056}
+    processor.save_pretrained(folder)
     return folder
 
 
