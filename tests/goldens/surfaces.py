@@ -18,17 +18,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow.parquet as pq
 import typer
 from typer.testing import CliRunner
 
-import omnidata
 from omnidata.cli import app
 from omnidata.errors import UsageError
-from omnidata.types import Step, Task
+from omnidata.types import Step
 from tests import plugs
 from tests.ablate import senses
+from tests.goldens.asking import Asking
 from tests.goldens.record import FIXED, call, drop_hashes, prompts
 from tests.goldens.worlds import WORLDS, build
 from tests.metrics.mutations import mutants
@@ -106,13 +105,13 @@ def _dialects_in(world: str) -> Surface:
         for number, dialect in enumerate(_dialect_names()):
             options = {"dialect": dialect}
             try:
-                task = omnidata.get_task(name, options)
+                asking = Asking(name, options)
             except UsageError:
                 yield {"kind": "no dialect", "dialect": dialect}
                 continue
-            source = task.load(data, check_media=False)
-            yield from prompts(task, source, options)
-            right = {step.sample_id: task.target(step) for step in source.steps}
+            source = asking.load(data, check_media=False)
+            yield from prompts(asking, source, options)
+            right = {step.sample_id: asking.target(step) for step in source.steps}
             spoken = {own: target.text if target else None for own, target in right.items()}
             yield {"kind": "targets", "dialect": dialect, "texts": spoken}
             known = sorted({text for text in spoken.values() if text})
@@ -122,28 +121,27 @@ def _dialects_in(world: str) -> Surface:
                 *mutants([*known, *FIXED], MUTANTS, seed=number),
             ]
             yield {"kind": "answers", "dialect": dialect, "texts": texts}
-            rules = (task.default_profile, f"{task.default_profile}+strict")
+            rules = (asking.default_rule, f"{asking.default_rule}+strict")
             for place, text in enumerate(texts):
                 step = source.steps[place % len(source.steps)]
                 yield {
                     "kind": "verdict",
                     "as": [dialect, place, step.sample_id],
-                    "is": _judge(task, rules, step, text),
+                    "is": _judge(asking, rules, step, text),
                 }
             for step in source.steps:
                 for zeros in _zeros(spoken[step.sample_id] or ""):
                     yield {
                         "kind": "zeros",
                         "as": [dialect, step.sample_id, zeros],
-                        "is": _judge(task, rules, step, zeros),
+                        "is": _judge(asking, rules, step, zeros),
                     }
 
     return record
 
 
-def _judge(task: Task, rules: Sequence[str], step: Step, text: str) -> list[Any]:
-    verdicts = [task.profiles[rule].judge(step, text, {}) for rule in rules]
-    return [_round(msgspec.to_builtins(verdict)) for verdict in verdicts]
+def _judge(asking: Asking, rules: Sequence[str], step: Step, text: str) -> list[Any]:
+    return [_round(asking.verdict(step, text, rule)) for rule in rules]
 
 
 def _zeros(text: str) -> list[str]:
@@ -411,7 +409,7 @@ def _hearing_model(data: Path) -> Iterator[tuple[str, ...]]:
     (site / "senses_plugin.py").write_text(senses.PLUGIN, encoding="utf-8")
     plugs.install(site, "senses", "omnidata.adapters", "senses = senses_plugin:Senses")
     sys.path.insert(0, str(site))
-    known = senses.learn(omnidata.get_task("omnigui").load(data), "audio", Path("known.json"))
+    known = senses.learn(Asking("omnigui").load(data), "audio", Path("known.json"))
     answers = json.loads(known.read_text("utf-8"))
     known.write_text(json.dumps(dict(list(answers.items())[::2])), encoding="utf-8")
     try:
