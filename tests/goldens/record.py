@@ -424,18 +424,45 @@ def _hash(value: Any) -> str:
 
 
 def differences(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
-    """What differs between two lists of records, from a little before the first difference on."""
+    """Return what differs between two lists of records, a record or a row of it each.
+
+    A row is printed with what the record is of, its step and its answer; of a record without rows
+    all that stands from a little before the first difference on.
+    """
     found = []
+    answers: dict[str, Sequence[Any]] = {}
     for before, after in zip_longest(old, new):
+        if before and before["kind"] == "answers" and "rows" in before:
+            answers[before["of"]] = before["rows"]
         one, two = encode(before), encode(after)
-        if _read(one) != _read(two):
+        if _read(one) == _read(two):
+            continue
+        record = before or after or {}
+        rows = _row_pairs(before, after)
+        if rows is None:
             same = sum(
                 1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False))
             )
-            kind = (before or after or {}).get("kind")
             shown = slice(max(0, same - _BEFORE), same + _AFTER)
-            found.append(f"  {kind}\n- {one[shown]}\n+ {two[shown]}")
+            found.append(f"  {record.get('kind')}\n- {one[shown]}\n+ {two[shown]}")
+            continue
+        about = answers.get(record.get("of", ""), ())
+        for number, (was, now) in enumerate(rows):
+            if _read(was) != _read(now):
+                row = about[number] if number < len(about) else number
+                head = f"  {record['kind']} {json.dumps(record['as'])} {row!r:.300}"
+                found.append(f"{head}\n- {was:.400}\n+ {now:.400}")
     return found
+
+
+def _row_pairs(before: Record | None, after: Record | None) -> list[tuple[str, str]] | None:
+    """The rows of two records side by side; None where they have none, or are of other things."""
+    if not before or not after or any(before.get(key) != after.get(key) for key in ("kind", "as")):
+        return None
+    one, two = before.get("rows"), after.get("rows")
+    if one is None or two is None or len(one) != len(two) or before["kind"] == "answers":
+        return None
+    return [(json.dumps(a), json.dumps(b)) for a, b in zip(one, two, strict=True)]
 
 
 def _read(line: str) -> Any:
