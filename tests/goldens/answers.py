@@ -55,7 +55,7 @@ def bent(text: str) -> Iterator[str]:
 def receipts(screen: Screen) -> dict[str, dict[str, Any]]:
     """Return receipts of a screenshot that was sent in several sizes, by name."""
     width, height = screen if min(screen) > 0 else _UNKNOWN
-    half = {"width": width // 2, "height": height // 2}
+    half: dict[str, Any] = {"width": width // 2, "height": height // 2}
     earlier = {"role": "history_screenshot", "kind": "image", "width": 64, "height": 36}
 
     def parts(*, original: tuple[int, int] | None = (width, height), **sent: Any) -> dict[str, Any]:

@@ -446,7 +446,7 @@ def differences(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
             shown = slice(max(0, same - _BEFORE), same + _AFTER)
             found.append(f"  {record.get('kind')}\n- {one[shown]}\n+ {two[shown]}")
             continue
-        about = answers.get(record.get("of", ""), ())
+        about = answers.get(record.get("of", ""), ())[:: record.get("stride", 1)]
         for number, (was, now) in enumerate(rows):
             if _read(was) != _read(now):
                 row = about[number] if number < len(about) else number

@@ -7,6 +7,7 @@ files relative to it, so that no line depends on where the folder is.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -72,20 +73,24 @@ def _plain(text: str, folder: Path) -> str:
     return _HASH.sub("HASH", text)
 
 
-def _round(value: Any) -> Any:
+def round_floats(value: Any) -> Any:
     """A JSON value with floats of nine digits: ends of bootstrap intervals differ in the last."""
     if isinstance(value, float):
         return float(f"{value:.9g}")
     if isinstance(value, Mapping):
-        return {key: _round(item) for key, item in value.items()}
-    return [_round(item) for item in value] if isinstance(value, list) else value
+        return {key: round_floats(item) for key, item in value.items()}
+    return [round_floats(item) for item in value] if isinstance(value, list) else value
 
 
 def _print(folder: Path, *argv: str | Path) -> Record:
     """What a verb prints, with its command."""
     text = _plain(call(*argv), folder)
     with contextlib.suppress(ValueError):
-        return {"kind": "printed", "command": list(map(str, argv)), "is": _round(json.loads(text))}
+        return {
+            "kind": "printed",
+            "command": list(map(str, argv)),
+            "is": round_floats(json.loads(text)),
+        }
     return {"kind": "printed", "command": list(map(str, argv)), "is": text}
 
 
@@ -102,7 +107,7 @@ def _dialects_in(world: str) -> Surface:
         answers = {line["dialect"]: line["texts"] for line in old if line["kind"] == "answers"}
         name = WORLDS[world][0]
         data = build(world, folder)
-        for number, dialect in enumerate(_dialect_names()):
+        for number, dialect in enumerate(dialect_names()):
             options = {"dialect": dialect}
             try:
                 asking = Asking(name, options)
@@ -141,7 +146,7 @@ def _dialects_in(world: str) -> Surface:
 
 
 def _judge(asking: Asking, rules: Sequence[str], step: Step, text: str) -> list[Any]:
-    return [_round(asking.verdict(step, text, rule)) for rule in rules]
+    return [round_floats(asking.verdict(step, text, rule)) for rule in rules]
 
 
 def _zeros(text: str) -> list[str]:
@@ -149,7 +154,9 @@ def _zeros(text: str) -> list[str]:
     return [re.sub(r"\b\d+(\.\d+)?\b", "0", text, count=count) for count in (1, 0) if text]
 
 
-def _dialect_names() -> Sequence[str]:
+@functools.cache
+def dialect_names() -> Sequence[str]:
+    """The names of all dialects."""
     return sorted(json.loads(call("info", "dialects", "--json")))
 
 
@@ -300,7 +307,7 @@ def _pages(folder: Path, _: Sequence[Record]) -> Iterator[Record]:
                     "kind": "page",
                     "world": world,
                     "file": path.relative_to(pages).as_posix(),
-                    "is": _round(json.loads(_plain(text, folder))),
+                    "is": round_floats(json.loads(_plain(text, folder))),
                 }
 
 
