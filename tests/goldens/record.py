@@ -1,7 +1,7 @@
 """What is frozen of a world: steps, prompts, targets, verdicts, tables, files.
 
-Everything is asked through what users call: `omnidata.get_task`, the members of a task, and the
-command line in this process. Nothing here knows in which module a thing is defined.
+Everything is asked through `Asking` and the command line in this process. Nothing here knows in
+which module a thing is defined.
 """
 
 from __future__ import annotations
@@ -16,22 +16,18 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile, zip_longest
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import msgspec
 import pyarrow.parquet as pq
 
-import omnidata
-from omnidata.actions import Action, Box, Point
+from omnidata.actions import Box, Point
 from omnidata.cli import main
-from omnidata.dialects import CannotSayError
 from omnidata.errors import OmnidataError, UsageError
-from omnidata.tasks.base import Benchmark
 from omnidata.tasks.observation import OPTIONS
-from omnidata.types import Conversation, LoadedDataset, MediaRef, Step, Task
+from omnidata.types import Conversation, LoadedDataset, MediaRef, Step
+from tests.goldens.asking import Asking
 from tests.goldens.worlds import WORLDS
 from tests.metrics.mutations import mutants
 
@@ -87,28 +83,28 @@ def records(world: str, data: Path, answers: Sequence[str] | None = None) -> Ite
         answers: those that were frozen; None makes them.
     """
     name = WORLDS[world][0]
-    task = omnidata.get_task(name)
-    source = task.load(data)
+    asking = Asking(name)
+    source = asking.load(data)
     yield from _steps(source, data)
     if not source.steps:
         return
-    for options in _choices(task):
-        asked = omnidata.get_task(name, options)
+    for options in _choices(asking):
+        asked = Asking(name, options)
         try:
             read = asked.load(data, check_media=False)
         except OmnidataError as error:
             yield {"kind": "refused", "options": options, "error": type(error).__name__}
         else:
             yield from prompts(asked, read, options)
-    yield from _right(name, task, source)
-    given = list(answers) if answers is not None else _answers(world, task, source)
+    yield from _right(asking, source)
+    given = list(answers) if answers is not None else _answers(world, asking, source)
     yield {"kind": "answers", "texts": given}
-    yield from _verdicts(name, task, source, given)
+    yield from _verdicts(asking, source, given)
     yield from _tables(name, data, source, given)
     yield from _offline(name, data)
-    yield from _edges(name, task, source)
+    yield from _edges(asking, source)
     if world in WRITTEN:
-        if not task.asks_about:
+        if asking.has_own_data:
             yield from _repository(name, data)
         yield from _training_rows(name, data)
         yield from _run(name, data)
@@ -155,36 +151,36 @@ def _medium(ref: MediaRef | None, data: Path) -> Any:
     return ref and [ref.kind, ref.path.replace(str(data), "DATA")]
 
 
-def _choices(task: Task) -> Iterator[dict[str, str]]:
+def _choices(asking: Asking) -> Iterator[dict[str, str]]:
     """No option, then every other value of every option, one at a time.
 
     But for what is shown of accessibility trees, which these worlds do not have for every step.
     """
     yield {}
-    for option, values in task.allowed.items():
+    for option, values in asking.allowed.items():
         if option in OPTIONS:
             continue
         yield from ({option: value} for value in values[1:])
 
 
-def prompts(task: Task, source: LoadedDataset, options: Mapping[str, str]) -> Iterator[Record]:
+def prompts(asking: Asking, source: LoadedDataset, options: Mapping[str, str]) -> Iterator[Record]:
     said: list[Any] = []
     found: dict[str, str] = {}
     for number, step in enumerate(source.steps):
         past = None
-        if task.needs_predictions:  # the right answers, read back
-            target = task.target(step)
+        if asking.shows_predictions:  # the right answers, read back
+            target = asking.target(step)
             said = said[: step.step_index]
             past = list(said)
-            said.append(task.read(target.text) if target else None)
-        shown = _shown(task.prompt(step, past))
+            said.append(asking.action(target.text) if target else None)
+        shown = _shown(asking.conversation(step, past))
         found[step.sample_id] = _hash(shown)
         if number == 0:
             yield {"kind": "prompt", "options": dict(options), "id": step.sample_id, "is": shown}
     yield {
         "kind": "prompts",
         "options": dict(options),
-        "hash": task.prompt_hash,
+        "hash": asking.prompt_hash,
         "shown": _hash(found),
         "each": dict(list(found.items())[:60]),
     }
@@ -205,26 +201,25 @@ def _shown(conversation: Conversation) -> list[Any]:
     ]
 
 
-def _right(name: str, task: Task, source: LoadedDataset) -> Iterator[Record]:
+def _right(asking: Asking, source: LoadedDataset) -> Iterator[Record]:
     for space in (None, "px", "norm1000", "rel"):
         texts: dict[str, str | None] = {}
         with contextlib.suppress(UsageError):  # a task whose answers know no such unit
             for step in source.steps:
-                target = task.target(step, space=space)
+                target = asking.target(step, space=space)
                 texts[step.sample_id] = target.text if target else None
         yield {"kind": "targets", "space": space, "texts": texts}
-    for baseline in task.baselines:
-        rule = task.baseline(baseline, source.steps, {})
+    for baseline in asking.baselines:
         yield {
             "kind": "baseline",
             "name": baseline,
-            "texts": _hash([rule(step) for step in source.steps]),
+            "texts": _hash(asking.baseline_answers(baseline, source.steps)),
         }
 
 
-def _answers(world: str, task: Task, source: LoadedDataset) -> list[str]:
+def _answers(world: str, asking: Asking, source: LoadedDataset) -> list[str]:
     """The right answers of the steps, answers in many dialects, and both bent out of shape."""
-    right = {t.text for step in source.steps for t in [task.target(step)] if t}
+    right = {t.text for step in source.steps for t in [asking.target(step)] if t}
     known = sorted([*right, *FIXED])
     return [
         *known[:200],
@@ -232,45 +227,45 @@ def _answers(world: str, task: Task, source: LoadedDataset) -> list[str]:
     ]
 
 
-def _verdicts(
-    name: str, task: Task, source: LoadedDataset, answers: Sequence[str]
-) -> Iterator[Record]:
+def _verdicts(asking: Asking, source: LoadedDataset, answers: Sequence[str]) -> Iterator[Record]:
     steps = _spread(source.steps)
-    for space in task.allowed.get("coordinates", ("",)):
-        asked = omnidata.get_task(name, {"coordinates": space} if space else {})
-        for profile in asked.profiles.values():
+    for space in asking.allowed.get("coordinates", ("",)):
+        asked = Asking(asking.name, {"coordinates": space} if space else {})
+        for rule in asked.rules:
             for number, text in enumerate(answers):
                 step = steps[number % len(steps)]
-                verdict = profile.judge(step, text, {})
                 yield {
                     "kind": "verdict",
-                    "as": [space, profile.name, number, step.sample_id],
-                    "is": msgspec.to_builtins(verdict),
+                    "as": [space, rule, number, step.sample_id],
+                    "is": asked.verdict(step, text, rule),
                 }
 
 
-def _edges(name: str, task: Task, source: LoadedDataset) -> Iterator[Record]:
+def _edges(asking: Asking, source: LoadedDataset) -> Iterator[Record]:
     """Verdicts on taps at the corner of the screen, and on, in and beyond the edges of targets."""
-    options = {"coordinates": "px"} if "coordinates" in task.allowed else {}
-    asked = cast("Benchmark", omnidata.get_task(name, options))
+    options = {"coordinates": "px"} if "coordinates" in asking.allowed else {}
+    asked = Asking(asking.name, options)
     boxed = [step for step in source.steps if step.action and _boxes(step)]
     for step in boxed[:EDGED]:
         box = _boxes(step)[0]
         middle = Point((box.left + box.right) / 2, (box.top + box.bottom) / 2, "px")
         places = [Point(0, 0, "px"), Point(0, middle.y, "px"), Point(middle.x, 0, "px")]
         for beyond in (-1, 0, 1):
-            places += [replace(middle, x=x) for x in (box.left - beyond, box.right + beyond)]
-            places += [replace(middle, y=y) for y in (box.top - beyond, box.bottom + beyond)]
+            across, down = (
+                (box.left - beyond, box.right + beyond),
+                (box.top - beyond, box.bottom + beyond),
+            )
+            places += [Point(x, middle.y, "px") for x in across]
+            places += [Point(middle.x, y, "px") for y in down]
         for place in places:
-            try:
-                text = asked.express([Action("tap", (place,))], step)
-            except (CannotSayError, NotImplementedError):
+            text = asked.tap_answer(step, place)
+            if text is None:
                 return
-            for profile in asked.profiles.values():
+            for rule in asked.rules:
                 yield {
                     "kind": "edge",
-                    "as": [step.sample_id, profile.name, text],
-                    "is": msgspec.to_builtins(profile.judge(step, text, {})),
+                    "as": [step.sample_id, rule, text],
+                    "is": asked.verdict(step, text, rule),
                 }
 
 
@@ -287,16 +282,16 @@ def _tables(
     name: str, data: Path, source: LoadedDataset, answers: Sequence[str]
 ) -> Iterator[Record]:
     """The results of right answers and bent ones, by every profile, as `score` prints them."""
-    task = omnidata.get_task(name)
+    asking = Asking(name)
     lines = data.parent / "outputs.jsonl"
     with lines.open("w", encoding="utf-8") as file:
         for number, step in enumerate(source.steps):
-            target = task.target(step)
+            target = asking.target(step)
             right = target.text if target and number % 3 else answers[number % len(answers)]
             if number % 11 != 10:
                 row = {"sample_id": step.sample_id, "output": right}
                 file.write(json.dumps(row) + "\n")
-    for profile in task.profiles:
+    for profile in asking.rules:
         out = data.parent / f"scored-{profile}"
         printed = call("score", name, data, lines, "--profile", profile, "--out", out, "--json")
         printed = printed.removeprefix("exit 1\n")  # some steps have no answer
@@ -320,7 +315,7 @@ def _repository(name: str, data: Path) -> Iterator[Record]:
             "schema": table.schema.remove_metadata().to_string(),
             "rows": _hash(rows),
         }
-    again = omnidata.get_task(name).load(home / "repository")
+    again = Asking(name).load(home / "repository")
     yield {"kind": "reloaded", "ids": [step.sample_id for step in again.steps]}
 
 
@@ -368,7 +363,7 @@ def _offline(name: str, data: Path) -> Iterator[Record]:
 def make_runs(name: str, data: Path, into: Path) -> None:
     """Two runs of a world, as this version writes them, without the place of the data."""
     into.mkdir(parents=True)
-    models = [f"baseline:{known}" for known in omnidata.get_task(name).baselines[:2]]
+    models = [f"baseline:{known}" for known in Asking(name).baselines[:2]]
     for model in models:
         run = into / model.partition(":")[2]
         call("evaluate", name, data, "--model", model, "--out", run)
@@ -429,18 +424,45 @@ def _hash(value: Any) -> str:
 
 
 def differences(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
-    """What differs between two lists of records, from a little before the first difference on."""
+    """Return what differs between two lists of records, a record or a row of it each.
+
+    A row is printed with what the record is of, its step and its answer; of a record without rows
+    all that stands from a little before the first difference on.
+    """
     found = []
+    answers: dict[str, Sequence[Any]] = {}
     for before, after in zip_longest(old, new):
+        if before and before["kind"] == "answers" and "rows" in before:
+            answers[before["of"]] = before["rows"]
         one, two = encode(before), encode(after)
-        if _read(one) != _read(two):
+        if _read(one) == _read(two):
+            continue
+        record = before or after or {}
+        rows = _row_pairs(before, after)
+        if rows is None:
             same = sum(
                 1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False))
             )
-            kind = (before or after or {}).get("kind")
             shown = slice(max(0, same - _BEFORE), same + _AFTER)
-            found.append(f"  {kind}\n- {one[shown]}\n+ {two[shown]}")
+            found.append(f"  {record.get('kind')}\n- {one[shown]}\n+ {two[shown]}")
+            continue
+        about = answers.get(record.get("of", ""), ())[:: record.get("stride", 1)]
+        for number, (was, now) in enumerate(rows):
+            if _read(was) != _read(now):
+                row = about[number] if number < len(about) else number
+                head = f"  {record['kind']} {json.dumps(record['as'])} {row!r:.300}"
+                found.append(f"{head}\n- {was:.400}\n+ {now:.400}")
     return found
+
+
+def _row_pairs(before: Record | None, after: Record | None) -> list[tuple[str, str]] | None:
+    """The rows of two records side by side; None where they have none, or are of other things."""
+    if not before or not after or any(before.get(key) != after.get(key) for key in ("kind", "as")):
+        return None
+    one, two = before.get("rows"), after.get("rows")
+    if one is None or two is None or len(one) != len(two) or before["kind"] == "answers":
+        return None
+    return [(json.dumps(a), json.dumps(b)) for a, b in zip(one, two, strict=True)]
 
 
 def _read(line: str) -> Any:

@@ -9,12 +9,13 @@ import tempfile
 import traceback
 from pathlib import Path
 
+from tests.goldens.pipeline import ASKED
 from tests.goldens.record import WRITTEN, Record, differences, encode, make_runs, old_runs, records
 from tests.goldens.surfaces import SURFACES, TEXTS
 from tests.goldens.worlds import WORLDS, build
 
 FROZEN = Path(__file__).with_name("frozen")
-ACROSS = {**SURFACES, **TEXTS}
+ACROSS = {**SURFACES, **ASKED, **TEXTS}
 ALL = (*WORLDS, *ACROSS)
 
 

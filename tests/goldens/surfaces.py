@@ -7,6 +7,7 @@ files relative to it, so that no line depends on where the folder is.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -18,17 +19,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow.parquet as pq
 import typer
 from typer.testing import CliRunner
 
-import omnidata
 from omnidata.cli import app
 from omnidata.errors import UsageError
-from omnidata.types import Step, Task
+from omnidata.types import Step
 from tests import plugs
 from tests.ablate import senses
+from tests.goldens.asking import Asking
 from tests.goldens.record import FIXED, call, drop_hashes, prompts
 from tests.goldens.worlds import WORLDS, build
 from tests.metrics.mutations import mutants
@@ -73,20 +73,24 @@ def _plain(text: str, folder: Path) -> str:
     return _HASH.sub("HASH", text)
 
 
-def _round(value: Any) -> Any:
+def round_floats(value: Any) -> Any:
     """A JSON value with floats of nine digits: ends of bootstrap intervals differ in the last."""
     if isinstance(value, float):
         return float(f"{value:.9g}")
     if isinstance(value, Mapping):
-        return {key: _round(item) for key, item in value.items()}
-    return [_round(item) for item in value] if isinstance(value, list) else value
+        return {key: round_floats(item) for key, item in value.items()}
+    return [round_floats(item) for item in value] if isinstance(value, list) else value
 
 
 def _print(folder: Path, *argv: str | Path) -> Record:
     """What a verb prints, with its command."""
     text = _plain(call(*argv), folder)
     with contextlib.suppress(ValueError):
-        return {"kind": "printed", "command": list(map(str, argv)), "is": _round(json.loads(text))}
+        return {
+            "kind": "printed",
+            "command": list(map(str, argv)),
+            "is": round_floats(json.loads(text)),
+        }
     return {"kind": "printed", "command": list(map(str, argv)), "is": text}
 
 
@@ -103,16 +107,16 @@ def _dialects_in(world: str) -> Surface:
         answers = {line["dialect"]: line["texts"] for line in old if line["kind"] == "answers"}
         name = WORLDS[world][0]
         data = build(world, folder)
-        for number, dialect in enumerate(_dialect_names()):
+        for number, dialect in enumerate(dialect_names()):
             options = {"dialect": dialect}
             try:
-                task = omnidata.get_task(name, options)
+                asking = Asking(name, options)
             except UsageError:
                 yield {"kind": "no dialect", "dialect": dialect}
                 continue
-            source = task.load(data, check_media=False)
-            yield from prompts(task, source, options)
-            right = {step.sample_id: task.target(step) for step in source.steps}
+            source = asking.load(data, check_media=False)
+            yield from prompts(asking, source, options)
+            right = {step.sample_id: asking.target(step) for step in source.steps}
             spoken = {own: target.text if target else None for own, target in right.items()}
             yield {"kind": "targets", "dialect": dialect, "texts": spoken}
             known = sorted({text for text in spoken.values() if text})
@@ -122,28 +126,27 @@ def _dialects_in(world: str) -> Surface:
                 *mutants([*known, *FIXED], MUTANTS, seed=number),
             ]
             yield {"kind": "answers", "dialect": dialect, "texts": texts}
-            rules = (task.default_profile, f"{task.default_profile}+strict")
+            rules = (asking.default_rule, f"{asking.default_rule}+strict")
             for place, text in enumerate(texts):
                 step = source.steps[place % len(source.steps)]
                 yield {
                     "kind": "verdict",
                     "as": [dialect, place, step.sample_id],
-                    "is": _judge(task, rules, step, text),
+                    "is": _judge(asking, rules, step, text),
                 }
             for step in source.steps:
                 for zeros in _zeros(spoken[step.sample_id] or ""):
                     yield {
                         "kind": "zeros",
                         "as": [dialect, step.sample_id, zeros],
-                        "is": _judge(task, rules, step, zeros),
+                        "is": _judge(asking, rules, step, zeros),
                     }
 
     return record
 
 
-def _judge(task: Task, rules: Sequence[str], step: Step, text: str) -> list[Any]:
-    verdicts = [task.profiles[rule].judge(step, text, {}) for rule in rules]
-    return [_round(msgspec.to_builtins(verdict)) for verdict in verdicts]
+def _judge(asking: Asking, rules: Sequence[str], step: Step, text: str) -> list[Any]:
+    return [round_floats(asking.verdict(step, text, rule)) for rule in rules]
 
 
 def _zeros(text: str) -> list[str]:
@@ -151,7 +154,9 @@ def _zeros(text: str) -> list[str]:
     return [re.sub(r"\b\d+(\.\d+)?\b", "0", text, count=count) for count in (1, 0) if text]
 
 
-def _dialect_names() -> Sequence[str]:
+@functools.cache
+def dialect_names() -> Sequence[str]:
+    """The names of all dialects."""
     return sorted(json.loads(call("info", "dialects", "--json")))
 
 
@@ -302,7 +307,7 @@ def _pages(folder: Path, _: Sequence[Record]) -> Iterator[Record]:
                     "kind": "page",
                     "world": world,
                     "file": path.relative_to(pages).as_posix(),
-                    "is": _round(json.loads(_plain(text, folder))),
+                    "is": round_floats(json.loads(_plain(text, folder))),
                 }
 
 
@@ -411,7 +416,7 @@ def _hearing_model(data: Path) -> Iterator[tuple[str, ...]]:
     (site / "senses_plugin.py").write_text(senses.PLUGIN, encoding="utf-8")
     plugs.install(site, "senses", "omnidata.adapters", "senses = senses_plugin:Senses")
     sys.path.insert(0, str(site))
-    known = senses.learn(omnidata.get_task("omnigui").load(data), "audio", Path("known.json"))
+    known = senses.learn(Asking("omnigui").load(data), "audio", Path("known.json"))
     answers = json.loads(known.read_text("utf-8"))
     known.write_text(json.dumps(dict(list(answers.items())[::2])), encoding="utf-8")
     try:
