@@ -16,13 +16,13 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 import omnidata
 from omnidata.actions import Action, Box, Point
