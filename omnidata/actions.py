@@ -1,14 +1,16 @@
 """Actions of agents on phones and desktops: one type for all benchmarks, without loss.
 
-A benchmark's own numbers, names and wording are read and written in its folder.
+A benchmark's own numbers, names and wording are read and written in its folder. The values are
+frozen structs: `msgspec.structs.replace(action, text="no")` returns a changed copy.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
 from typing import Final, Literal, get_args
+
+import msgspec
 
 Pair = tuple[float, float]
 """A place as x and y, in the unit that its context states."""
@@ -18,8 +20,7 @@ Screen = tuple[int, int]
 """Width and height of a screenshot in pixels."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(msgspec.Struct, frozen=True):
     """A place on the screen.
 
     Attributes:
@@ -33,8 +34,7 @@ class Point:
     space: Space
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(msgspec.Struct, frozen=True):
     """A target rectangle, edges included.
 
     Attributes:
@@ -80,8 +80,7 @@ Button = Literal["left", "right", "middle", "x"]
 Status = Literal["success", "failure"]
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """One action, of an expert or of a model's answer.
 
     Attributes:
@@ -131,7 +130,6 @@ class Action:
     end: tuple[Region, ...] = ()
     text: str | None = None
     words: str | None = None
-    _: KW_ONLY
     direction: Direction | None = None
     sense: Sense | None = None
     amount: float | None = None

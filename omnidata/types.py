@@ -1,7 +1,8 @@
 """Types of steps, conversations, completions and verdicts, which all packages share.
 
-Nothing here opens a file. Values that pass by the million (`Completion`, `Verdict`) are msgspec
-structs, frozen like the dataclasses, because they are made and encoded in the hot path.
+Nothing here opens a file. Values that are made by the million (`Completion`, `Verdict`, and the
+actions of `omnidata.actions`) are frozen msgspec structs: they are made ten times as fast as
+dataclasses.
 """
 
 from __future__ import annotations

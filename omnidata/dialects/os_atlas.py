@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final, get_args
 
+from msgspec import structs
+
 from omnidata.actions import (
     OPPOSITE,
     Action,
@@ -284,7 +286,7 @@ class OsAtlasPro(Dialect):
         return replace(found, actions=tuple(map(self._set_sense, found.actions)))
 
     def _set_sense(self, action: Action) -> Action:
-        return replace(action, sense=self._labels) if action.kind == "scroll" else action
+        return structs.replace(action, sense=self._labels) if action.kind == "scroll" else action
 
     def write(self, actions: Sequence[Action], fed: Screen, platform: Platform) -> str:
         """Write actions as the model would; see `Dialect.write`."""
@@ -297,7 +299,7 @@ class OsAtlasPro(Dialect):
         Its label would have the finger's direction beside the words for the content's.
         """
         bare = tuple(
-            replace(action, start=(), end=(), amount=None)
+            structs.replace(action, start=(), end=(), amount=None)
             if action.kind in ("swipe", "scroll") and action.direction
             else action
             for action in past.actions

@@ -11,8 +11,10 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
+
+from msgspec.structs import replace
 
 from omnidata.actions import (
     OPPOSITE,
@@ -441,7 +443,7 @@ def _last_words(action: Action) -> str:
 def _describe(action: Action) -> str:
     given = {
         name: getattr(action, name)
-        for name in Action.__dataclass_fields__
+        for name in Action.__struct_fields__
         if getattr(action, name) not in (None, (), "", 1)
     }
     return ", ".join(f"{name}={value!r:.40}" for name, value in given.items())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from omnidata.actions import Action, Direction, Point, Space, Status
 from omnidata.dialects.pyautogui import Call, Code

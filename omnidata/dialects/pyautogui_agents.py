@@ -12,8 +12,9 @@ import textwrap
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar, Final
+
+from msgspec.structs import replace
 
 from omnidata.actions import (
     OPPOSITE,

@@ -10,8 +10,9 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from omnidata.actions import Action, Point, Screen, Status
 from omnidata.dialects.base import UnreadError

@@ -21,6 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, get_args
 
+from msgspec import structs
+
 from omnidata.actions import (
     Action,
     Direction,
@@ -388,7 +390,7 @@ class GuiR1(_Listed):
     def line(self, past: Past, platform: Platform) -> str:
         """An earlier step, of a swipe only which way it went; see `Dialect.line`."""
         plain = (
-            replace(one, end=(), direction=finger_way(one), sense="finger", amount=None)
+            structs.replace(one, end=(), direction=finger_way(one), sense="finger", amount=None)
             if one.kind in ("swipe", "scroll")
             else one
             for one in past.actions

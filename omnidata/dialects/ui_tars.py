@@ -24,6 +24,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final, get_args
 
+from msgspec import structs
+
 from omnidata.actions import (
     OPPOSITE,
     Action,
@@ -497,7 +499,7 @@ def _parse_released_action(name: str | None, given: Mapping[str, object], space:
             return Action("type", start, text=text.rstrip("\\n").rstrip("\n"), submit=True)
         return Action("type", start, text=text)
     action = _action(Call(name, arguments, 0, 0), space)
-    return replace(action, start=start)
+    return structs.replace(action, start=start)
 
 
 def _parse_released_place(text: str, space: Space) -> tuple[Region, ...]:
@@ -720,7 +722,7 @@ class _UITars(Dialect):
 
     def line(self, past: Past, platform: Platform) -> str:
         """Return an earlier step without its scroll amount."""
-        plain = tuple(replace(action, amount=None) for action in past.actions)
+        plain = tuple(structs.replace(action, amount=None) for action in past.actions)
         return super().line(replace(past, actions=plain), platform)
 
     def at(self, action: Action) -> Values:

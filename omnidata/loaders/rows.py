@@ -355,7 +355,7 @@ def _and(action: Action | None, more: _Details | None) -> Action | None:
     said = {name: value for name in _MORE if (value := getattr(more, name)) is not None}
     path = tuple(Point(edges.left, edges.top, edges.space) for edges in more.path)
     then = (_and(_as_action(one.action), one.details) for one in more.then)
-    return replace(action, **said, path=path, then=tuple(filter(None, then)))
+    return msgspec.structs.replace(action, **said, path=path, then=tuple(filter(None, then)))
 
 
 def _with(

@@ -25,7 +25,6 @@ from typing import IO, Any, Final, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from omnidata.actions import Action, Box, Point
 from omnidata.errors import DataError, UsageError
 from omnidata.name_index import NameIndex
 from omnidata.types import ByteRange, MediaRef, ParquetLocation, VideoSegment
@@ -99,7 +98,8 @@ def weight(value: Any) -> int:
         return own + sum(map(weight, value.values()))
     if isinstance(value, list | tuple):
         return own + sum(map(weight, value))
-    names = getattr(type(value), "__dataclass_fields__", ())
+    kind = type(value)
+    names = getattr(kind, "__struct_fields__", None) or getattr(kind, "__dataclass_fields__", ())
     return own + sum(weight(getattr(value, name)) for name in names)
 
 
@@ -337,7 +337,7 @@ def unpack(content: bytes) -> Any:
 
 _FIELDS: Mapping[type, tuple[str, ...]] = {
     kind: tuple(field.name for field in fields(kind))
-    for kind in (MediaRef, Action, Point, Box, ParquetLocation, ByteRange, VideoSegment)
+    for kind in (MediaRef, ParquetLocation, ByteRange, VideoSegment)
 }
 
 
@@ -346,16 +346,9 @@ def _path(path: str) -> Path:
     return Path(path)
 
 
-def _action(*values: Any) -> Action:
-    action = object.__new__(Action)
-    for name, value in zip(_FIELDS[Action], values, strict=True):
-        object.__setattr__(action, name, value)
-    return action
-
-
 def _reduce(value: Any) -> tuple[Any, ...]:
     kind = type(value)
-    return (_action if kind is Action else kind), _GETTERS[kind](value)
+    return kind, _GETTERS[kind](value)
 
 
 _GETTERS = {kind: operator.attrgetter(*names) for kind, names in _FIELDS.items()}

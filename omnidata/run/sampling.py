@@ -276,7 +276,9 @@ def same_action(a: Action, b: Action, screen: Screen) -> bool:
 
 def _without_places(action: Action) -> Action:
     text = None if action.text is None else action.text.strip()
-    return replace(action, start=(), end=(), path=(), then=(), words=None, text=text)
+    return msgspec.structs.replace(
+        action, start=(), end=(), path=(), then=(), words=None, text=text
+    )
 
 
 def _near(a: Sequence[Region], b: Sequence[Region], screen: Screen) -> bool:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import colorsys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal
 
+from msgspec.structs import replace
 from PIL import Image, ImageDraw, ImageFont
 
 from omnidata.actions import OPPOSITE, Action, Box, Direction, Screen

@@ -7,10 +7,11 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
+
+from msgspec.structs import replace
 
 from omnidata.actions import Action, Box, Screen, Sense, Space, history_text
 from omnidata.dialects import Asked

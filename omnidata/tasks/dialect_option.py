@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast, get_args
 
 import numpy as np
+from msgspec import structs
 
 from omnidata.actions import Action, Box, Point, Region, Screen, Space, centre, convert, ratio
 from omnidata.adapters.hf.options import CONTROLS
@@ -319,7 +320,7 @@ class InDialect:
             shown = back < layout.screenshots or "history_screenshots" in own.options
             shot = step.media.get(earlier_roles(back)[-1]) if shown else None
             part = Part("image", media=shot, role=f"{HISTORY}_{back}")
-            done = () if action is None else (replace(action, then=()), *action.then)
+            done = () if action is None else (structs.replace(action, then=()), *action.then)
             placed = tuple(self.in_dialect_unit(one, screen) for one in done)
             found.append(Past(placed, self._resize(part, fed) if shot else None, fed))
         return tuple(found), first
@@ -332,7 +333,7 @@ class InDialect:
             screen: width and height of the screenshot in pixels.
         """
         fed = self._fed_size(screen)
-        return replace(
+        return structs.replace(
             action,
             start=self._points(action.start[:1], screen, fed),
             end=self._points(action.end[:1], screen, fed),
@@ -428,7 +429,7 @@ class InDialect:
         actions = [
             _move(action, lambda point: _on(point, fed, original)) for action in answer.actions
         ]
-        return replace(actions[0], then=tuple(actions[1:]))
+        return structs.replace(actions[0], then=tuple(actions[1:]))
 
     def _read_answer(self, text: str, fed: Screen, rules: Rules = "lenient") -> Answer:
         prefix = self.dialect.prefix
@@ -487,7 +488,7 @@ class InDialect:
             return _Read(None, None, str(error)), receipt
         own = cast("Benchmark", self.task)
         actions = [
-            replace(
+            structs.replace(
                 self.in_unit(action, fed),
                 keys=self.dialect.plain_keys(action.keys),
                 held=self.dialect.plain_keys(action.held),
@@ -628,7 +629,7 @@ def _is_made(action: object) -> bool:
 
 def _move(action: Action, there: Callable[[Region], Point]) -> Action:
     start, end, path = (tuple(map(there, one)) for one in (action.start, action.end, action.path))
-    return replace(action, start=start, end=end, path=path)
+    return structs.replace(action, start=start, end=end, path=path)
 
 
 def _on(region: Region, fed: Screen, original: Screen) -> Point:

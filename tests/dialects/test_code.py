@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from omnidata.actions import Action, Box, Button, Direction, Kind, Point, Region, Screen, finger_way
 from omnidata.dialects import (
@@ -135,7 +136,9 @@ def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
     several = name == "os-atlas-pro" and action.kind == "keys"
     wanted = [replace(action, keys=(key,)) for key in action.keys] if several else [action]
     if platform != "mobile" and action.kind == "swipe" and name != "os-atlas-pro":
-        found = replace(found, actions=tuple(replace(one, end=()) for one in found.actions))
+        found = dataclasses.replace(
+            found, actions=tuple(replace(one, end=()) for one in found.actions)
+        )
         wanted = [replace(action, direction=finger_way(action), end=())]
     got = list(map(meant, found.actions))
     if name == "os-atlas-pro" and action.kind in ("swipe", "scroll"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from omnidata.actions import Action, Box, Point
 from omnidata.errors import DataError
@@ -149,7 +150,7 @@ def test_a_typed_text_survives(tmp_path: Path, text: str) -> None:
 
 
 def test_the_wording_of_an_action_is_kept(tmp_path: Path) -> None:
-    root = write(tmp_path / "tree", episode(step(replace(TAP, words="Tap the star"))))
+    root = write(tmp_path / "tree", episode(step(structs.replace(TAP, words="Tap the star"))))
     assert first_row(root)["action_text"] == "Tap the star"
 
 

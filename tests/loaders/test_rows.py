@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from omnidata.actions import NUMBERS, Action, Box, Button, Direction, Kind, Point, Region, Status
 from omnidata.loaders.rows import DETAILS, Reader, details, features, storable, to_row
@@ -46,7 +47,9 @@ single = st.builds(
     element=st.none() | st.integers(0, 99),
 )
 several = st.builds(
-    lambda first, then: replace(first, then=tuple(then)), single, st.lists(single, max_size=2)
+    lambda first, then: structs.replace(first, then=tuple(then)),
+    single,
+    st.lists(single, max_size=2),
 )
 actions = plain | single | several
 json_values: st.SearchStrategy[Any] = st.recursive(

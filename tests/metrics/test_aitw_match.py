@@ -5,11 +5,10 @@ Places are (x, y) from 0 to 1, elements (y, x, height, width).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from omnidata.actions import Action, Pair
 from tests.metrics.phones import (

@@ -5,9 +5,8 @@ Places are (x, y) from 0 to 1, elements (y, x, height, width).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from omnidata.actions import Action, Direction, Kind, Point
 from tests.metrics.phones import BACK, COMPLETE, HOME, WAIT, Rule, open_app, rules, tap

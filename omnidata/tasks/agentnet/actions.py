@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, Literal, cast, get_args
+
+from msgspec.structs import replace
 
 from omnidata.actions import Action, Box, Point, Region, Space, Status
 from omnidata.dialects.pyautogui import CLICKS, Call, Code

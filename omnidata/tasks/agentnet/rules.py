@@ -22,8 +22,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec.structs import replace
 
 from omnidata.actions import Action, Point, Region, Space, convert
 from omnidata.dialects.pyautogui import Call, Code, read_code

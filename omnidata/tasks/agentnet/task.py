@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
 import numpy as np
+from msgspec.structs import replace
 
 from omnidata.actions import OPPOSITE, Action, Point, Region, Screen, Space, finger_way
 from omnidata.dialects import CannotSayError

@@ -7,10 +7,12 @@ screenshots and forests there is one more than of its actions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from omnidata.actions import OPPOSITE, Action, Screen, centre, convert
 from omnidata.errors import DataError, Finding, MediaError, UsageError

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import structs
+
 from omnidata.actions import Action, Pair, Point, Screen, heading
 from omnidata.errors import MediaError
 from omnidata.jsontext import as_name, is_number, json_file
@@ -158,7 +160,7 @@ _EXPECTED_ROW: Final = (
 def _act(call: Row) -> Action:
     if call.get("action_type") in _APPS:
         raise ValueError(f"GUI-Odyssey has no {call['action_type']}")
-    return replace(read_any(call), words=None)
+    return structs.replace(read_any(call), words=None)
 
 
 def _points(value: object, count: int) -> list[Point]:

@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import structs
+
 from omnidata.actions import Action, Box, Kind, Point, Screen, Space, centre
 from omnidata.dialects import CannotSayError
 from omnidata.jsontext import BROKEN, as_name, compact, decode, hash_of, whole_number
@@ -160,7 +162,7 @@ class Mind2Web(Benchmark):
     def express(self, actions: Sequence[Action], step: Step) -> str:
         action = actions[-1]
         if len(actions) > 1:
-            action = replace(action, start=actions[0].start)
+            action = structs.replace(action, start=actions[0].start)
         if action.kind not in _KINDS or not action.start or action.label not in _LABELS:
             raise CannotSayError(f"{action.label} without a place, or that no page is told of")
         point = centre(action.start[0])

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, Required, TypedDict
+
+from msgspec.structs import replace
 
 from omnidata.actions import (
     OPPOSITE,

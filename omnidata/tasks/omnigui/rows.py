@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard
+
+from msgspec.structs import replace
 
 from omnidata.actions import NUMBERS, Action, Box, Point, Region, Screen, convert
 from omnidata.errors import DataError, Finding, MediaError

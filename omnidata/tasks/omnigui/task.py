@@ -7,7 +7,6 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -15,6 +14,7 @@ from statistics import fmean
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from omnidata.actions import (
     NUMBERS,

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
+
+from msgspec.structs import replace
 
 from omnidata.actions import Action, Pair, Point, Region, Screen, centre, finger_way
 from omnidata.dialects import CannotSayError

@@ -14,6 +14,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
+from msgspec import structs
+
 from omnidata.actions import Action, Pair, Point, Screen, Space, centre
 from omnidata.dialects.pyautogui import WORDS, Call, Code, Names, code_of
 from omnidata.dialects.pyautogui_actions import as_action
@@ -405,7 +407,7 @@ class OsWorld(Benchmark):
     def right_actions(self, step: Step) -> Sequence[Action]:
         calls = calls_of(step.source).calls
         found = as_action(calls, space="px")
-        return (replace(found, then=()), *found.then) if found and is_whole([found]) else ()
+        return (structs.replace(found, then=()), *found.then) if found and is_whole([found]) else ()
 
     def takes(self, actions: Sequence[Action]) -> int:
         return len(actions)

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, get_args
+
+from msgspec.structs import replace
 
 from omnidata.actions import (
     OPPOSITE,

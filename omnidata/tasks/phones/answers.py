@@ -11,10 +11,10 @@ A dataset whose own agents write commands in place of JSON reads those first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from omnidata.actions import Action, Box, Pair, Point, Region, Space
 from omnidata.dialects.agentcpm import ACTS, Reading, fault_of, read_compact

@@ -17,11 +17,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
+
+from msgspec.structs import replace
 
 from omnidata.actions import OPPOSITE, Action, Direction, Screen, centre, convert, heading
 from omnidata.errors import DataError, MediaError, UsageError, plural

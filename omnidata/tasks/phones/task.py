@@ -6,9 +6,11 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any, ClassVar, Literal, TypedDict, get_args
+
+from msgspec.structs import replace
 
 from omnidata.actions import (
     Action,
