@@ -27,7 +27,7 @@ from omnidata.predictions import dropped_parts
 from omnidata.run.run_files import Run
 from omnidata.table import Cell, Column, Head, Row, Table
 from omnidata.tasks.common_options import MEDIA_UNTIL
-from omnidata.tasks.profiles import number_keys
+from omnidata.tasks.totals import number_keys
 from omnidata.types import LoadedDataset, Step
 
 _WAITS = ("none", "wait")
