@@ -20,8 +20,12 @@ from omnidata.types import Task
 TASKS = Kind(
     "omnidata.tasks",
     "task",
-    # One without `explain` gets the default.
-    tuple(name for name in vars(Task) if not name.startswith("_") and name != "explain"),
+    # One without `history_action` and `explanation` gets the defaults.
+    tuple(
+        name
+        for name in vars(Task)
+        if not name.startswith("_") and name not in ("history_action", "explanation")
+    ),
     "omnidata.tasks.base.Benchmark",
 )
 
@@ -98,8 +102,10 @@ def find(name: str, options: Mapping[str, str] | None = None) -> Task | None:
             broken.
     """
     if is_ours(name):
-        return cast("Task", _ours()[name].load()(name, options or {}))
-    return cast("Task | None", TASKS.make(name, name, options or {}, where=name))
+        made = _ours()[name].load()(name, options or {})
+    else:
+        made = TASKS.make(name, name, options or {}, where=name)
+    return cast("Task | None", getattr(made, "asking", made))
 
 
 def get_task(name: str, options: Mapping[str, str] | None = None) -> Task:

@@ -951,18 +951,21 @@ class Task(Protocol):
     def needs_predictions(self) -> bool:
         """Whether prompts show the model's own earlier answers."""
 
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """Parse a model's text as an action, for predicted histories; None if it is none."""
+    def history_action(
+        self, step: Step, text: str, receipt: Mapping[str, Any] | None = None
+    ) -> Action | None:
+        """Return an answer as an action, for predicted histories; None if it is none."""
 
-    def explain(
+    def explanation(
         self,
         step: Step,
         verdict: Verdict | None,
+        text: str,
         *,
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Explain a verdict in words and pictures; without one, explain the step."""
+        """Explain a verdict on a text in words and pictures; without one, explain the step."""
 
     def diagram(self, source: LoadedDataset, step: Step) -> TaskDiagram | None:
         """Return the graph of subtasks of the step's task; None if it has none."""

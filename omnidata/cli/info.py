@@ -504,7 +504,7 @@ def view(
 def _book(data: Path, task: str | None, of: Path | None, task_options: list[str]) -> Book:
     from omnidata.run.run_files import read_run
     from omnidata.tasks import get_task
-    from omnidata.tasks.base import parse
+    from omnidata.tasks.given_options import parse
     from omnidata.viewer.report_data import open_data, open_run
 
     if data.is_dir() and any((data / name).is_file() for name in _RUN):

@@ -168,8 +168,10 @@ class EpisodeTotals:
             self.columns = {column.name: column.unit for column in columns}
             self.metrics = {column.name: column.metric or column.name for column in columns}
             self.legend = {column.name: column.meaning for column in columns if column.meaning}
-        self.values = self.values if values is None else values
-        self.by = self.by if by is None else by
+        if values is not None:
+            self.values = values
+        if by is not None:
+            self.by = by
 
     def _stated_length(self, step: Step) -> int | None:
         return None
@@ -351,7 +353,8 @@ class RowTotals:
             self.values = tuple(column.value or column.name for column in columns)
             self.columns = {column.name: column.unit for column in columns}
             self.legend = {column.name: column.meaning for column in columns if column.meaning}
-        self.by = self.by if by is None else by
+        if by is not None:
+            self.by = by
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
         """Return the table; unjudged rows are counted and left out.
