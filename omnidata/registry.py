@@ -20,11 +20,11 @@ from omnidata.types import Task
 TASKS = Kind(
     "omnidata.tasks",
     "task",
-    # One without `history_action` and `explanation` gets the defaults.
+    # One without these gets the defaults.
     tuple(
         name
         for name in vars(Task)
-        if not name.startswith("_") and name not in ("history_action", "explanation")
+        if not name.startswith("_") and name not in ("history_action", "explain", "explanation")
     ),
     "omnidata.tasks.base.Benchmark",
 )

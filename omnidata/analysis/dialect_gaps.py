@@ -85,7 +85,7 @@ def describe(dialect: Dialect) -> dict[str, Any]:
         "platforms": list(dialect.says),
         "places": frame.space,
         "pictures": [limit for limit in limits if limit],
-        "history_action": by_platform if len(past) > 1 else next(iter(past)),
+        "past": by_platform if len(past) > 1 else next(iter(past)),
         "strict": dialect.source,
     }
 

@@ -321,7 +321,7 @@ def _summary(task: Task) -> str:
 
 def _page(task: Task) -> str:
     """Return the benchmark's page; its tasks share a package and a page."""
-    folder = type(task).__module__.split(".")[2]
+    folder = type(getattr(task, "benchmark", task)).__module__.split(".")[2]
     return f"docs/benchmarks/{folder.replace('_', '-')}.md"
 
 

@@ -42,7 +42,7 @@ class WithHistories:
     past: Mapping[str, Sequence[Action | None]]
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("task", "history_action") or name.startswith("__"):
+        if name in ("task", "past") or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.task, name)
 
