@@ -24,11 +24,11 @@ from omnidata.dialects import Asked, UnreadError
 from omnidata.errors import Finding
 from omnidata.jsontext import hash_of
 from omnidata.loaders.load import load_data
-from omnidata.tasks.asking import Asking
 from omnidata.tasks.baselines import answer_policy
 from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.diagnosis import REACH
-from omnidata.tasks.explaining import explain, plain
+from omnidata.tasks.explaining import Rule as RuleWords
+from omnidata.tasks.explaining import by_action, explain_action
 from omnidata.tasks.given_options import resolve
 from omnidata.tasks.loading import fingerprint_all, read_steps
 from omnidata.tasks.log_rows import Difference, step_difference
@@ -374,11 +374,6 @@ class Benchmark(ABC):
         self.name = name
         self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
 
-    @cached_property
-    def asking(self) -> Asking:
-        """The benchmark as it is asked and judged in its own words."""
-        return Asking(self)
-
     # From files to steps.
 
     @abstractmethod
@@ -532,6 +527,8 @@ class Benchmark(ABC):
     ) -> Explanation:
         """Explain a verdict in words and pictures; without one, explain the step.
 
+        By default the answer's actions are compared with the step's.
+
         Args:
             step: the step.
             verdict: on the answer; None without one.
@@ -539,10 +536,18 @@ class Benchmark(ABC):
             profile: whose verdict it is.
             receipt: of the answer.
         """
-        assert verdict is None or parsed is None or verdict.parsed is not None
-        return explain(
+        written = parsed.written if parsed else ()
+        reach = getattr(profile, "reach", REACH)
+        words = RuleWords(borderline="", reach=reach)
+        return by_action(
+            step,
             verdict,
             profile,
-            lambda _, right: plain(verdict, profile, right=right) if verdict else "",
-            overlays=dict,
+            lambda: replace(written[0], then=written[1:]) if written else None,
+            receipt=receipt,
+            sentence=lambda wanted, said, places, right: explain_action(
+                step, wanted, said, places, right=right, rule=words
+            ),
+            reach=reach,
+            rules_known=False,
         )

@@ -28,7 +28,6 @@ from omnidata.types import (
 )
 
 if TYPE_CHECKING:
-    from omnidata.tasks.asking import AskedProfile
     from omnidata.tasks.base import Benchmark as OldBenchmark
     from omnidata.tasks.benchmark import Benchmark, ParsedAnswer
     from omnidata.tasks.log_rows import Difference
@@ -68,7 +67,8 @@ def judge_adopted(
     """Judge what `adopt` returned, by a profile of the same task."""
     if isinstance(answer, str):
         return profile.judge(step, answer, receipt)
-    return cast("AskedProfile", profile).judge_parsed(step, answer)
+    verdict: Verdict = cast("Any", profile).judge_parsed(step, answer)
+    return verdict
 
 
 class OldNames:
