@@ -26,7 +26,7 @@ from omnidata.adapters.tiny import make_tiny
 from omnidata.run.evaluate import evaluate
 from omnidata.synth.sample import make_sample
 from omnidata.tasks import get_task
-from omnidata.tasks.base import parse
+from omnidata.tasks.given_options import parse
 from omnidata.types import GenerationParams, LoadedDataset, Request
 
 TASK = get_task("omnigui")

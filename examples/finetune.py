@@ -33,7 +33,7 @@ from omnidata.analysis.controls import MEDIUM, alter
 from omnidata.errors import OmnidataError
 from omnidata.run.evaluate import evaluate
 from omnidata.synth.episodes import Settings, make_episodes
-from omnidata.tasks.base import parse
+from omnidata.tasks.given_options import parse
 from omnidata.torch import OmniCollator, check
 from omnidata.types import LoadedDataset, Step, Task
 

@@ -28,7 +28,7 @@ from finetune import train as shown_right_answers
 from omnidata.analysis.controls import MEDIUM, alter
 from omnidata.errors import OmnidataError
 from omnidata.run.selection import split_of
-from omnidata.tasks.base import parse
+from omnidata.tasks.given_options import parse
 from omnidata.torch import OmniCollator
 from omnidata.types import LoadedDataset, Task
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -33,12 +33,14 @@ class Kind:
         noun: for messages.
         parts: members that each must have.
         base: the base class to derive from.
+        adapt: returns the object that is used, from that which the callable returned.
     """
 
     group: str
     noun: Literal["model", "task"]
     parts: Sequence[str]
     base: str
+    adapt: Callable[[Any], Any] = lambda made: made
 
     def names(self) -> list[str]:
         """Return the names of installed plug-ins, in order."""
@@ -68,7 +70,7 @@ class Kind:
                 remedy="uninstall all but one",
             )
         try:
-            made = points[0].load()(*arguments)
+            made = self.adapt(points[0].load()(*arguments))
             lacks = [part for part in self.parts if not hasattr(made, part)]
         except OmnidataError:
             raise

@@ -953,7 +953,7 @@ class Task(Protocol):
         """Whether prompts show the model's own earlier answers."""
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """Parse a model's text as an action, for predicted histories; None if it is none."""
+        """As `history_action`, of benchmarks of the old contract."""
 
     def explain(
         self,
@@ -963,7 +963,23 @@ class Task(Protocol):
         profile: str,
         receipt: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """Explain a verdict in words and pictures; without one, explain the step."""
+        """As `explanation`, of benchmarks of the old contract."""
+
+    def history_action(
+        self, step: Step, text: str, receipt: Mapping[str, Any] | None = None
+    ) -> Action | None:
+        """Return an answer as an action, for predicted histories; None if it is none."""
+
+    def explanation(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        text: str,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Explain a verdict on a text in words and pictures; without one, explain the step."""
 
     def diagram(self, source: LoadedDataset, step: Step) -> TaskDiagram | None:
         """Return the graph of subtasks of the step's task; None if it has none."""

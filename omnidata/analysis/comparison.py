@@ -27,7 +27,7 @@ from omnidata.mirror import local
 from omnidata.run.headlines import lines_of
 from omnidata.run.run_files import Change, Run, changes, read_run, recorded_data
 from omnidata.run.selection import whole_episodes
-from omnidata.tasks.profiles import owners
+from omnidata.tasks.totals import owners
 from omnidata.types import CAUSES, OUTCOMES, Cause, LoadedDataset, Step, VerdictColumns
 
 # Two runs on the steps that both have.

@@ -27,7 +27,7 @@ from omnidata.predictions import dropped_parts
 from omnidata.run.run_files import Run
 from omnidata.table import Cell, Column, Head, Row, Table
 from omnidata.tasks.common_options import MEDIA_UNTIL
-from omnidata.tasks.profiles import number_keys
+from omnidata.tasks.totals import number_keys
 from omnidata.types import LoadedDataset, Step
 
 _WAITS = ("none", "wait")
@@ -53,9 +53,15 @@ def decision_tables(runs: Sequence[Run]) -> list[Table]:
         by_share = {option_of(MEDIA_UNTIL, run): run for run in reversed(group)}
         shares = sorted(by_share, key=float)
         own = [by_share[share] for share in shares]
-        if decisions := _decisions(own):
+        if rights := _rights(own):
             data = run_data(own[-1], known)
-            steps = [step for step in data.steps if step.sample_id in decisions]
+            steps = [step for step in data.steps if step.sample_id in rights]
+            decisions = {
+                step.sample_id: _Decision(
+                    rights[step.sample_id], tuple(_acts(run, step) for run in own)
+                )
+                for step in steps
+            }
             found.append(_table(own, shares, name, steps, decisions))
     return found
 
@@ -81,9 +87,10 @@ class _Decision:
         return [float(shares[wrong[-1] + 1 if wrong else 0]), *early]
 
 
-def _decisions(runs: Sequence[Run]) -> dict[str, _Decision]:
-    """Return the steps that all runs judged, and whose clip or sound every run but the last cut.
+def _rights(runs: Sequence[Run]) -> dict[str, tuple[bool, ...]]:
+    """Return by step which runs are right.
 
+    Steps are those that all runs judged, and whose clip or sound every run but the last cut.
     A medium that the model dropped was not cut for it.
     """
     value = step_metric(runs[-1])[1]
@@ -91,8 +98,7 @@ def _decisions(runs: Sequence[Run]) -> dict[str, _Decision]:
     for name in runs[-1].scores:
         judged = [run.scores.get(name, {}).get(value) for run in runs]
         if None not in judged and all(_was_cut(run, name) for run in runs[:-1]):
-            acts = tuple(_acts(run, name) for run in runs)
-            found[name] = _Decision(tuple(each == 1 for each in judged), acts)
+            found[name] = tuple(each == 1 for each in judged)
     return found
 
 
@@ -107,11 +113,11 @@ def _was_cut(run: Run, name: str) -> bool:
     )
 
 
-def _acts(run: Run, name: str) -> bool:
-    answer = run.predictions.get(name)
+def _acts(run: Run, step: Step) -> bool:
+    answer = run.predictions.get(step.sample_id)
     if answer is None or answer.delivery != "ok":
         return False
-    action = run.benchmark.read(answer.output or "", answer.receipt)
+    action = run.benchmark.history_action(step, answer.output or "", answer.receipt)
     return action is not None and action.kind not in _WAITS
 
 

@@ -14,6 +14,7 @@ from omnidata.errors import UsageError, plural
 from omnidata.tasks import get_task
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.dialect_option import PLATFORMS, InDialect
+from omnidata.tasks.old_contract import adopt
 from omnidata.types import Step
 
 _SCREEN: Final = (1000, 1000)
@@ -122,7 +123,7 @@ def find_gaps(task: str, name: str) -> dict[str, Any]:
             spoken.dialect.read(spoken.dialect.write([placed], fed, platform), fed)
             by_dialect.add(title)
         with suppress(CannotSayError):
-            own.express([spoken.in_unit(placed, _SCREEN)], step)
+            adopt(own, [spoken.in_unit(placed, _SCREEN)], step, None)
             by_task.add(title)
     return {
         "title": dialect.title,

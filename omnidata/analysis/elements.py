@@ -32,8 +32,8 @@ from omnidata.errors import RunError, UsageError, plural
 from omnidata.metrics.row_tables import means
 from omnidata.run.run_files import Run
 from omnidata.table import Column, Head, Row, Table
-from omnidata.tasks.profiles import number_keys
 from omnidata.tasks.statistics import element
+from omnidata.tasks.totals import number_keys
 from omnidata.types import Step
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from omnidata.table import TextTable, number
 from omnidata.table_formats import csv_text
 from omnidata.tasks.explaining import read_again
 from omnidata.types import NOTHING, READ, UNREAD, LoadedDataset, Step, Verdict
+
+if TYPE_CHECKING:
+    from omnidata.tasks.base import Benchmark
 
 MIN_RUNS = 3
 """A correlation over two runs is 1 or -1."""
@@ -208,11 +211,15 @@ def _answer(run: Run, step: Step) -> _Answer:
         score.get("reason", ""),
     )
     answer = run.predictions.get(step.sample_id)
-    told = task.explain(
-        step, verdict, profile=run.profile, receipt=answer.receipt if answer else None
+    told = task.explanation(
+        step,
+        verdict,
+        (answer.output or "") if answer else "",
+        profile=run.profile,
+        receipt=answer.receipt if answer else None,
     )
     points = [each.answer for each in told.overlays.values() if each.answer]
-    action = read_again(task, verdict)
+    action = read_again(cast("Benchmark", task), verdict)
     texts = [action.text or "", action.app or "", *action.keys] if action else []
     place = (points[0].x, points[0].y) if points else None
     words = " ".join(filter(None, (told.answer_label, *texts)))

@@ -30,7 +30,7 @@ from omnidata.run.run_files import Run
 from omnidata.table import Cell, Column, Head, Row, Table
 from omnidata.tasks import get_task
 from omnidata.tasks.common_options import VARIATIONS
-from omnidata.tasks.profiles import number_keys
+from omnidata.tasks.totals import number_keys
 from omnidata.types import LoadedDataset, Step
 
 Worded = tuple[str, Sequence[float]]

@@ -24,7 +24,7 @@ from omnidata.errors import RunError, UsageError, plural
 from omnidata.metrics.intervals import Floats, Ints, Mask
 from omnidata.metrics.paired import Unit
 from omnidata.table import TextTable, number
-from omnidata.tasks.profiles import number_keys
+from omnidata.tasks.totals import number_keys
 from omnidata.types import LoadedDataset
 
 CANDIDATES = 2000

@@ -100,9 +100,9 @@ def ablate(
     from omnidata.run.scoring import get_profile
     from omnidata.run.suite import ModelRow
     from omnidata.tasks import get_task, options_for
-    from omnidata.tasks.base import parse
     from omnidata.tasks.common_options import OPTIONS as COMMON
     from omnidata.tasks.common_options import check_effects
+    from omnidata.tasks.given_options import parse
 
     options = parse(task_options, "-T")
     if not any(one.startswith(("dialect=", "coordinates=")) for one in vary or ()):

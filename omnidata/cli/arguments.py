@@ -160,8 +160,8 @@ def load_asking(
         strict: whether findings are an error.
     """
     from omnidata.tasks import get_task, options_for
-    from omnidata.tasks.base import parse
     from omnidata.tasks.common_options import load_to_ask
+    from omnidata.tasks.given_options import parse
 
     options, said = options_for(task, parse(task_options, "-T"), model, models=asking.models)
     if said:
@@ -277,7 +277,7 @@ def _asking(limits: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callab
 
         def call(**given: Any) -> None:
             from omnidata.run.cost import Limits
-            from omnidata.tasks.base import parse
+            from omnidata.tasks.given_options import parse
 
             said = Limits(**{_FIELDS.get(name, name): given.pop(name) for name in limits})
             way = {name: given.pop(name) for name in WAY}

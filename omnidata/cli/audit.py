@@ -62,7 +62,7 @@ def audit(
     from omnidata.analysis.audit import audit as run
     from omnidata.run.scoring import get_profile
     from omnidata.tasks import get_task
-    from omnidata.tasks.base import parse
+    from omnidata.tasks.given_options import parse
 
     benchmark = get_task(task, parse(task_options, "-T"))
     rules = get_profile(benchmark, profile)

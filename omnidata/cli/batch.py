@@ -99,7 +99,7 @@ def write(
     """
     from omnidata.run.batch import write as run
     from omnidata.run.selection import read_exclude
-    from omnidata.tasks.base import parse
+    from omnidata.tasks.given_options import parse
 
     folder = out or place
     if folder is None or (out and place):

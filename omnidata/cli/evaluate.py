@@ -71,7 +71,7 @@ def evaluate(
     from omnidata.run.evaluate import evaluate as run
     from omnidata.run.sampling import evaluate_samples
     from omnidata.run.selection import parse_shard, read_exclude
-    from omnidata.tasks.base import parse
+    from omnidata.tasks.given_options import parse
 
     if verifier and samples is None:
         raise UsageError(

@@ -159,8 +159,8 @@ def export(
     """
     from omnidata.run.selection import parse_shares, read_exclude
     from omnidata.tasks import get_task
-    from omnidata.tasks.base import parse
     from omnidata.tasks.common_options import load_to_ask
+    from omnidata.tasks.given_options import parse
     from omnidata.training.export import export as run
     from omnidata.training.formats import FormatName, Objects
     from omnidata.training.media_store import Sizing

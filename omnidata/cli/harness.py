@@ -42,7 +42,7 @@ def lmms(
     Example: omnidata harness lmms omnigui omnidata-demo/data lmms-tasks
     """
     from omnidata.harness.lmms import write
-    from omnidata.tasks.base import parse
+    from omnidata.tasks.given_options import parse
 
     done = write(task, data, out, profile=profile, options=parse(task_options, "-T"))
     if as_json:

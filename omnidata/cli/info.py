@@ -321,7 +321,7 @@ def _summary(task: Task) -> str:
 
 def _page(task: Task) -> str:
     """Return the benchmark's page; its tasks share a package and a page."""
-    folder = type(task).__module__.split(".")[2]
+    folder = type(getattr(task, "benchmark", task)).__module__.split(".")[2]
     return f"docs/benchmarks/{folder.replace('_', '-')}.md"
 
 
@@ -504,7 +504,7 @@ def view(
 def _book(data: Path, task: str | None, of: Path | None, task_options: list[str]) -> Book:
     from omnidata.run.run_files import read_run
     from omnidata.tasks import get_task
-    from omnidata.tasks.base import parse
+    from omnidata.tasks.given_options import parse
     from omnidata.viewer.report_data import open_data, open_run
 
     if data.is_dir() and any((data / name).is_file() for name in _RUN):

@@ -89,7 +89,7 @@ def report(
     from omnidata.analysis.elements import AXIS, clicks
     from omnidata.analysis.report import report as make
     from omnidata.analysis.runs import read_runs
-    from omnidata.tasks.base import parse
+    from omnidata.tasks.given_options import parse
 
     if hub_datasets and not card:
         raise UsageError(

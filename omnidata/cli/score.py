@@ -160,7 +160,7 @@ def score(
     from omnidata.run.scoring import score as run
     from omnidata.run.selection import read_exclude, select, whole_episodes
     from omnidata.tasks import get_task
-    from omnidata.tasks.base import parse
+    from omnidata.tasks.given_options import parse
 
     published = None
     if parse_address(task):

@@ -158,7 +158,7 @@ def recaption(
     from omnidata.synth.recaption import Asked, writer_for
     from omnidata.synth.recaption import recaption as run
     from omnidata.tasks import get_task
-    from omnidata.tasks.base import parse
+    from omnidata.tasks.given_options import parse
 
     usage = "omnidata synth recaption DATA OUT --model SPEC --task TASK"
     name = task or args.only_task(data, usage, lambda of, place: usage.replace("TASK", of))
@@ -240,7 +240,7 @@ def _load_questions(
     from omnidata.loaders.load import task_for
     from omnidata.synth.annotate import annotation_of
     from omnidata.tasks import get_task
-    from omnidata.tasks.base import parse
+    from omnidata.tasks.given_options import parse
 
     options = parse(task_options, "-T")
     does = "labels the actions of" if of == "action" else "judges the success of"

@@ -85,7 +85,7 @@ def _command(verb: str, tasks: Sequence[str]) -> Any:
         as_json: Json = False,
     ) -> None:
         from omnidata.synth.derive import REPORT, derive
-        from omnidata.tasks.base import parse
+        from omnidata.tasks.given_options import parse
 
         wanted = of_answers if runs else of_episodes
         options = parse(task_options, "-T")

@@ -67,7 +67,7 @@ def voice(
     from omnidata.data.voice import render
     from omnidata.data.voice_engines import SECONDS, Command, Espeak
     from omnidata.run.selection import select
-    from omnidata.tasks.base import parse
+    from omnidata.tasks.given_options import parse
 
     engine = Command(command, seconds=time_limit or SECONDS) if command is not None else Espeak()
     task = _task(data)

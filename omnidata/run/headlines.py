@@ -239,7 +239,9 @@ def _cause(task: Task, profile: Profile, heard: Heard) -> Cause | None:
     values = dict(zip(profile.values, verdict.values, strict=True))
     if mark_of(verdict.outcome, values) in ("right", "unjudged"):
         return None
-    told = task.explain(heard.step, verdict, profile=profile.name, receipt=heard.receipt)
+    told = task.explanation(
+        heard.step, verdict, heard.text, profile=profile.name, receipt=heard.receipt
+    )
     return told.diagnosis.cause if told.diagnosis else None
 
 

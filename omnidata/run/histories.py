@@ -64,7 +64,7 @@ class Histories:
                 return
         said = answer is not None and answer.delivery == "ok"
         past.append(
-            self._task.read(answer.text, of_screen(answer.receipt, step.screen))
+            self._task.history_action(step, answer.text, of_screen(answer.receipt, step.screen))
             if answer and said
             else None
         )

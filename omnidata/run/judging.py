@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -86,12 +85,15 @@ class Judge:
             known[1],
             b"null" if verdict.parsed is None else encode(verdict.parsed),
             b',"reason":%b' % encode(verdict.reason) if verdict.reason else b"",
-            self._cause(step, verdict, receipt) if known[2] and self.task else b"",
+            self._cause(step, verdict, answer) if known[2] and self.task else b"",
         )
 
-    def _cause(self, step: Step, verdict: Verdict, receipt: Mapping[str, Any] | None) -> bytes:
+    def _cause(self, step: Step, verdict: Verdict, answer: Prediction | None) -> bytes:
         assert self.task
-        told = self.task.explain(step, verdict, profile=self.profile.name, receipt=receipt)
+        text, receipt = (answer.output or "", answer.receipt) if answer else ("", None)
+        told = self.task.explanation(
+            step, verdict, text, profile=self.profile.name, receipt=receipt
+        )
         found, target = told.diagnosis or Diagnosis("rule"), told.target_label
         if found.cause not in CAUSES or not isinstance(found.reading, str):
             raise ValueError(f"the explanation has {found!r:.120}")

@@ -473,7 +473,7 @@ class _Samples:
         action: Action | str | None = None
         if verdict.outcome == "ok":
             receipt = of_screen(completion.receipt, step.screen)
-            action = self._task.read(completion.text, receipt)
+            action = self._task.history_action(step, completion.text, receipt)
             if action is None and verdict.parsed is not None:
                 action = encode(verdict.parsed).decode()
         return _Answer(number, completion, None if told == "unjudged" else told == "right", action)

@@ -91,7 +91,7 @@ def read_label(task: Task, profile: Profile, step: Step, answer: Prediction) -> 
     if answer.delivery != "ok":
         return Label(answer.delivery, text, why=answer.error)
     verdict = profile.judge(step, text, answer.receipt)
-    action = task.read(text, answer.receipt)
+    action = task.history_action(step, text, answer.receipt)
     if action is None:
         return Label("unparsed", text, why=verdict.reason)
     if why := lacks(action, step.screen):

@@ -175,7 +175,7 @@ def _target(task: Task, step: Step) -> Target | str:
             resolve(shot)
         except MediaError:
             return "no screenshot"
-    drawn = task.explain(step, None, profile=task.default_profile).overlays.get(SCREENSHOT)
+    drawn = task.explanation(step, None, "", profile=task.default_profile).overlays.get(SCREENSHOT)
     boxes = [region for region in (drawn.target if drawn else ()) if isinstance(region, Box)]
     if not drawn or len(boxes) != 1 or len(drawn.target) != 1:
         return "no target that is one box"

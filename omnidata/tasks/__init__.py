@@ -10,6 +10,8 @@ from omnidata import registry
 from omnidata.adapters import presets
 from omnidata.dialects import get_dialect
 from omnidata.errors import UsageError
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.benchmark import Benchmark
 from omnidata.tasks.common_options import IN_DIALECT, OPTIONS, WithCommonOptions, split
 from omnidata.tasks.coordinates import of_screen
 from omnidata.tasks.dialect_option import in_dialect, unit_for
@@ -18,6 +20,13 @@ if TYPE_CHECKING:
     from omnidata.types import Task
 
 __all__ = ["get_task", "of_screen", "options_for"]
+
+
+def _as_task(made: Any) -> Task:
+    return cast("Task", Asking(made) if isinstance(made, Benchmark) else made)
+
+
+registry.as_task = _as_task
 
 
 def get_task(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, wraps
 from pathlib import Path
@@ -13,21 +11,21 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from msgspec.structs import replace
 
-from omnidata.actions import Action, Box, Screen, Sense, Space, history_text
+from omnidata.actions import Action, Screen, Sense, Space, history_text
 from omnidata.dialects import Asked
-from omnidata.errors import DataError, Finding, MediaError, PluginError, UsageError, suggestion
+from omnidata.errors import Finding, MediaError, PluginError, suggestion
 from omnidata.jsontext import hash_of
-from omnidata.loaders import files
 from omnidata.loaders.files import RowFiles
 from omnidata.loaders.load import load_data
-from omnidata.loaders.stored_steps import Positions, collect, number_steps, row_ids
 from omnidata.mirror import local
-from omnidata.tasks.common_options import OPTIONS as COMMON
-from omnidata.tasks.coordinates import answer_space, center_places, in_pixels
+from omnidata.tasks.baselines import answer_policy, check_baseline
+from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.diagnosis import REACH
 from omnidata.tasks.explaining import Rule, by_action, explain_action, read_again
-from omnidata.tasks.log_rows import Difference, difference
+from omnidata.tasks.given_options import resolve
+from omnidata.tasks.loading import fingerprint_all, read_steps
+from omnidata.tasks.log_rows import Difference, step_difference
 from omnidata.tasks.longest import read_beginning
 from omnidata.tasks.observation import (
     OPTIONS,
@@ -63,74 +61,6 @@ if TYPE_CHECKING:
     from omnidata.loaders.action_log import Log
     from omnidata.loaders.task_library import Library
     from omnidata.tasks.profiles import OfflineScorer
-
-# Options given as `key=value`, checked against what exists.
-
-
-def resolve(
-    given: Mapping[str, str], allowed: Mapping[str, Sequence[str]], flag: str
-) -> dict[str, str]:
-    """Return all options with the given values, or else each option's first value.
-
-    Args:
-        given: as the user wrote them.
-        allowed: option -> its values, the default first; a single value "" allows any text.
-        flag: how the options are given, for the message.
-
-    Raises:
-        UsageError: an option or a value does not exist.
-
-    Examples:
-        >>> resolve({"history": "none"}, {"history": ("gold", "none"), "voice": ("",)}, "-T")
-        {'history': 'none', 'voice': ''}
-    """
-    for name, value in given.items():
-        if name not in allowed:
-            raise UsageError(
-                f'unknown option "{name}"',
-                where=f"{flag} {name}={value}",
-                expected=f"one of {', '.join([*allowed, *COMMON])}",
-                remedy="choose one of these, or drop the option",
-            )
-        values = allowed[name]
-        if values != ("",) and value not in values:
-            raise UsageError(
-                f'"{name}" has no value "{value}"',
-                where=f"{flag} {name}={value}",
-                expected=f"one of {', '.join(values)}",
-                remedy="choose one of these, or drop the option",
-            )
-    return {name: given.get(name, values[0]) for name, values in allowed.items()}
-
-
-def parse(pairs: Sequence[str], flag: str) -> dict[str, str]:
-    """Return `["a=1", "b=2"]` as a mapping.
-
-    Raises:
-        UsageError: an item without "=", or a key given twice.
-    """
-    options: dict[str, str] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key or key in options:
-            raise UsageError(
-                "the option is given twice" if key in options else "the option has no value",
-                where=f"{flag} {pair}",
-                expected=f"{flag} key=value, with each key once",
-                remedy="drop one of them"
-                if key in options
-                else f"write {flag} {key or 'key'}=VALUE",
-            )
-        options[key] = value
-    return options
-
-
-_MEDIA = frozenset(
-    {".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp"}
-    | {".mp4", ".mov", ".mkv", ".webm", ".avi"}
-    | {".wav", ".mp3", ".m4a", ".ogg", ".flac", ".aac"}
-)
-
 
 _FILLED = ("instruction", "history")
 _BLANK = re.compile(rf"\{{({'|'.join(_FILLED)})\}}")
@@ -455,10 +385,7 @@ class Benchmark:
             row: the columns of the row in the log; empty if it has none.
             records: the columns that metrics keep of the row, beside their own values.
         """
-        places = step.action.start if step.action and all(step.screen) else ()
-        regions = [in_pixels(place, step.screen) for place in places]
-        targets = [region for region in regions if isinstance(region, Box)]
-        return difference(step.source, row, records, screen=step.screen, targets=targets)
+        return step_difference(step, row, records)
 
     @property
     def default_profile(self) -> str:
@@ -577,68 +504,25 @@ class Benchmark:
             data,
             self.name,
             self.tags or (),
-            lambda: self._source(data, check_media=check_media),
+            lambda: read_steps(
+                self.name,
+                data,
+                self.steps,
+                self.named,
+                tags=self.tags,
+                roles=self.roles,
+                fingerprint=self.fingerprint,
+                expected=self._expected,
+                check_media=check_media,
+            ),
             strict=strict,
             check_media=check_media,
-        )
-
-    def _source(self, data: Path, *, check_media: bool) -> LoadedDataset:
-        if not data.exists():
-            raise DataError(
-                "there is no such file or folder",
-                where=str(data),
-                expected=self._expected,
-                remedy="check the path",
-            )
-        findings: list[Finding] = []
-        places = array("q")  # of each row the number of its step, -1 for none
-        rows = number_steps(self.steps(data, findings.append), places)
-        steps = collect(self.named(step) or step for step in rows)
-        if not steps:
-            raise self._nothing(data, findings)
-        there = Positions(steps)
-        errors = (found for found in findings if found.severity == "error")
-        skipped = sum(not any(name in there for name in found.sample_ids) for found in errors)
-        roles = self.roles
-        if roles is None:
-            shown = (item for step in steps for item in step.media.items())
-            roles = {role: ref.kind for role, ref in shown if ref}
-        if check_media:
-            shot = "screenshot" in roles
-            files.check_media_files(steps, findings.append, always_shown=shot)
-        return LoadedDataset(
-            self.name,
-            data,
-            steps,
-            findings,
-            skipped,
-            self.fingerprint(data),
-            row_ids(steps, places),
-            tuple(dict.fromkeys(tag for step in steps for tag in step.tags))
-            if self.tags is None
-            else self.tags,
-            roles,
         )
 
     @property
     def _expected(self) -> str:
         columns = self.files.columns if self.files else ""
         return self.expects or columns or f"the data of {self.name}"
-
-    def _nothing(self, data: Path, findings: Sequence[Finding]) -> DataError:
-        if not findings:
-            return DataError(
-                f"the data have no row of {self.name}",
-                where=str(data),
-                expected=self._expected,
-                remedy=files.OTHER_DATA,
-            )
-        return DataError(
-            f"no row of {self.name} could be read: {findings[0].what}",
-            where=findings[0].where,
-            expected=findings[0].expected or self._expected,
-            remedy="correct the rows, or name other data",
-        )
 
     def ask_about(self, source: LoadedDataset) -> Questions:
         """Return its steps about data of the task `asks_about`; its own data unchanged."""
@@ -682,8 +566,7 @@ class Benchmark:
             return self.files.fingerprint(data)
         if not data.exists():  # the loader may know a place that is no file
             return self.load(data, check_media=False).fingerprint
-        paths = [path for path in files.walk(data) if path.suffix.lower() not in _MEDIA]
-        return files.fingerprint(paths, data if data.is_dir() else data.parent)
+        return fingerprint_all(data)
 
     def named(self, step: Step) -> Step | None:
         """Return the step with its episode and its group, also for rows of a Parquet repository.
@@ -767,28 +650,12 @@ class Benchmark:
     def baseline(
         self, name: str, steps: Sequence[Step], options: Mapping[str, str]
     ) -> Callable[[Step], str]:
-        """Return a baseline: the right answers (`oracle`), or one answer for all steps.
-
-        `majority` is the most frequent right answer, with its places moved to the middle of the
-        screen; `center` is the most frequent one with one place. Answers that differ only in their
-        places count as one; the first in the steps wins a tie.
+        """Return a baseline: a function from a step to its answer, see `answer_policy`.
 
         Raises:
             UsageError: the baseline or an option does not exist.
         """
-        if name not in self.baselines:
-            raise UsageError(
-                f'{self.name} has no baseline "{name}"',
-                where=f"--model baseline:{name}",
-                expected=f"one of {', '.join(f'baseline:{each}' for each in self.baselines)}",
-                remedy="choose one of these",
-            )
-        for option, value in options.items():
-            raise UsageError(
-                f"baseline:{name} has no options",
-                where=f"-M {option}={value}",
-                remedy="leave it out",
-            )
+        check_baseline(self.name, name, self.baselines, options)
         return self.policy(name, steps)
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
@@ -798,21 +665,29 @@ class Benchmark:
             name: one of `baselines`.
             steps: the steps that the rule may use.
         """
-        if name == "oracle":
-            return lambda step: found.text if (found := self.target(step)) else ""
-        targets = [found for step in steps if (found := self.target(step))]
-        if name == "center":
-            targets = [target for target in targets if len(target.points) == 1]
-        if not targets:
-            return lambda step: ""
-        counts = Counter(target.template for target in targets)
-        usual = max(targets, key=lambda target: counts[target.template])
-        space = answer_space(self.options)
-        return lambda step: center_places(usual, step.screen, space=space) if space else usual.text
+        return answer_policy(name, steps, self.target, answer_space(self.options))
 
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """Return None: no prompt shows the model's own earlier answers."""
         return None
+
+    def history_action(
+        self, step: Step, text: str, receipt: Mapping[str, Any] | None = None
+    ) -> Action | None:
+        """Return an answer to a step as an action for histories of predictions."""
+        return self.read(text, receipt)
+
+    def explanation(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        text: str,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Explain a verdict on a text, by `explain`, which knows `Verdict.parsed` alone."""
+        return self.explain(step, verdict, profile=profile, receipt=receipt)
 
     def diagram(self, source: LoadedDataset, step: Step) -> TaskDiagram | None:
         """Return the graph of subtasks of the step's task, for its page; None by default.

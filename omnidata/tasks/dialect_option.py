@@ -35,11 +35,15 @@ from omnidata.dialects.points import read_place
 from omnidata.errors import PluginError, UsageError
 from omnidata.files import SETTINGS, read_file
 from omnidata.jsontext import hash_of, is_number
+from omnidata.tasks.asking import AskedProfile
 from omnidata.tasks.base import Benchmark
+from omnidata.tasks.benchmark import Benchmark as Contract
+from omnidata.tasks.benchmark import ParsedAnswer
 from omnidata.tasks.common_options import earlier_roles, earlier_screenshots
 from omnidata.tasks.coordinates import place, sent_size
 from omnidata.tasks.explaining import mark_of
 from omnidata.tasks.longest import judge_beginning, read_beginning
+from omnidata.tasks.old_contract import adopt, judge_adopted
 from omnidata.types import (
     Conversation,
     Diagnosis,
@@ -95,7 +99,7 @@ def unit_for(benchmark: type[Benchmark] | Task, dialect: Dialect) -> Space | Non
 @dataclass(frozen=True, slots=True)
 class _Read:
     answer: Answer | None
-    text: str | None
+    adopted: ParsedAnswer[Any] | str | None
     reason: str = ""
     left_out: int = 0
 
@@ -486,7 +490,6 @@ class InDialect:
             answer = self._read_answer(text, fed, rules)
         except UnreadError as error:
             return _Read(None, None, str(error)), receipt
-        own = cast("Benchmark", self.task)
         actions = [
             structs.replace(
                 self.in_unit(action, fed),
@@ -495,12 +498,12 @@ class InDialect:
             )
             for action in answer.actions
         ]
-        taken = actions[: own.takes(actions)]
+        taken = actions[: cast("Benchmark", self.task).takes(actions)]
         try:
-            said = own.express(taken, step)
+            adopted = adopt(self.task, taken, step, receipt)
         except CannotSayError as error:
             return _Read(answer, None, str(error), len(actions) - len(taken)), receipt
-        return _Read(answer, said, "", len(actions) - len(taken)), receipt
+        return _Read(answer, adopted, "", len(actions) - len(taken)), receipt
 
     def _receipt(self, step: Step, receipt: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Return the receipt; for pixels one of the row or of the frame, if it has no size.
@@ -553,10 +556,17 @@ class InDialect:
             raise self._plugin_error("read", what) from error
         return any(action.kind not in _SAID for action in found.actions)
 
-    def explain(
+    def history_action(
+        self, step: Step, text: str, receipt: Mapping[str, Any] | None = None
+    ) -> Action | None:
+        """Return an answer as an action, for predicted histories; None if unreadable."""
+        return self.read(text, receipt)
+
+    def explanation(
         self,
         step: Step,
         verdict: Verdict | None,
+        text: str,
         *,
         profile: str,
         receipt: Mapping[str, Any] | None = None,
@@ -570,8 +580,16 @@ class InDialect:
             if verdict:
                 values = verdict.values[: len(self.task.profiles[own].values)]
                 plain = Verdict(verdict.outcome, values, verdict.parsed, verdict.reason)
-            return self.task.explain(step, plain, profile=own, receipt=receipt)
-        bare = self.task.explain(step, None, profile=own, receipt=receipt)
+            moved: Contract | None = getattr(self.task, "benchmark", None)
+            if moved and not self.in_own_words(step):
+                adopted = None
+                if plain and plain.parsed is not None:
+                    rules: Rules = "strict" if profile.endswith(STRICT) else "lenient"
+                    adopted = self.interpret(step, text, receipt, rules)[0].adopted
+                assert not isinstance(adopted, str)
+                return moved.explain(step, plain, adopted, self.task.profiles[own], receipt)
+            return self.task.explanation(step, plain, text, profile=own, receipt=receipt)
+        bare = self.task.explanation(step, None, "", profile=own, receipt=receipt)
         names = self.task.profiles[own].values
         mark = mark_of(verdict.outcome, dict(zip(names, verdict.values, strict=False)))
         sentence = f"the answer is {said}, for which {self.task.title} has no words"
@@ -709,13 +727,17 @@ class _DialectProfile:
         also = task.is_read(step, text, receipt, other)
         itself = found.answer is not None
         both = (also, itself) if self._rules == "strict" else (itself, also)
-        counts = (*both, found.text is not None, self._expressible(step), found.left_out)
+        counts = (*both, found.adopted is not None, self._expressible(step), found.left_out)
         verdict = self._judge_read(step, found, receipt, known)
         reader: AnswerReader | None = getattr(self._own, "answer_reader", None)
         if reader and reader.dialect == task.dialect.name:
             action = found.answer.actions[0] if found.answer else None
             verdict = reader.judge(step, text, action, verdict, known)
         return Verdict(verdict.outcome, (*verdict.values, *counts), verdict.parsed, verdict.reason)
+
+    def judge_parsed(self, step: Step, parsed: ParsedAnswer[Any]) -> Verdict:
+        plain = cast("AskedProfile", self._own).judge_parsed(step, parsed)
+        return Verdict(plain.outcome, (*plain.values, *_UNCOUNTED), plain.parsed, plain.reason)
 
     def _judge_read(
         self,
@@ -724,8 +746,8 @@ class _DialectProfile:
         receipt: Mapping[str, Any] | None,
         known: Mapping[str, Any] | None,
     ) -> Verdict:
-        if found.text is not None:
-            return self._own.judge(step, found.text, known)
+        if found.adopted is not None:
+            return judge_adopted(self._own, step, found.adopted, known)
         bare = self._own.judge(step, "", receipt)
         if found.answer is None:
             return Verdict("unparsed", bare.values, None, found.reason)

@@ -13,6 +13,8 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from omnidata.actions import Box, Screen, Space
+from omnidata.tasks.coordinates import in_pixels
+from omnidata.types import Step
 
 _DEEPEST: Final = 8
 _FARTHEST: Final = 1e9  # of a box's numbers
@@ -78,6 +80,22 @@ def difference(
             if key in known and not _agree(noted[key], known[key], (str,)):
                 return Difference(key, noted[key][0], known[key][0])
     return None
+
+
+def step_difference(
+    step: Step, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+) -> Difference | None:
+    """Return the first column in which a log contradicts a step's untouched row.
+
+    Args:
+        step: the candidate for the row.
+        row: the columns of the row in the log; empty if it has none.
+        records: the columns that metrics keep of the row, beside their own values.
+    """
+    places = step.action.start if step.action and all(step.screen) else ()
+    regions = [in_pixels(place, step.screen) for place in places]
+    targets = [region for region in regions if isinstance(region, Box)]
+    return difference(step.source, row, records, screen=step.screen, targets=targets)
 
 
 def likeness(own: Mapping[str, Any], said: Sequence[Leaves], target: str) -> int:

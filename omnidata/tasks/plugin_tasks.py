@@ -20,14 +20,16 @@ from omnidata.types import LoadedDataset, Profile, Step, Task
 
 
 def adopt(task: Task) -> None:
-    """Let a plug-in load as `load_plugin` does, and explain by default if it has no `explain`.
+    """Let a plug-in load as `load_plugin` does, and have the defaults of later members.
 
     Its class need not derive from `Benchmark`: it may be frozen, or delegate to another object.
     """
     if getattr(task.load, "func", None) is not load_plugin:
         object.__setattr__(task, "load", partial(load_plugin, task, task.load))
-    if not hasattr(task, "explain"):
-        object.__setattr__(task, "explain", partial(Benchmark.explain, cast("Benchmark", task)))
+    for name in ("explain", "explanation", "history_action"):
+        if not hasattr(task, name):
+            method = getattr(Benchmark, name)
+            object.__setattr__(task, name, partial(method, cast("Benchmark", task)))
 
 
 def load_plugin(

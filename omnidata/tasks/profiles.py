@@ -1,4 +1,4 @@
-"""Base classes of profiles: from verdicts on steps to a table of steps and episodes.
+"""Base classes of profiles, which read an answer and judge it, with totals of `tasks.totals`.
 
 Scorers of results without a model's text are at the end.
 """
@@ -6,147 +6,33 @@ Scorers of results without a model's text are at the end.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from array import array
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from omnidata.errors import Finding, PluginError, UsageError
-from omnidata.loaders.stored_steps import episodes_of, select_steps
 from omnidata.metrics import episodes
-from omnidata.metrics.intervals import Ints, method_column
-from omnidata.metrics.paired import Fractions, Measures, Sums, Unit, both_known
-from omnidata.metrics.paired import means as paired_means
-from omnidata.metrics.row_tables import by_group, means
-from omnidata.name_index import NameIndex
 from omnidata.tasks.diagnosis import REACH
 from omnidata.tasks.longest import judge_beginning
-from omnidata.types import OUTCOMES, Outcome, Step, Verdict, VerdictColumns
-
-Codes = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
-VALUES = ("type_match", "exact_match", "format_ok")
-"""The first values of a verdict of these profiles."""
-
-_ANSWERED = [OUTCOMES.index("ok"), OUTCOMES.index("unparsed")]
+from omnidata.tasks.totals import EpisodeTotals, PartTotals, RowTotals
+from omnidata.types import Outcome, Step, Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """Neighbouring steps of one episode that share their tags.
+class _Judging(ABC):
+    """How a profile judges; its totals come from the class beside it.
 
     Attributes:
-        number: int32 (N,), the run of each step.
-        order: int32 or int64 (N,), the number of each step in its episode.
-        episode, group: int32 (R,), equal for runs of one.
-        tags: of each run.
-        lacks: bool (R,), whether the episode lacks steps: the last step's number is too large, or
-            the source states more steps.
-    """
-
-    number: Codes
-    order: Codes | Ints
-    episode: Codes
-    group: Codes
-    tags: Sequence[Mapping[str, str]]
-    lacks: Mask
-
-    @classmethod
-    def of(
-        cls, steps: Sequence[Step], stated_length: Callable[[Step], int | None] | None = None
-    ) -> Runs:
-        """Return the runs of a sequence of steps, in one pass.
-
-        Args:
-            steps: any.
-            stated_length: returns how many steps the source states for a step's episode.
-        """
-        begins, order, groups = array("q"), array("q"), array("i")
-        beyond, longer = bytearray(), bytearray()
-        tags: list[Mapping[str, str]] = []
-        named = NameIndex()
-        own, episode = None, None
-        for number, step in enumerate(steps):
-            order.append(step.step_index)
-            if step.tags is not own or step.episode != episode:
-                own, episode = step.tags, step.episode
-                begins.append(number)
-                tags.append(own)
-                groups.append(named.add(step.group))
-                stated = stated_length(step) if stated_length else None
-                longer.append(stated is not None and stated > step.num_steps)
-                beyond.append(False)
-            beyond[-1] = step.step_index >= step.num_steps
-        starts, places = np.array(begins, np.int64), np.frombuffer(order, np.int64)
-        near = max(-places.min(initial=0), places.max(initial=0)) < 2**30
-        return cls(
-            np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(starts, append=len(steps))),
-            places.astype(np.int32) if near else places,
-            episodes_of(select_steps(steps, starts)).astype(np.int32),
-            np.frombuffer(groups, np.int32),
-            tags,
-            np.frombuffer(beyond, np.bool_) | np.frombuffer(longer, np.bool_),
-        )
-
-    def incomplete(self, judged: npt.NDArray[np.bool_]) -> int:
-        """Count episodes with missing or left-out steps."""
-        cut = self.lacks.copy()
-        cut[self.number[~judged]] = True
-        return len(np.unique(self.episode[cut]))
-
-
-def number_keys(keys: Iterable[Hashable]) -> Ints:
-    """Number keys in order of their first appearance; equal keys get equal numbers."""
-    numbers: dict[Hashable, int] = {}
-    return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64)
-
-
-class EpisodeProfile(ABC):
-    """Base class with TM and EM over steps, SR and GP over episodes; define how to judge a step.
-
-    If the benchmark has other names of metrics, `metrics` maps them to ours, and `columns` lists
-    those that tables show.
-
-    Attributes:
-        values: names of the values of a verdict, in order. `exact_match`, or else the first value,
-            says whether a step is right. Values of `VALUES` that are missing equal that one.
-        columns: the metrics that tables show, in order.
-        metrics: name in the results -> metric of `omnidata.metrics.episodes`; "GP" is the one that
-            `goal_progress` names.
-        legend: column -> its meaning.
         source: the paper, and the code, that the rules come from.
         leaves_out: the steps that are left out, or other differences from published numbers.
         reach: allowed distance from a target point, in thousandths of the screen, by which
             `Benchmark.explain` finds a wrong place.
-        by: tag -> order of its groups in the table; groups that are not listed are sorted.
-        goal_progress: which of the two readings is `GP`.
-        of_nothing: value of the metrics over no steps.
     """
 
     name: str
-    values: tuple[str, ...] = VALUES
-    columns: Mapping[str, Literal["share", "number"]] = dict.fromkeys(
-        ("TM", "EM", "SR", "GP"), "share"
-    )
-    metrics: Mapping[str, str] = {
-        name: name for name in ("TM", "EM", "SR", "GP", "GP_ratio", "GP_prefix", "format_ok")
-    }
-    legend: Mapping[str, str] = {
-        "TM": "type match",
-        "EM": "exact match",
-        "SR": "success rate of episodes",
-        "GP": "goal progress",
-    }
     source: str = ""
     leaves_out: str = ""
     reach: float = REACH
-    by: Mapping[str, Sequence[str]] = {}
-    goal_progress: Literal["GP_ratio", "GP_prefix"] = "GP_ratio"
-    of_nothing: float | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Limit what `judge` reads of an answer."""
@@ -162,26 +48,13 @@ class EpisodeProfile(ABC):
         """Return the verdict on a step without an answer: that on an empty one."""
         return Verdict(outcome, self.judge(step, "").values)
 
-    def _stated_length(self, step: Step) -> int | None:
-        return None
 
-    def _more_counts(self, rows: VerdictColumns, judged: Mask) -> dict[str, int]:
-        return {}
+class EpisodeProfile(EpisodeTotals, _Judging):
+    """Base class with TM and EM over steps, SR and GP over episodes; define how to judge a step.
 
-    @property
-    def _right(self) -> str:
-        return "exact_match" if "exact_match" in self.values else self.values[0]
-
-    @property
-    def shares(self) -> Collection[str]:
-        """The values in [0, 1] that its metrics average; empty if it has its own totals."""
-        return {self._right, *VALUES} if type(self).total is EpisodeProfile.total else ()
-
-    @property
-    def step_metric(self) -> tuple[str, str]:
-        """The metric that is the share of right steps, and the value that says whether one is."""
-        names = [name for name in (*self.columns, *self.metrics) if self.metrics.get(name) == "EM"]
-        return (names[0] if names else self._right), self._right
+    If the benchmark has other names of metrics, `metrics` maps them to ours, and `columns` lists
+    those that tables show.
+    """
 
     def check_metrics(self) -> None:
         """Check that `metrics` maps each column to one of our metrics.
@@ -192,7 +65,7 @@ class EpisodeProfile(ABC):
             PluginError: a column is not mapped.
         """
         own = type(self)
-        if (own.total, own._rename) != (EpisodeProfile.total, EpisodeProfile._rename):
+        if (own.total, own._rename) != (EpisodeTotals.total, EpisodeTotals._rename):
             return
         known = (*episodes.METRICS, "GP")
         wrong = [f"`columns` has {name}" for name in self.columns if name not in self.metrics]
@@ -209,271 +82,13 @@ class EpisodeProfile(ABC):
                 remedy="fix the profile, or report it to the authors of the plug-in",
             )
 
-    def metric_of(self, name: str) -> str:
-        """Return the metric of `omnidata.metrics.episodes` for a name of this profile."""
-        metric = self.metrics[name]
-        return self.goal_progress if metric == "GP" else metric
 
-    def _episodes(self, steps: Sequence[Step], runs: Runs) -> Codes | Ints:
-        """(N,): a code per episode."""
-        return runs.episode[runs.number]
-
-    def verdicts(
-        self, steps: Sequence[Step], rows: VerdictColumns, runs: Runs
-    ) -> episodes.StepVerdicts:
-        """Return the verdicts as columns; unjudged steps are 0 and to be ignored.
-
-        Args:
-            steps: the judged steps.
-            rows: the verdicts, aligned with the steps.
-            runs: of the steps.
-        """
-        type_match, exact_match, format_ok = (
-            _flags(rows.values[name if name in self.values else self._right]) for name in VALUES
-        )
-        episode = self._episodes(steps, runs)
-        group = runs.group[runs.number]
-        shared = group.max(initial=0) < episode.max(initial=0)
-        return episodes.StepVerdicts(
-            episode,
-            runs.order,
-            type_match,
-            exact_match,
-            format_ok,
-            rows.whole,
-            group if shared else None,
-        )
-
-    def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """Return the table; unjudged steps are counted and left out.
-
-        Returns:
-            `overall`, `answered` (steps with an answer, readable or not), `ci95`, `by`, `counts`,
-            `outcomes`. `GP` is this profile's own definition of goal progress.
-        """
-        judged = ~np.isnan(rows.values[self.values[0]])
-        runs = Runs.of(steps, self._stated_length)
-        verdicts = self.verdicts(steps, rows, runs)
-        kept = verdicts.where(judged)
-        overall = self._rename(episodes.table(kept))
-        by = {}
-        for tag, names_first in self.by.items():
-            labels, names = episodes.codes([tags.get(tag) for tags in runs.tags], names_first)
-            own = labels.astype(np.int32)[runs.number]
-            groups = episodes.by_group(kept, own if judged.all() else own[judged], names)
-            if groups:
-                by[tag] = {name: self._rename(group) for name, group in groups.items()}
-        answered = np.isin(rows.outcomes, _ANSWERED) & judged
-        outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
-        return {
-            "overall": {name: overall[name] for name in self.metrics},
-            "ci95": overall["ci95"],
-            **method_column(overall.get("ci95_method", {})),
-            "answered": self._answered_table(verdicts, answered, judged),
-            "by": by,
-            "counts": {
-                "steps": overall["steps"],
-                "episodes": overall["episodes"],
-                "whole_episodes": overall["whole_episodes"],
-                "incomplete_episodes": runs.incomplete(judged),
-                "without_usable_target": int((~judged).sum()),
-                **self._more_counts(rows, judged),
-            },
-            "outcomes": {name: n for name, n in zip(OUTCOMES, outcomes, strict=True) if n},
-        }
-
-    def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
-        """Return the sums behind the metrics of two runs; override it for other metrics.
-
-        Args:
-            steps: of both runs.
-            a: the verdicts of one run, aligned with the steps.
-            b: those of the other.
-        """
-        runs = Runs.of(steps)
-        sides = [self.verdicts(steps, rows, runs) for rows in (a, b)]
-        judged = both_known(a.values[self.values[0]], b.values[self.values[0]])
-        rates = Fractions(len(self.columns))
-
-        def sums(chosen: Mask) -> Sums:
-            found = [self._column_sums(verdicts.where(chosen & judged)) for verdicts in sides]
-            return Sums(found[0], found[1], rates, rates.uses)
-
-        exact = next((name for name in self.columns if self.metric_of(name) == "EM"), None)
-        flips = (exact, self._right) if exact else None
-        return Measures(self.columns, self.by, flips, judged, sums)
-
-    def _column_sums(self, kept: episodes.StepVerdicts) -> npt.NDArray[np.float64]:
-        """(E, 2 M): per episode the numerator and denominator of each column."""
-        found = episodes.by_owner(kept, episodes.counts(kept))
-        used = [found[self.metric_of(name)] for name in self.columns]
-        return np.column_stack([part for end in zip(*used, strict=True) for part in end])
-
-    def _answered_table(
-        self, verdicts: episodes.StepVerdicts, answered: Any, judged: Any
-    ) -> dict[str, Any]:
-        broken = np.unique(verdicts.episode[judged & ~answered])
-        whole = verdicts.whole & ~np.isin(verdicts.episode, broken)
-        columns = {name: getattr(verdicts, name) for name in verdicts.__slots__} | {"whole": whole}
-        return self._rename(episodes.table(episodes.StepVerdicts(**columns).where(answered)))
-
-    def _rename(self, table: dict[str, Any]) -> dict[str, Any]:
-        if self.of_nothing is not None and not table["steps"]:
-            table |= dict.fromkeys(episodes.METRICS, self.of_nothing)
-
-        def rename(found: Mapping[str, Any]) -> dict[str, Any]:
-            own = {name: self.metric_of(name) for name in self.metrics}
-            return {name: found[metric] for name, metric in own.items() if metric in found}
-
-        rest = {name: value for name, value in table.items() if name not in episodes.METRICS}
-        named = {**rename(table), **rest, "ci95": rename(table["ci95"])}
-        if methods := table.get("ci95_method"):
-            named["ci95_method"] = rename(methods)
-        return named
+class RowProfile(RowTotals, _Judging):
+    """Base class with means over rows and bootstrap intervals; define how to judge a row."""
 
 
-def _flags(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | npt.NDArray[np.uint8]:
-    """Unknown values are 0; returns bytes if all values are 0 or 1."""
-    known = np.nan_to_num(values)
-    return known.astype(np.uint8) if ((known == 0) | (known == 1)).all() else known
-
-
-# The way from verdicts on rows to a table of rows, which several profiles share.
-
-
-class RowProfile(ABC):
-    """Base class with means over rows and bootstrap intervals; define how to judge a row.
-
-    The bootstrap resamples groups of rows, such as the rows of one page.
-
-    Attributes:
-        name: e.g. "agentstudio-paper".
-        values: names of the values of a verdict, in order; a row whose first value is None is
-            unjudged: counted and left out.
-        columns: names of their means in the table.
-        source, leaves_out, reach: as `EpisodeProfile`.
-        by: as `EpisodeProfile`.
-    """
-
-    name: str
-    values: tuple[str, ...] = ("score",)
-    columns: Mapping[str, Unit] = {"accuracy": "share"}
-    source: str = ""
-    leaves_out: str = ""
-    reach: float = REACH
-    by: Mapping[str, Sequence[str]] = {}
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Limit what `judge` reads of an answer."""
-        super().__init_subclass__(**options)
-        if "judge" in vars(cls):
-            cls.judge = judge_beginning(cls.judge)  # type: ignore[method-assign]
-
-    @abstractmethod
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and compare it with the row."""
-
-    def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        """Return the verdict on a row without an answer: that on an empty one."""
-        return Verdict(outcome, self.judge(step, "").values)
-
-    def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
-        """Return the table; unjudged rows are counted and left out.
-
-        Returns:
-            `overall`, `answered` (rows with an answer, readable or not), `ci95`, `by` the axes,
-            `counts`, `outcomes`.
-        """
-        judged = ~np.isnan(rows.values[self.values[0]])
-        overall = self._table(steps, rows, judged)
-        answered = self._table(steps, rows, judged & np.isin(rows.outcomes, _ANSWERED))
-        outcomes = np.bincount(rows.outcomes, minlength=len(OUTCOMES)).tolist()
-        return {
-            "overall": {name: overall[name] for name in self.columns},
-            "ci95": overall["ci95"],
-            **method_column(overall.get("ci95_method", {})),
-            "answered": answered,
-            "by": {
-                tag: by_group(
-                    lambda mask: self._table(steps, rows, mask & judged),
-                    [step.tags.get(tag) for step in steps],
-                    order,
-                )
-                for tag, order in self.by.items()
-            },
-            "counts": {
-                "steps": int(judged.sum()),
-                "without_usable_target": int((~judged).sum()),
-                **{name: overall[name] for name in ("confusion", "undefined") if name in overall},
-            },
-            "outcomes": {name: n for name, n in zip(OUTCOMES, outcomes, strict=True) if n},
-        }
-
-    def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
-        """Return the sums behind the metrics of two runs; override it for other totals.
-
-        Args:
-            steps: of both runs.
-            a: the verdicts of one run, aligned with the steps.
-            b: those of the other.
-        """
-        used = [name for _, name in zip(self.columns, self.values, strict=True)]
-        stacked = [np.column_stack([rows.values[name] for name in used]) for rows in (a, b)]
-        owner = owners(steps, np.ones(len(steps), dtype=np.bool_))
-        judged, sums = paired_means(stacked[0], stacked[1], owner)
-        first = next(iter(self.columns))
-        flips = (first, self.values[0]) if self.columns[first] == "share" else None
-        return Measures(self.columns, self.by, flips, judged, sums)
-
-    @property
-    def shares(self) -> Collection[str]:
-        """As `EpisodeProfile.shares`."""
-        own = type(self)
-        if (own.total, own._table) != (RowProfile.total, RowProfile._table):
-            return ()
-        units = zip(self.columns.values(), self.values, strict=False)
-        return {value for unit, value in units if unit == "share"}
-
-    @property
-    def step_metric(self) -> tuple[str, str]:
-        """The metric that is the share of right rows, and the value that says whether one is."""
-        return next(iter(self.columns)), self.values[0]
-
-    def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
-        found = zip(self.columns, self.values, strict=True)
-        shares = [name for name, unit in self.columns.items() if unit == "share"]
-        columns = {name: rows.values[value][mask] for name, value in found}
-        return sized(means(columns, shares=shares, owner=owners(steps, mask)))
-
-
-class PartsProfile(RowProfile):
+class PartsProfile(PartTotals, RowProfile):
     """A `RowProfile` with columns over different rows: each over the rows with a value for it."""
-
-    @property
-    def figures(self) -> Sequence[str]:
-        """Its values; a judged row has at least one of them."""
-        return self.values
-
-    def _table(self, steps: Sequence[Step], rows: VerdictColumns, mask: Mask) -> dict[str, Any]:
-        found: dict[str, Any] = {"ci95": {}}
-        methods: dict[str, str] = {}
-        owner = owners(steps, mask)
-        for name, value in zip(self.columns, self.values, strict=True):
-            part = means({name: rows.values[value][mask]}, shares=(name,), owner=owner)
-            found[name] = part[name]
-            found["ci95"][name] = part["ci95"][name]
-            methods |= part.get("ci95_method", {})
-        return {**found, **method_column(methods), "steps": int(mask.sum())}
-
-
-def owners(steps: Sequence[Step], mask: Mask) -> Ints:
-    """Return a number per chosen step, equal within a group, for the bootstrap."""
-    return number_keys(steps[place].group for place in np.flatnonzero(mask).tolist())
-
-
-def sized(table: dict[str, Any]) -> dict[str, Any]:
-    """Return the table with its number of rows as `steps` too, as in tables of episodes."""
-    return {**table, "steps": table["rows"]}
 
 
 # Scorers of results without a model's text: records of an environment, or files of an agent.

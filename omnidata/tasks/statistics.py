@@ -191,7 +191,7 @@ class _Target:
 
 def _target(task: Task, step: Step) -> _Target:
     action = step.action
-    told = task.explain(step, None, profile=task.default_profile)
+    told = task.explanation(step, None, "", profile=task.default_profile)
     labels = told.target_labels or tuple(filter(None, [told.target_label]))
     if action is not None:
         labels = labels or tuple(each.label for each in (action, *action.then))

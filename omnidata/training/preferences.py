@@ -346,7 +346,9 @@ def diagnosis(
     task: Task, profile: Profile, step: Step, verdict: Verdict, answer: Completion
 ) -> Diagnosis:
     """Return the cause of a wrong answer; `rule` if the benchmark does not say it."""
-    told = task.explain(step, verdict, profile=profile.name, receipt=answer.receipt)
+    told = task.explanation(
+        step, verdict, answer.text, profile=profile.name, receipt=answer.receipt
+    )
     return told.diagnosis or Diagnosis("rule")
 
 
@@ -728,7 +730,7 @@ class PairMaker:
 
     def _moves(self, step: Step, answer: Completion, prompt: Prompted) -> bool:
         if self._space == "px":
-            said = self._task.read(answer.text, answer.receipt)
+            said = self._task.history_action(step, answer.text, answer.receipt)
             return said is None or any(
                 each.start or each.end or each.path for each in (said, *said.then)
             )

@@ -19,7 +19,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from omnidata.actions import Action, Pair, Point
-from omnidata.dialects import CannotSayError
 from omnidata.jsontext import is_number
 from omnidata.metrics.texts import token_f1
 from omnidata.tasks.coordinates import answer_space
@@ -55,7 +54,7 @@ class Judged:
         type: whether the type of action is right; None where the profile judges none.
         format: whether it has the form that the prompt asks for.
         explanation: of the verdict, if there is one.
-        right: how right another answer to the step is.
+        right: how right another action would be.
     """
 
     task: Task
@@ -67,7 +66,7 @@ class Judged:
     type: float | None
     format: float
     explanation: Explanation | None
-    right: Callable[[Step, str, Mapping[str, Any]], float]
+    right: Callable[[Action], float]
 
     @property
     def read(self) -> bool:
@@ -118,8 +117,9 @@ def _gui_r1_rest(judged: Judged) -> float:
         return judged.exact
     if wanted.kind not in ("type", "scroll", "swipe"):
         return 1.0
-    said = judged.task.read(judged.text, judged.receipt)
-    said = said or read_again(judged.task, judged.verdict)  # of a task without histories
+    said = judged.task.history_action(judged.step, judged.text, judged.receipt)
+    if said is None:  # of a task without histories
+        said = read_again(cast("Benchmark", judged.task), judged.verdict)
     if said is None:  # it was read by the profile alone, which knows whether it is right
         return judged.exact
     if wanted.kind == "type":
@@ -239,11 +239,7 @@ def _rank_reward(judged: Judged, points: Sequence[Pair]) -> float:
     space = answer_space(judged.task.options) or "px"
     for rank, (x, y) in enumerate(points, 1):
         tap = Action("tap", (Point(x, y, space),))
-        try:
-            text = cast("Benchmark", judged.task).express([tap], judged.step)
-        except CannotSayError:
-            continue
-        if judged.right(judged.step, text, judged.receipt) >= 1:
+        if judged.right(tap) >= 1:
             return 1.0 / math.sqrt(len(points) * rank)
     return -1.0 / len(points)
 

@@ -22,9 +22,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast, get_args
 
+from omnidata.actions import Action
+from omnidata.dialects import CannotSayError
 from omnidata.errors import PluginError, PredictionError, UsageError, suggestion
 from omnidata.jsontext import is_number
 from omnidata.loaders.stored_steps import Positions
@@ -32,6 +35,7 @@ from omnidata.run.scoring import get_profile
 from omnidata.tasks import get_task
 from omnidata.tasks.common_options import load_to_ask
 from omnidata.tasks.explaining import deciding, mark_of
+from omnidata.tasks.old_contract import adopt, judge_adopted
 from omnidata.training.reward_recipes import (
     RECIPES,
     Judged,
@@ -182,7 +186,9 @@ class Reward:
             else self.profile.failed(step, delivery)
         )
         parts = self._parts(verdict)
-        explanation = self.task.explain(step, verdict, profile=self.profile.name, receipt=told)
+        explanation = self.task.explanation(
+            step, verdict, text, profile=self.profile.name, receipt=told
+        )
         mark = mark_of(verdict.outcome, dict(zip(self.profile.values, verdict.values, strict=True)))
         wrong = mark not in ("right", "unjudged")
         diagnosis = explanation.diagnosis or Diagnosis("rule")
@@ -232,7 +238,7 @@ class Reward:
             type=None if parts.type_match is None else float(parts.type_match),
             format=float(parts.format_ok or 0.0),
             explanation=explanation,
-            right=self._right,
+            right=partial(self._right, step, receipt),
         )
         if isinstance(self.terms, str):
             return RECIPES[self.terms](judged)
@@ -242,8 +248,13 @@ class Reward:
             total += weight * (judged.exact if value is None else value)
         return round(total, 9)
 
-    def _right(self, step: Step, text: str, receipt: Mapping[str, Any]) -> float:
-        return float(self._parts(self.profile.judge(step, text, receipt)).exact_match or 0.0)
+    def _right(self, step: Step, receipt: Mapping[str, Any], action: Action) -> float:
+        try:
+            answer = adopt(self.task, [action], step, receipt)
+        except CannotSayError:
+            return 0.0
+        verdict = judge_adopted(self.profile, step, answer, receipt)
+        return float(self._parts(verdict).exact_match or 0.0)
 
 
 def _term(name: Term, judged: Judged) -> float | None:

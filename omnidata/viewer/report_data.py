@@ -126,8 +126,13 @@ class Book:
         """
         own = self.run.profile if self.run else self.task.default_profile
         said = self.prediction(step)
-        receipt = said.receipt if said else None
-        return self.task.explain(step, verdict, profile=profile or own, receipt=receipt)
+        return self.task.explanation(
+            step,
+            verdict,
+            (said.output or "") if said else "",
+            profile=profile or own,
+            receipt=said.receipt if said else None,
+        )
 
     def prediction(self, step: Step) -> Prediction | None:
         """Return the answer to a step; None if the run has none."""

@@ -303,7 +303,8 @@ def test_a_page_marks_the_answer_where_it_is_on_the_screen(
     assert target and step.action
     profile = task.default_profile
     verdict = task.profiles[profile].judge(step, target.text)
-    answer = task.explain(step, verdict, profile=profile).overlays["screenshot"].answer
+    drawn = task.explanation(step, verdict, target.text, profile=profile).overlays
+    answer = drawn["screenshot"].answer
     [place] = step.action.start
     right = in_pixels(place, step.screen)
     assert isinstance(right, Point) and answer and answer.space == "px"

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from msgspec.structs import replace
 
 from omnidata.actions import Box, Point
 from omnidata.cli import main

@@ -116,7 +116,7 @@ def images(task: TaskName, step: Step) -> int:
 
 def targets(task: TaskName, step: Step) -> list[Region]:
     """The places of a step's actions, in pixels."""
-    told = get_task(task).explain(step, None, profile=get_task(task).default_profile)
+    told = get_task(task).explanation(step, None, "", profile=get_task(task).default_profile)
     return [region for drawn in told.overlays.values() for region in drawn.target]
 
 

@@ -240,4 +240,4 @@ def test_any_change_of_a_row_gives_a_step_or_a_finding(
     assert not source.skipped or sum(f.severity == "error" for f in source.findings) >= 1
     for step in source.steps:
         assert get_task(task).target(step)
-        assert get_task(task).explain(step, None, profile=get_task(task).default_profile)
+        assert get_task(task).explanation(step, None, "", profile=get_task(task).default_profile)

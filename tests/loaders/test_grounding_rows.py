@@ -63,7 +63,7 @@ def test_gui_r1s_rows_have_corners_and_the_size_of_the_screenshot(tmp_path: Path
     assert (second.tags["form"], second.tags["platform"]) == ("screenspot", "web")
     assert "group" not in second.tags
     task: Any = get_task("screenspot")
-    assert task.answer(first) == "(0.1783, 0.1184)"
+    assert task.target(first).text == "(0.1783, 0.1184)"
     assert right("screenspot", source, "(456, 170)", "screenspot", coordinates="px")
     assert not right("screenspot", source, "(383, 138)", "screenspot", coordinates="px")
 

@@ -159,7 +159,7 @@ def test_rows_load_and_are_judged_and_couples_stay_together(
     results = omnidata.evaluate(task, source, "baseline:oracle", tmp_path / "run")
     assert results["overall"]["accuracy"] == 1
     assert {*results["by"]["platform"]} == {"mobile"}
-    drawn = task.explain(source.steps[-1], None, profile=task.default_profile)
+    drawn = task.explanation(source.steps[-1], None, "", profile=task.default_profile)
     assert drawn.frames == "recorded action"
 
 

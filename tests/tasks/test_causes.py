@@ -179,8 +179,10 @@ def wrong(profile: Profile, verdict: Verdict) -> bool:
     return found is not None and found < 1
 
 
-def named(task: Task, profile: str, step: Step, verdict: Verdict) -> Diagnosis | None:
-    return task.explain(step, verdict, profile=profile).diagnosis
+def named(
+    task: Task, profile: str, step: Step, verdict: Verdict, text: str = ""
+) -> Diagnosis | None:
+    return task.explanation(step, verdict, text, profile=profile).diagnosis
 
 
 @dataclass(frozen=True)
@@ -210,14 +212,14 @@ def check(task: Task, steps: Sequence[Step], case: Case) -> Counter[Cause]:
     missed: dict[Cause, list[Any]] = {}
     for step, action, target in mutator.right:
         verdict = profile.judge(step, target.text)
-        found = named(task, name, step, verdict)
+        found = named(task, name, step, verdict, target.text)
         assert (found is not None) == wrong(profile, verdict)
         for cause, text in mutator.of(step, action, target):
             verdict = profile.judge(step, text)
             if not wrong(profile, verdict):
                 continue
             seen[cause] += 1
-            found = named(task, name, step, verdict)
+            found = named(task, name, step, verdict, text)
             if found is None or found.cause != cause:
                 missed.setdefault(cause, []).append((step.sample_id, target.text, text, found))
         for outcome, cause in UNANSWERED.items():

@@ -103,7 +103,7 @@ def test_every_answer_that_is_wrong_is_explained(tmp_path: Path, name: str) -> N
     for profile in task.profiles.values():
         for text in (*BEYOND, *(before + unit + after for before, unit, after in UNITS.values())):
             verdict = profile.judge(step, text)
-            found = task.explain(step, verdict, profile=profile.name, receipt={})
+            found = task.explanation(step, verdict, text, profile=profile.name, receipt={})
             assert found.sentence
             assert found.diagnosis is None or found.diagnosis.cause in CAUSES
 

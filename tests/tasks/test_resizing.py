@@ -17,7 +17,6 @@ from omnidata.adapters.render import render
 from omnidata.errors import PredictionError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
-from omnidata.tasks.agentstudio.rules import PointProfile
 from omnidata.tasks.omnigui.load import load
 from omnidata.tasks.omnigui.task import OmniGui
 from omnidata.types import Completion, Step
@@ -185,11 +184,11 @@ def test_points_of_groundui_are_mapped_too(tmp_path: Path, reading: Any) -> None
     step = one_step(tmp_path)
     source = {"bbox": list(BOX), "resolution": [720, 1600]}
     ground = Step(**{name: getattr(step, name) for name in Step.__slots__} | {"source": source})
-    judge = PointProfile(reading, "px").judge
+    judge = get_task("groundui", {"coordinates": "px"}).profiles[f"agentstudio-{reading}"].judge
     assert judge(ground, "(175, 511)", RECEIPT).values == (True,)
     assert judge(ground, "(175, 511)").values == (False,)
     assert judge(ground, "(280, 818)").values == (True,)
-    relative = PointProfile(reading, "rel").judge
+    relative = get_task("groundui").profiles[f"agentstudio-{reading}"].judge
     assert relative(ground, "(0.39, 0.51)", RECEIPT) == relative(ground, "(0.39, 0.51)")
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from omnidata.actions import Space, ratio
+from omnidata.actions import Point, Space, ratio
 from omnidata.tasks.points import answers, last_pair, read_point
 
 DRESS = " \t\xa0*_`\"'“”‘’()[]{}<>+-–—•·#~$|.…,;:=!?"
@@ -180,6 +180,7 @@ Pair = tuple[float, float]
 ToScreen = Callable[[Pair], Pair]
 """From pixels of the picture that a model was shown to those of the row's."""
 Corners = tuple[float, float, float, float]
+Reading = Literal["paper", "release"]
 Fault = Literal["", "no-pair", "box-unusable", "resolution-unusable"]
 
 
@@ -250,16 +251,8 @@ def judge_released(
         PointVerdict(hit=False, point=(1064.0, 120.0), fault='')
     """
     pair = read_released(text)
-    if pair is None:
-        return PointVerdict(False, None, "no-pair")
-    point = _in_pixels(pair, row.get("resolution"), space, to_screen)
-    if point is None:
-        return PointVerdict(None, None, "resolution-unusable")
-    box = _numbers(row.get("bbox"), 4)
-    if box is None:
-        return PointVerdict(None, point, "box-unusable")
-    left, top, right, bottom = box
-    return PointVerdict(left < point[0] < right and top < point[1] < bottom, point)
+    point = _screen_point(pair, space, to_screen)
+    return judge_pair(row, point, reading="release", space=space)
 
 
 def judge_point(
@@ -288,33 +281,68 @@ def judge_point(
         >>> judge_point({"bbox": None}, "(400, 652)", space="px")
         PointVerdict(hit=None, point=(400.0, 652.0), fault='box-unusable')
     """
-    pair = read_point(text)
-    point = None if pair is None else _in_pixels(pair, row.get("resolution"), space, to_screen)
+    point = _screen_point(read_point(text), space, to_screen)
+    return judge_pair(row, point, reading="paper", space=space)
+
+
+def _screen_point(pair: Pair | None, space: Space, to_screen: ToScreen | None) -> Point | None:
+    if pair is None:
+        return None
+    return Point(*(to_screen(pair) if space == "px" and to_screen else pair), space)
+
+
+def judge_pair(
+    row: Mapping[str, Any], point: Point | None, *, reading: Reading, space: Space
+) -> PointVerdict:
+    """Judge the point of an answer.
+
+    Args:
+        row: as in `judge_point`.
+        point: in the unit of the answer, pixels of the row's screenshot; None if unread.
+        reading: whose rule: "paper" as `judge_point`, "release" as `judge_released`.
+        space: unit that the prompt asks for.
+    """
+    pixels = pair_in_pixels(point, row.get("resolution")) if point else None
+    if reading == "release":
+        if point is None:
+            return PointVerdict(False, None, "no-pair")
+        if pixels is None:
+            return PointVerdict(None, None, "resolution-unusable")
+        edges = _numbers(row.get("bbox"), 4)
+        if edges is None:
+            return PointVerdict(None, pixels, "box-unusable")
+        left, top, right, bottom = edges
+        return PointVerdict(left < pixels[0] < right and top < pixels[1] < bottom, pixels)
     box = _box(row.get("bbox"))
     if box is None:
-        return PointVerdict(None, point, "box-unusable")
+        return PointVerdict(None, pixels, "box-unusable")
     if space != "px" and not _is_size(row.get("resolution")):
         return PointVerdict(None, None, "resolution-unusable")
-    if point is None:
+    if pixels is None:
         return PointVerdict(False, None, "no-pair")
     left, top, right, bottom = box
-    return PointVerdict(_within(left, point[0], right) and _within(top, point[1], bottom), point)
+    hit = _within(left, pixels[0], right) and _within(top, pixels[1], bottom)
+    return PointVerdict(hit, pixels)
 
 
 def _within(low: float, value: float, high: float) -> bool:
     return low - 1e-9 * abs(low) <= value <= high + 1e-9 * abs(high)
 
 
-def _in_pixels(
-    pair: Pair, resolution: Any, space: Space, to_screen: ToScreen | None
-) -> Pair | None:
-    if space == "px":
-        return to_screen(pair) if to_screen else pair
+def pair_in_pixels(point: Point, resolution: Any) -> Pair | None:
+    """Return a point in pixels of the row's screenshot; None without a usable size.
+
+    Args:
+        point: in any unit.
+        resolution: [W, H] of the row, untouched.
+    """
+    if point.space == "px":
+        return point.x, point.y
     size = _numbers(resolution, 2)
     if size is None:
         return None
-    (a, b), (c, d) = (ratio(space, extent) for extent in size)
-    return pair[0] * a / b, pair[1] * c / d
+    (a, b), (c, d) = (ratio(point.space, extent) for extent in size)
+    return point.x * a / b, point.y * c / d
 
 
 def _box(value: Any) -> Corners | None:

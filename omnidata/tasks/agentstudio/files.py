@@ -297,6 +297,26 @@ def recognises(data: Path, task: TaskName) -> bool:
     return any(_peek(paths[0]) == _FORMS[task] for paths in groups)
 
 
+@dataclass(frozen=True, slots=True)
+class BenchmarkFiles:
+    """The files of one of the benchmarks, as `omnidata.tasks.benchmark.Files`."""
+
+    task: TaskName
+
+    @property
+    def columns(self) -> str:
+        """What the files hold, in words."""
+        return f"rows with {_COLUMNS[_FORMS[self.task]]}"
+
+    def recognises(self, data: Path) -> bool:
+        """Return whether the data have such a file."""
+        return recognises(data, self.task)
+
+    def fingerprint(self, data: Path) -> str:
+        """Return the SHA-256 of the annotations."""
+        return find(data, self.task).fingerprint()
+
+
 def _groups(data: Path) -> list[list[Path]]:
     groups: dict[tuple[Path, str], list[Path]] = {}
     for folder in (data, data / "data"):

@@ -163,6 +163,8 @@ def actions_in_window(task: Trajectory, row: Mapping[str, Any]) -> Sequence[Mapp
 Instructions = Literal["recaptioned", "raw"]
 
 PLATFORMS = ("web", "desktop", "mobile")
+AXES: Mapping[str, Sequence[str]] = {"platform": PLATFORMS, "source": (), "subset": ()}
+"""The axes of tables."""
 MAX_ACTIONS = 500
 """Actions of one trajectory; the longest real one has 38."""
 

@@ -8,26 +8,21 @@ False`, in any case and in bold. A response without one is unread and counted se
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from omnidata.actions import Space
 from omnidata.metrics.edit_distance import edit_distance
 from omnidata.metrics.paired import Unit
 from omnidata.tasks.agentstudio.answers import (
     DRESS,
     Letters,
-    judge_point,
-    judge_released,
     read_letter,
     read_letters,
     released_letter,
     released_letters,
 )
-from omnidata.tasks.agentstudio.rows import PLATFORMS, actions_in_window
-from omnidata.tasks.coordinates import resizing
+from omnidata.tasks.agentstudio.rows import AXES, actions_in_window
 from omnidata.tasks.points import answers
 from omnidata.tasks.profiles import RowProfile
 from omnidata.tasks.yes_no import YesNoProfile
@@ -176,45 +171,17 @@ def letters_of(operations: Sequence[str], action_space: Sequence[str]) -> Letter
 # at fault itself (no usable box, an operation outside the action space, an empty window) is judged
 # by neither and counted.
 
-_BY: Mapping[str, Sequence[str]] = {"platform": PLATFORMS, "source": (), "subset": ()}
-
 
 class AgentStudioProfile(RowProfile):
     """Base class of AgentStudio's profiles: their names and the axes of the table."""
 
-    by = _BY
+    by = AXES
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.name = f"agentstudio-{reading}"
         paper = "AgentStudio, section 5 and appendix E"
         self.source = paper if reading == "paper" else "AgentStudio's released evaluator"
-
-
-class PointProfile(AgentStudioProfile):
-    """GroundUI: the point lies in the box (section 5.1).
-
-    Args:
-        reading: whose rules.
-        space: unit of the coordinates in responses; the paper's prompt asks for [0, 1].
-    """
-
-    def __init__(self, reading: Reading, space: Space) -> None:
-        super().__init__(reading)
-        self.space = space
-
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read the point and compare it with the row's box."""
-        rule = judge_point if self.reading == "paper" else judge_released
-        resized = (
-            resizing(receipt, step.screen, where=step.sample_id) if self.space == "px" else None
-        )
-        to_screen = resized.to_screen if resized else None
-        found = rule(step.source, text, space=self.space, to_screen=to_screen)
-        outcome: Outcome = "unparsed" if found.fault == "no-pair" else "ok"
-        # JSON has no infinity: a number that no float holds is told as a text.
-        parsed = found.point and {"point": [x if math.isfinite(x) else str(x) for x in found.point]}
-        return Verdict(outcome, (found.hit,), parsed, found.fault)
 
 
 class LetterProfile(AgentStudioProfile):

@@ -27,7 +27,7 @@ from omnidata.tasks.base import Benchmark
 from omnidata.tasks.derivation import Derivation, Judged
 from omnidata.tasks.explaining import explain
 from omnidata.tasks.points import answers
-from omnidata.tasks.profiles import Mask
+from omnidata.tasks.totals import Mask
 from omnidata.tasks.yes_no import YesNoProfile
 from omnidata.types import (
     CAUSES,

@@ -49,8 +49,9 @@ from omnidata.tasks.omnigui.files import app_key, find, language_of, table7
 from omnidata.tasks.omnigui.overview import TABLES, VARIATIONS, View
 from omnidata.tasks.omnigui.rows import ROLES, is_history, success_of, success_values
 from omnidata.tasks.omnigui.rules import POINT_RADIUS, PredictedSpace, on_screen
-from omnidata.tasks.profiles import EpisodeProfile, Runs, number_keys
+from omnidata.tasks.profiles import EpisodeProfile
 from omnidata.tasks.published import Published, read_published
+from omnidata.tasks.totals import Runs, number_keys
 from omnidata.types import (
     PLACE,
     Conversation,

@@ -1,0 +1,277 @@
+"""GroundUI: point at the element of an instruction (AgentStudio, section 5.1, appendix C.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypedDict
+
+from omnidata.actions import Action, Point, Screen, Space, convert
+from omnidata.dialects import UnreadError
+from omnidata.jsontext import hash_of
+from omnidata.tasks.agentstudio import load as loader
+from omnidata.tasks.agentstudio.answers import (
+    Reading,
+    judge_pair,
+    pair_in_pixels,
+    read_released,
+)
+from omnidata.tasks.agentstudio.derived import DERIVATIONS
+from omnidata.tasks.agentstudio.files import BenchmarkFiles
+from omnidata.tasks.agentstudio.messages import (
+    image_messages,
+    prompt_text,
+    template,
+    text_message,
+)
+from omnidata.tasks.agentstudio.paper import TABLES, WORDINGS, publications, published_results
+from omnidata.tasks.agentstudio.rows import AXES, PLATFORMS, target_box
+from omnidata.tasks.benchmark import (
+    Benchmark,
+    Card,
+    Note,
+    Paper,
+    ParsedAnswer,
+    Receipt,
+    Rule,
+    Values,
+    Wordings,
+)
+from omnidata.tasks.coordinates import Side, in_pixels, pair_on_screen, place
+from omnidata.tasks.diagnosis import place_cause
+from omnidata.tasks.explaining import SCREENSHOT, explain, explain_place
+from omnidata.tasks.explaining import Rule as RuleWords
+from omnidata.tasks.pointing import PointSpeech, answer_at, json_pair
+from omnidata.tasks.points import read_point
+from omnidata.tasks.totals import RowTotals
+from omnidata.types import (
+    PLACE,
+    Conversation,
+    Diagnosis,
+    Explanation,
+    LoadedDataset,
+    Overlays,
+    Profile,
+    Step,
+    Target,
+    Verdict,
+)
+
+SPACES: Final[Sequence[Space]] = ("rel", "px", "norm1000")
+
+
+# How an answer is read and judged.
+
+
+def parse_pair(
+    text: str, step: Step, receipt: Receipt, *, reading: Reading, space: Space
+) -> ParsedAnswer[Point]:
+    """Read the point of an answer.
+
+    Its record is in pixels of the row's screenshot, as the released evaluator computes it.
+
+    Args:
+        text: the answer.
+        step: of the question; its row has the size of the screenshot.
+        receipt: tells the size of the sent picture.
+        reading: "paper" as a careful reader, "release" as the released evaluator.
+        space: the unit that the prompt asks for.
+
+    Raises:
+        UnreadError: there is no pair of numbers.
+    """
+    pair = read_point(text) if reading == "paper" else read_released(text)
+    if pair is None:
+        raise UnreadError("no-pair")
+    return _answer(Point(*pair, space), step, receipt)
+
+
+def _answer(point: Point, step: Step, receipt: Receipt) -> ParsedAnswer[Point]:
+    found = answer_at(point, step, receipt)
+    assert found.value
+    pixels = pair_in_pixels(found.value, step.source.get("resolution"))
+    record: dict[str, Any] = {"point": json_pair(*pixels)} if pixels else {}
+    return ParsedAnswer(found.value, record, found.written)
+
+
+class InBox(Rule[Point]):
+    """The point lies in the box: edges included for the paper, excluded by the release.
+
+    A row without a usable box or size is judged by neither.
+
+    Args:
+        reading: whose rule.
+        space: unit of the coordinates in answers; the paper's prompt asks for [0, 1].
+    """
+
+    totals = RowTotals(by=AXES)
+
+    def __init__(self, reading: Reading, space: Space) -> None:
+        self.name = f"agentstudio-{reading}"
+        paper = "AgentStudio, section 5 and appendix E"
+        self.source = paper if reading == "paper" else "AgentStudio's released evaluator"
+        self._reading: Reading = reading
+        self._space = space
+
+    def judge(self, step: Step, parsed: ParsedAnswer[Point] | None) -> Values | Verdict:
+        """Compare the point with the row's box."""
+        point = parsed.value if parsed else None
+        found = judge_pair(step.source, point, reading=self._reading, space=self._space)
+        if found.hit is None:
+            record = parsed.record if parsed and found.point else None
+            return Verdict("ok", (None,), record, found.fault)
+        return (found.hit,)
+
+
+# What is asked, and what is right.
+
+
+class _Record(TypedDict, total=False):
+    point: tuple[Side, Side] | None
+
+
+class _Speech(PointSpeech):
+    def right_actions(self, step: Step) -> Sequence[Action]:
+        box = target_box(step.source)
+        return (Action("tap", (box,)),) if box else ()
+
+    def adopt(self, actions: Sequence[Action], step: Step, receipt: Receipt) -> ParsedAnswer[Any]:
+        (pointed,) = super().adopt(actions, step, receipt).written
+        (point,) = pointed.start
+        assert isinstance(point, Point)
+        return _answer(point, step, receipt)
+
+
+_RECORDED: Final = re.compile(r"(linux|macos|windows)_([a-z]+)_[0-9a-f]{8}-")
+"""How AgentStudio's tools call a picture: system, application, a UUID."""
+
+
+class _Wordings(Wordings):
+    def application(self, step: Step) -> str:
+        """Return the app in the names of AgentStudio's own screens (Table 11)."""
+        found = _RECORDED.match(str(step.source.get("image", "")))
+        return f"{found[1]} {found[2]}" if found else ""
+
+
+_RELEASE: Final = RuleWords(borderline="the released evaluator excludes the edges")
+
+
+class GroundUi(Benchmark):
+    """GroundUI: where on the screen is the element that an instruction means?
+
+    Args:
+        name: "groundui".
+        options: as in `allowed`; unknown ones are a `UsageError`.
+    """
+
+    card = Card(
+        title="GroundUI",
+        holds="point at the element of an instruction on web, desktop and mobile screenshots",
+        sources=publications("groundui"),
+        tags=loader.TAGS,
+        roles=loader.ROLES["groundui"],
+        subsets=(*PLATFORMS, *loader.FAMILIES["groundui"]),
+        detailed_actions=False,
+        prompted_space="rel",
+        answer_type=_Record,
+    )
+    allowed: Mapping[str, Sequence[str]] = {
+        "instructions": ("recaptioned", "raw"),
+        "coordinates": SPACES,
+    }
+    baselines = ("oracle", "center")
+    files = BenchmarkFiles("groundui")
+    paper = Paper(
+        published=partial(published_results, "groundui"),
+        tables=(TABLES["groundui"],),
+        variations=(WORDINGS,),
+    )
+    wordings = _Wordings()
+    derivation = DERIVATIONS["groundui"]
+
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
+        super().__init__(name, options)
+        self._space = next(space for space in SPACES if space == self.options["coordinates"])
+        asked = {"instructions": self.options["instructions"]}
+        self.prompt_hash = hash_of([name, asked, [template("groundui")]])
+        self.speech = _Speech(self._space)
+        paper, release = InBox("paper", self._space), InBox("release", self._space)
+        release.parse = partial(parse_pair, reading="release", space=self._space)
+        # The released evaluator knows [0, 1] and, for one model, pixels.
+        self.rules = (paper,) if self._space == "norm1000" else (paper, release)
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
+        return loader.load(
+            data,
+            "groundui",
+            instructions="raw" if self.options["instructions"] == "raw" else "recaptioned",
+            check_media=check_media,
+            strict=strict,
+        )
+
+    def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
+        return self.load(data, check_media=False).steps
+
+    def group(self, step: Step) -> Step:
+        return loader.assign_group(step)
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """Return the screenshot, then the instruction (Appendix C.3)."""
+        question = text_message(prompt_text("groundui", instruction=step.instruction))
+        return (*image_messages(step, "screenshot"), question)
+
+    def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Point]:
+        return parse_pair(text, step, receipt, reading="paper", space=self._space)
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        box = target_box(step.source)
+        if box is None or min(step.screen) < 1:
+            return None
+        x, y = place(box, step.screen, space=space or self._space, size=size or step.screen)
+        return Target(f"({x!r}, {y!r})", PLACE, ((x, y),))
+
+    def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
+        """`oracle` answers with the target, `center` with the middle of the screen."""
+
+        def answer(step: Step) -> str:
+            box = target_box(step.source) if name == "oracle" else None
+            if name == "oracle" and box is None:
+                return "Answer:"
+            point = convert(box.centre if box else Point(0.5, 0.5, "rel"), self._space, step.screen)
+            # All digits are needed: only the exact coordinate hits a box without height.
+            return f"Answer: ({point.x!r}, {point.y!r})"
+
+        return answer
+
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        parsed: ParsedAnswer[Point] | None,
+        profile: Profile,
+        receipt: Receipt,
+    ) -> Explanation:
+        box = target_box(step.source)
+        said = pair_on_screen(step, parsed.record.get("point") if parsed else None, "px", {})
+        regions = (in_pixels(box, step.screen),) if box else ()
+        rule = _RELEASE if profile.name == "agentstudio-release" else RuleWords()
+
+        def diagnosis(record: Mapping[str, Any]) -> Diagnosis:
+            if said is None:
+                return Diagnosis("rule")
+            written = convert(said, self._space, step.screen)
+            return place_cause(step, regions, (written,), receipt={}) or Diagnosis("rule")
+
+        return explain(
+            verdict,
+            profile,
+            lambda record, right: explain_place(
+                step, "the point", said, regions, right=right, rule=rule
+            ),
+            overlays=lambda: {SCREENSHOT: Overlays(regions, (), said)},
+            diagnosis=diagnosis,
+        )

@@ -1,0 +1,262 @@
+"""Asking: a benchmark with its options, as models are asked and answers are judged.
+
+    step -> prompt -> a model's text -> parse -> rule -> verdict
+
+A rule that has no reader of its own judges what the benchmark parsed. In a dialect
+(`tasks.dialect_option`) the dialect asks and reads, and the rule judges the actions that it read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from omnidata.actions import Action, Screen, Space
+from omnidata.dialects import UnreadError
+from omnidata.mirror import local
+from omnidata.tasks.baselines import check_baseline
+from omnidata.tasks.longest import LONGEST
+from omnidata.tasks.old_contract import OldNames
+from omnidata.tasks.totals import EpisodeTotals
+from omnidata.types import (
+    Conversation,
+    Explanation,
+    LoadedDataset,
+    Outcome,
+    Step,
+    Target,
+    Verdict,
+    VerdictColumns,
+)
+
+if TYPE_CHECKING:
+    from omnidata.metrics.paired import Measures
+    from omnidata.tasks.benchmark import Benchmark, ParsedAnswer, Rule
+
+
+class Asking(OldNames):
+    """A benchmark with its options: asks about steps, reads answers and judges them.
+
+    Args:
+        benchmark: what is asked.
+    """
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        self.benchmark = benchmark
+        self.name = benchmark.name
+        self.options = benchmark.options
+        self.allowed = benchmark.allowed
+        self.profiles: Mapping[str, AskedProfile] = {
+            rule.name: AskedProfile(benchmark, rule) for rule in benchmark.rules
+        }
+
+    @property
+    def default_profile(self) -> str:
+        """Name of the first rule."""
+        return self.benchmark.rules[0].name
+
+    @property
+    def prompt_hash(self) -> str:
+        """SHA-256 of the prompt texts and the options."""
+        return self.benchmark.prompt_hash
+
+    @property
+    def needs_predictions(self) -> bool:
+        """Whether prompts show the model's own earlier answers."""
+        return self.options.get("history") == "predicted"
+
+    stop: Sequence[str] = ()
+    special_tokens: bool = False
+    own_controls: Collection[str] = ()
+
+    def load(
+        self, data: str | Path, *, check_media: bool = True, strict: bool = False
+    ) -> LoadedDataset:
+        """Read the dataset's annotations.
+
+        Args:
+            data: a file, a folder or a URL.
+            check_media: check that the media exist.
+            strict: make the first finding an error.
+
+        Raises:
+            DataError: the data have nothing readable of this benchmark.
+        """
+        return self.benchmark.load(local(data), check_media=check_media, strict=strict)
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """Return the conversation for one step."""
+        return self.benchmark.prompt(step, predicted)
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """Return the right answer, as `Benchmark.target`."""
+        return self.benchmark.target(step, space=space, size=size)
+
+    def parse(
+        self, text: str, step: Step, receipt: Mapping[str, Any] | None = None, *, profile: str = ""
+    ) -> ParsedAnswer[Any]:
+        """Read an answer as a profile reads it.
+
+        Args:
+            text: the untrusted answer, of which no more than the beginning is read.
+            step: of the question.
+            receipt: of the answer.
+            profile: its name; empty for the benchmark's own reading.
+
+        Raises:
+            UnreadError: the text is no answer.
+        """
+        own = self.profiles[profile].rule.parse if profile else None
+        return (own or self.benchmark.parse)(text[:LONGEST], step, receipt)
+
+    def history_action(
+        self, step: Step, text: str, receipt: Mapping[str, Any] | None = None
+    ) -> Action | None:
+        """Return an answer as an action for histories of predictions; None if it is none."""
+        try:
+            value = self.parse(text, step, receipt).value
+        except UnreadError:
+            return None
+        return value if isinstance(value, Action) and "history" in self.allowed else None
+
+    def verdict(
+        self, step: Step, text: str, receipt: Mapping[str, Any] | None = None, *, profile: str = ""
+    ) -> Verdict:
+        """Judge an answer.
+
+        Args:
+            step: of the question.
+            text: the untrusted answer.
+            receipt: of the answer.
+            profile: its name; empty for the default.
+        """
+        return self.profiles[profile or self.default_profile].judge(step, text, receipt)
+
+    def failed(self, step: Step, outcome: Outcome, *, profile: str = "") -> Verdict:
+        """Return the verdict on a step without an answer."""
+        return self.profiles[profile or self.default_profile].failed(step, outcome)
+
+    def explanation(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        text: str,
+        *,
+        profile: str,
+        receipt: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Explain a verdict in words and pictures; without one, explain the step.
+
+        Args:
+            step: the step.
+            verdict: on the answer; None without one.
+            text: the answer; empty without one.
+            profile: name of the profile whose verdict it is.
+            receipt: of the answer.
+        """
+        parsed = None
+        if verdict and verdict.parsed is not None:
+            try:
+                parsed = self.parse(text, step, receipt, profile=profile)
+            except UnreadError:  # the line of scores was edited
+                parsed = None
+        return self.benchmark.explain(step, verdict, parsed, self.profiles[profile], receipt)
+
+    @property
+    def baselines(self) -> Sequence[str]:
+        """Names of answers without a model."""
+        return self.benchmark.baselines
+
+    def baseline(
+        self, name: str, steps: Sequence[Step], options: Mapping[str, str]
+    ) -> Callable[[Step], str]:
+        """Return a baseline: a function from a step to its answer.
+
+        Raises:
+            UsageError: the baseline or an option does not exist.
+        """
+        check_baseline(self.name, name, self.baselines, options)
+        return self.benchmark.policy(name, steps)
+
+
+class AskedProfile:
+    """A rule with the reader that it judges by: `--profile NAME`.
+
+    Args:
+        benchmark: reads answers for rules without a reader of their own.
+        rule: judges what was read.
+    """
+
+    def __init__(self, benchmark: Benchmark, rule: Rule[Any]) -> None:
+        self.rule = rule
+        self.name = rule.name
+        self.source, self.leaves_out, self.reach = rule.source, rule.leaves_out, rule.reach
+        self._totals = rule.totals
+        self.values, self.columns = rule.totals.values, rule.totals.columns
+        self.by, self.legend = rule.totals.by, rule.totals.legend
+        self.metrics: Mapping[str, str] = getattr(rule.totals, "metrics", {})
+        self._parse = rule.parse or benchmark.parse
+
+    @cached_property
+    def shares(self) -> Collection[str]:
+        """The values in [0, 1] that columns average; empty for totals of another kind."""
+        return self._totals.shares
+
+    @property
+    def step_metric(self) -> tuple[str, str]:
+        """The metric that is the share of right steps, and the value that says whether one is."""
+        return self._totals.step_metric
+
+    def metric_of(self, name: str) -> str:
+        """Return the metric of `omnidata.metrics.episodes` for a column; else its name."""
+        found = self._totals
+        return found.metric_of(name) if isinstance(found, EpisodeTotals) else name
+
+    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
+        """Read one answer and judge it."""
+        read = text if len(text) <= LONGEST else text[:LONGEST]
+        try:
+            parsed = self._parse(read, step, receipt)
+        except UnreadError as error:
+            found = self.judge_parsed(step, None, str(error))
+        else:
+            found = self.judge_parsed(step, parsed)
+        if read is text:
+            return found
+        note = f"only the first {LONGEST:,} of {len(text):,} characters were read"
+        return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, note))))
+
+    def judge_parsed(
+        self, step: Step, parsed: ParsedAnswer[Any] | None, reason: str = ""
+    ) -> Verdict:
+        """Judge an answer that was read.
+
+        Args:
+            step: of the question.
+            parsed: the answer; None if it could not be read.
+            reason: why it could not be read.
+        """
+        found = self.rule.judge(step, parsed)
+        if isinstance(found, Verdict):
+            return found
+        if parsed is None:
+            return Verdict("unparsed", found, None, reason)
+        return Verdict("ok", found, parsed.record, parsed.note)
+
+    def failed(self, step: Step, outcome: Outcome) -> Verdict:
+        """Return the verdict on a step without an answer: that on an empty text."""
+        return Verdict(outcome, self.judge(step, "").values)
+
+    def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
+        """Return the table of verdicts."""
+        return self._totals.total(steps, rows)
+
+    def measures(self, steps: Sequence[Step], a: VerdictColumns, b: VerdictColumns) -> Measures:
+        """Return the sums behind the metrics of two runs."""
+        return self._totals.measures(steps, a, b)

@@ -1,0 +1,554 @@
+"""The contract of a benchmark: from files to steps, from a step to a question, to a verdict.
+
+A benchmark describes itself (`card`, `allowed`), reads its files (`steps`), asks (`question` or
+`prompt`), reads an answer (`parse`), knows the right one (`target`) and judges (`rules`). Whatever
+only some benchmarks have is an optional object, None where a benchmark has none; each is asked for
+by one feature. `docs/design/contract.md` says why each exists. `omnidata.tasks.asking.Asking` asks
+and judges with a benchmark.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from omnidata.actions import Action, Screen, Sense, Space, history_text
+from omnidata.dialects import Asked, UnreadError
+from omnidata.errors import Finding
+from omnidata.jsontext import hash_of
+from omnidata.loaders.load import load_data
+from omnidata.tasks.baselines import answer_policy
+from omnidata.tasks.coordinates import answer_space
+from omnidata.tasks.diagnosis import REACH
+from omnidata.tasks.explaining import Rule as RuleWords
+from omnidata.tasks.explaining import by_action, explain_action
+from omnidata.tasks.given_options import resolve
+from omnidata.tasks.loading import fingerprint_all, read_steps
+from omnidata.tasks.log_rows import Difference, step_difference
+from omnidata.tasks.overview import View
+from omnidata.tasks.published import HISTORY, Published, TableSpec, Variation
+from omnidata.tasks.totals import EpisodeTotals, RowTotals
+from omnidata.types import (
+    Conversation,
+    Explanation,
+    LoadedDataset,
+    Message,
+    Modality,
+    Part,
+    Profile,
+    Publication,
+    Step,
+    Target,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from omnidata.loaders.action_log import Log
+    from omnidata.tasks.derivation import Derivation
+    from omnidata.tasks.observation import Element
+    from omnidata.tasks.profiles import OfflineScorer
+    from omnidata.types import TaskDiagram
+
+__all__ = [
+    "Benchmark",
+    "Card",
+    "Files",
+    "LogRows",
+    "Paper",
+    "ParsedAnswer",
+    "Rule",
+    "Speech",
+    "UnreadError",
+    "Values",
+    "Wordings",
+]
+
+Value = TypeVar("Value")
+Values = tuple[float | bool | None, ...]
+Receipt = Mapping[str, Any] | None
+Note = Callable[[Finding], None]
+
+
+class ParsedAnswer(Struct, Generic[Value], frozen=True):
+    """An answer that was read.
+
+    Attributes:
+        value: what rules judge: actions, a place, letters, ... Places in pixels are in pixels of
+            the step's screen, whatever size the model was sent.
+        record: the same as a JSON object, with numbers as the model wrote them: `Verdict.parsed`.
+        written: the actions of the answer in their own unit, to explain places; empty where the
+            answer is none.
+        is_exact: whether the answer keeps to the letter of the prompt.
+        note: a remark on an answer that was read, e.g. that a part of it was ignored.
+    """
+
+    value: Value
+    record: dict[str, Any]
+    written: tuple[Action, ...] = ()
+    is_exact: bool = True
+    note: str = ""
+
+
+Parse = Callable[[str, Step, Receipt], ParsedAnswer[Value]]
+"""Reads an answer to a step; raises `UnreadError` with the reason if it cannot."""
+
+
+class Rule(ABC, Generic[Value]):
+    """A way to judge answers, and how its verdicts are added up.
+
+    Attributes:
+        name: as in `--profile NAME`.
+        source: the paper, and the code, that the rule comes from.
+        leaves_out: the steps that are left out, or other differences from published numbers.
+        reach: allowed distance from a target point, in thousandths of the screen, which
+            explanations of places take as near enough.
+        totals: names of the values of a verdict, and the columns and axes of the table.
+        parse: reads answers, where a released evaluator's reader is part of its verdict; None for
+            `Benchmark.parse`.
+    """
+
+    name: str
+    source: str = ""
+    leaves_out: str = ""
+    reach: float = REACH
+    totals: RowTotals | EpisodeTotals
+    parse: Parse[Value] | None = None
+
+    @abstractmethod
+    def judge(self, step: Step, parsed: ParsedAnswer[Value] | None) -> Values | Verdict:
+        """Compare an answer with the right one.
+
+        Args:
+            step: the step.
+            parsed: the answer; None if it could not be read.
+
+        Returns:
+            The values that `totals` names, None for what cannot be judged. A whole verdict where
+            the outcome does not follow from `parsed`, e.g. for a row that is at fault itself.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """A benchmark in words and names.
+
+    Attributes:
+        title: display name.
+        holds: one line about its questions and data.
+        sources: where the data are published, and under which licence. If several have the same
+            tags, `omnidata fetch` takes the first by default.
+        unpublished: why there is no source, if there is none.
+        expects: the files of the data in words, for errors; those of `Benchmark.files` if empty.
+        platform: "web", "desktop" or "mobile" if all its data are of one; else empty, and a tag
+            `platform` may say it.
+        tags: names of its steps' tags; None if they depend on the data.
+        roles: its steps' media and their kinds; None if they depend on the data.
+        other_moments: roles whose media show an earlier moment, or the result of the action.
+        subsets: subsets that all its data have; the data may have more.
+        detailed_actions: whether rows of `datasets` have the column `action_details`: actions have
+            more than a label, places, a text and words. None if it depends on the data.
+        prompted_space: the unit of coordinates that the prompt asks for, whatever
+            `-T coordinates` says; None if the prompt follows the option, or there is no such one.
+        answer_type: the type of `ParsedAnswer.record`, by which edited lines of scores are checked.
+    """
+
+    title: str
+    holds: str = ""
+    sources: Sequence[Publication] = ()
+    unpublished: str = ""
+    expects: str = ""
+    platform: str = ""
+    tags: Sequence[str] | None = None
+    roles: Mapping[str, Modality] | None = None
+    other_moments: Collection[str] = ("history_screenshot",)
+    subsets: Sequence[str] = ()
+    detailed_actions: bool | None = None
+    prompted_space: Space | None = None
+    answer_type: Any = dict[str, Any]
+
+
+# The optional objects.
+
+
+class Files(Protocol):
+    """The files of a benchmark, recognised by their content."""
+
+    @property
+    def columns(self) -> str:
+        """What the files hold, in words."""
+
+    def recognises(self, data: Path) -> bool:
+        """Return whether the data have such a file."""
+
+    def fingerprint(self, data: Path) -> str:
+        """Return the SHA-256 of the annotations, in hexadecimal."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """The results and tables of a benchmark's paper.
+
+    Attributes:
+        published: reads the published results.
+        tables: of the paper, the main one first; without one, reports show the first axis.
+        variations: options that get a table of the runs that differ only in them.
+        overview: counts the data for `omnidata info`.
+    """
+
+    published: Callable[[], Published] = Published
+    tables: Sequence[TableSpec] = ()
+    variations: Sequence[Variation] = (HISTORY,)
+    overview: type[View] = View
+
+
+class Speech(ABC):
+    """How dialects ask for an action or a place, and have their answers judged.
+
+    Attributes:
+        asked: whether the prompt asks for the next action or for a place on the screen.
+        label_sense: whose direction the labels of scrolls state, from which models learn.
+    """
+
+    asked: ClassVar[Asked]
+    label_sense: ClassVar[Sense] = "content"
+
+    def asked_of(self, step: Step) -> Asked | None:
+        """Return what one step asks for; None keeps the benchmark's own words."""
+        return self.asked
+
+    def goal(self, step: Step) -> str:
+        """Return the task of the agent, or the element to point at."""
+        return step.instruction
+
+    def right_actions(self, step: Step) -> Sequence[Action]:
+        """Return the right actions in order, in one of the ways if several are right."""
+        if step.action is None:
+            return ()
+        return (replace(step.action, then=()), *step.action.then)
+
+    def fed_size(self, step: Step) -> Screen | None:
+        """Return width and height in pixels of the picture as fed, if the row states them."""
+        return None
+
+    def takes(self, actions: Sequence[Action]) -> int:
+        """Return how many actions, from the first, one answer can hold; the others are counted."""
+        return 1
+
+    @abstractmethod
+    def adopt(self, actions: Sequence[Action], step: Step, receipt: Receipt) -> ParsedAnswer[Any]:
+        """Return an agent's actions as the answer that rules judge.
+
+        Args:
+            actions: one or more, at most as many as `takes` returns. Places are points in the unit
+                of the option `coordinates`, or without this option in pixels of the sent picture.
+            step: of the question.
+            receipt: tells the size of the sent picture.
+
+        Raises:
+            CannotSayError: the benchmark's answers cannot express an action.
+        """
+
+
+class Wordings:
+    """Instructions in several wordings or languages, and names of tags in several spellings."""
+
+    def spelling(self, tag: str, value: str) -> str:
+        """Return the normal form of a tag's value, so that spellings of one value are equal."""
+        return value
+
+    def application(self, step: Step) -> str:
+        """Return the step's app, the tag `app` or `application`, or an empty string."""
+        return step.tags.get("app") or step.tags.get("application") or ""
+
+    def language_of(self, app: str) -> str | None:
+        """Return the language of an app whose episodes state none."""
+        return None
+
+    def spoken(self, step: Step) -> Sequence[str]:
+        """Return the texts that `omnidata voice` speaks."""
+        return (step.instruction,)
+
+    def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
+        """Return the instruction in each wording and language of its rows, to find leaks."""
+        return (step.instruction,)
+
+    def instruction_by_language(
+        self, step: Step, episode_row: Mapping[str, Any]
+    ) -> Mapping[str, str]:
+        """Return the instruction by language ("en", "zh"), for `-T language`."""
+        return {}
+
+
+class LogRows:
+    """How logs of other harnesses name the rows of a benchmark.
+
+    Attributes:
+        by_number: whether rows are numbered in the order of the data.
+    """
+
+    by_number: ClassVar[bool] = False
+
+    def difference(
+        self, step: Step, row: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+    ) -> Difference | None:
+        """Return the first column in which a log contradicts the untouched row of a step.
+
+        Args:
+            step: the candidate for the row.
+            row: the columns of the row in the log; empty if it has none.
+            records: the columns that metrics keep of the row, beside their own values.
+        """
+        return step_difference(step, row, records)
+
+
+_BLANK: Final = re.compile(r"\{(instruction|history)\}")
+
+
+class Benchmark(ABC):
+    """A benchmark: define `card`, `question`, `steps`, `parse`, `target` and `rules`.
+
+    The prompt is one user message: the step's media in their order, then the question. A benchmark
+    with another prompt overrides `prompt` and `prompt_hash`.
+
+    Attributes:
+        card: the benchmark in words and names.
+        allowed: its options and their values, the default first; "" allows any text. Places in
+            answers are in the unit of the option `coordinates`; an option `history` is "gold" for
+            the expert's earlier actions, "predicted" for the model's own, or "none".
+        question: text of the prompt. `{instruction}` is the step's instruction, `{history}` the
+            earlier actions.
+        system: text of a system message; empty for none.
+        shown: roles of the media in the prompt; None for all.
+        rules: ways to judge, the default first.
+        baselines: names of answers without a model.
+        files: which files are its own; None if only `steps` can tell.
+        paper: results and tables of its paper.
+        rollouts: scores results without a model's text.
+        speech: what dialects ask, and how they are judged; None if it asks for no action or place.
+        elements: returns the accessibility tree of a step, for `-T observation`.
+        wordings: instructions and names in several forms.
+        derivation: how its rows are made out of other benchmarks.
+        recorder: reads raw logs of its recordings.
+        log_rows: how other harnesses' logs name its rows.
+        diagram: returns the graph of subtasks of a step's task.
+        history_window: set by `-T history_window`: the largest number of earlier actions in a
+            prompt, the last ones; None for all.
+
+    Args:
+        name: as in `omnidata evaluate NAME`.
+        options: as given with `-T key=value`.
+
+    Raises:
+        UsageError: an option has an unknown name or value.
+    """
+
+    card: Card
+    allowed: Mapping[str, Sequence[str]] = {}
+    question: str = ""
+    system: str = ""
+    shown: Sequence[str] | None = None
+    rules: Sequence[Rule[Any]]
+    baselines: Sequence[str] = ("oracle", "majority")
+
+    files: Files | None = None
+    paper: Paper = Paper()
+    rollouts: OfflineScorer | None = None
+    speech: Speech | None = None
+    elements: Callable[[Step], Sequence[Element]] | None = None
+    wordings: Wordings = Wordings()
+    derivation: Derivation | None = None
+    recorder: Callable[[Path], Log | None] | None = None
+    log_rows: LogRows = LogRows()
+    diagram: Callable[[LoadedDataset, Step], TaskDiagram | None] | None = None
+
+    history_window: int | None = None
+
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
+        self.name = name
+        self.options: Mapping[str, str] = resolve(options, self.allowed, "-T")
+
+    # From files to steps.
+
+    @abstractmethod
+    def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
+        """Read the benchmark's own files: the steps, each episode's in order.
+
+        Args:
+            data: as the user named it; it exists.
+            note: takes the findings; the finding of a skipped row is an error and names no step.
+
+        Yields:
+            Steps; None for a skipped row if other harnesses number the rows.
+
+        Raises:
+            DataError: the data have nothing readable of this benchmark.
+        """
+
+    def group(self, step: Step) -> Step:
+        """Return the step with its episode and group, also for rows of a Parquet repository.
+
+        Raises:
+            UnusableRowError: the step lacks a part that every step of the benchmark has.
+        """
+        return step
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
+        """Read the dataset's annotations, from its own files or a Parquet repository of the task.
+
+        Args:
+            data: as the user named it.
+            check_media: check that the media exist.
+            strict: make the first finding an error.
+
+        Raises:
+            DataError: the data have nothing readable of this benchmark.
+        """
+        expected = self.card.expects or (self.files.columns if self.files else "")
+        return load_data(
+            data,
+            self.name,
+            self.card.tags or (),
+            lambda: read_steps(
+                self.name,
+                data,
+                self.steps,
+                self.group,
+                tags=self.card.tags,
+                roles=self.card.roles,
+                fingerprint=self.files.fingerprint if self.files else fingerprint_all,
+                expected=expected or f"the data of {self.name}",
+                check_media=check_media,
+            ),
+            strict=strict,
+            check_media=check_media,
+        )
+
+    # From a step to a question.
+
+    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+        """Return the conversation for one step.
+
+        Args:
+            step: the step.
+            predicted: the model's own earlier actions, for `-T history=predicted`.
+        """
+        shown = (
+            Part(ref.kind, media=ref, role=role)
+            for role, ref in step.media.items()
+            if ref and (self.shown is None or role in self.shown)
+        )
+        lines = [
+            f"Step {number}: {history_text(action, screen)}"
+            for number, (action, screen) in enumerate(
+                zip(self.earlier(step, predicted), step.history_screens, strict=False)
+            )
+            if action is not None
+        ]
+        texts = {"instruction": step.instruction, "history": "\n".join(lines) or "nothing"}
+        question = _BLANK.sub(lambda blank: texts[blank[1]], self.question)
+        user = Message("user", (*shown, Part("text", question)))
+        return (Message("system", (Part("text", self.system),)), user) if self.system else (user,)
+
+    def earlier(
+        self, step: Step, predicted: Sequence[Action | None] | None
+    ) -> Sequence[Action | None]:
+        """Return the earlier actions of a prompt, by the option `history`.
+
+        Actions beyond `history_window` and missing steps are None.
+        """
+        wanted = self.options.get("history", "gold")
+        past = () if wanted == "none" else step.history if wanted == "gold" else predicted or ()
+        first = self.forgotten(len(past))
+        return (*[None] * first, *past[first:]) if first else past
+
+    def forgotten(self, count: int) -> int:
+        """Return the number of earlier actions that `history_window` leaves out."""
+        return 0 if self.history_window is None else max(0, count - self.history_window)
+
+    @cached_property
+    def prompt_hash(self) -> str:
+        """SHA-256 of the prompt texts and the options; changes with every word of the prompt."""
+        return hash_of([self.name, self.question, dict(sorted(self.options.items()))])
+
+    # From an answer to a verdict.
+
+    @abstractmethod
+    def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Any]:
+        """Read a model's answer.
+
+        Args:
+            text: the untrusted answer. Reading takes time linear in its length.
+            step: of the question.
+            receipt: what the model got; tells the size of the sent picture.
+
+        Raises:
+            UnreadError: the text is no answer; the message says why.
+        """
+
+    @abstractmethod
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        """Return the right answer, for training data and `oracle`.
+
+        Args:
+            step: one of the benchmark's.
+            space: the unit of coordinates; None = that of the options.
+            size: width and height in pixels of the screenshot as sent, for the unit "px"; None =
+                the step's screen.
+
+        Returns:
+            The answer; None if the source has no usable one.
+        """
+
+    def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
+        """Return a baseline: a function from a step to its answer.
+
+        Args:
+            name: one of `baselines`.
+            steps: the steps that the rule may use.
+        """
+        return answer_policy(name, steps, self.target, answer_space(self.options))
+
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        parsed: ParsedAnswer[Any] | None,
+        profile: Profile,
+        receipt: Receipt,
+    ) -> Explanation:
+        """Explain a verdict in words and pictures; without one, explain the step.
+
+        By default the answer's actions are compared with the step's.
+
+        Args:
+            step: the step.
+            verdict: on the answer; None without one.
+            parsed: the answer; None if it could not be read.
+            profile: whose verdict it is.
+            receipt: of the answer.
+        """
+        written = parsed.written if parsed else ()
+        reach = getattr(profile, "reach", REACH)
+        words = RuleWords(borderline="", reach=reach)
+        return by_action(
+            step,
+            verdict,
+            profile,
+            lambda: replace(written[0], then=written[1:]) if written else None,
+            receipt=receipt,
+            sentence=lambda wanted, said, places, right: explain_action(
+                step, wanted, said, places, right=right, rule=words
+            ),
+            reach=reach,
+            rules_known=False,
+        )

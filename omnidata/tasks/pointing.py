@@ -1,0 +1,105 @@
+"""Answers that point at a place on the screen, as benchmarks of grounding read and explain them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypedDict
+
+from omnidata.actions import Action, Point, Region, Space
+from omnidata.dialects import Asked, UnreadError
+from omnidata.tasks.benchmark import ParsedAnswer, Receipt, Speech
+from omnidata.tasks.coordinates import Side, on_screen, point_said, resizing
+from omnidata.tasks.points import Reading, read
+from omnidata.types import Step
+
+Place = Point | None
+"""Where an answer points; None if it says that the element is not on the screen."""
+
+
+class PointRecord(TypedDict, total=False):
+    """An answer in lines of scores."""
+
+    point: tuple[Side, Side] | None
+    space: Space
+    negative: bool
+
+
+def parse_place(
+    text: str, step: Step, receipt: Receipt, *, reading: Reading, space: Space
+) -> ParsedAnswer[Place]:
+    """Read an answer that is a point, a box, whose centre counts, or "negative".
+
+    Args:
+        text: the answer.
+        step: of the question.
+        receipt: tells the size of the sent picture.
+        reading: as in `omnidata.tasks.points.read`.
+        space: the unit that the prompt asks for.
+
+    Raises:
+        UnreadError: it is none of them.
+    """
+    found = read(text, reading)
+    if found is None:
+        raise UnreadError("neither a point nor a box")
+    if found.point is None:
+        return ParsedAnswer(None, {"negative": True})
+    stated = {"space": found.space} if found.space else {}
+    return answer_at(Point(*found.point, found.space or space), step, receipt, stated)
+
+
+def answer_at(
+    point: Point, step: Step, receipt: Receipt, stated: Mapping[str, Any] | None = None
+) -> ParsedAnswer[Place]:
+    """Return the answer that points at a place.
+
+    Args:
+        point: as the model wrote it; pixels are those of the sent picture.
+        step: of the question.
+        receipt: tells the size of that picture.
+        stated: the rest of the record.
+    """
+    record = {"point": json_pair(point.x, point.y), **(stated or {})}
+    written = (Action("tap", (point,)),)
+    if point.space == "px" and (resized := resizing(receipt, step.screen, where=step.sample_id)):
+        point = Point(*resized.to_screen((point.x, point.y)), "px")
+    return ParsedAnswer(point, record, written)
+
+
+def json_pair(x: float, y: float) -> list[float | str]:
+    """Return two numbers for JSON, which has no infinity: one that no float holds is a text."""
+    return [side if math.isfinite(side) else str(side) for side in (x, y)]
+
+
+def shown_place(step: Step, parsed: ParsedAnswer[Any] | None, receipt: Receipt) -> Point | None:
+    """Return the point of an answer in pixels of the screen; None without one."""
+    point = written_place(parsed)
+    return on_screen(step, point, receipt) if point else None
+
+
+def written_place(parsed: ParsedAnswer[Any] | None) -> Point | None:
+    """Return the point as the model wrote it; None without one, or beyond all numbers."""
+    if parsed is None or not parsed.written:
+        return None
+    point: Region = parsed.written[0].start[0]
+    assert isinstance(point, Point)
+    return point if math.isfinite(point.x) and math.isfinite(point.y) else None
+
+
+class PointSpeech(Speech):
+    """Dialects ask a benchmark of grounding for a place.
+
+    Args:
+        space: the unit of places that the benchmark asks for.
+    """
+
+    asked: ClassVar[Asked] = "point"
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+
+    def adopt(self, actions: Sequence[Action], step: Step, receipt: Receipt) -> ParsedAnswer[Place]:
+        """Return the place of the first action."""
+        x, y = point_said(actions[0])
+        return answer_at(Point(float(x), float(y), self.space), step, receipt)

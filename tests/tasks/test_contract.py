@@ -1,0 +1,184 @@
+"""A benchmark of episodes by the contract of `omnidata.tasks.benchmark`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from omnidata.actions import Action, Point, Screen, Space, centre
+from omnidata.dialects import CannotSayError, UnreadError
+from omnidata.run.evaluate import evaluate
+from omnidata.tasks.asking import Asking
+from omnidata.tasks.benchmark import (
+    Benchmark,
+    Card,
+    Note,
+    ParsedAnswer,
+    Receipt,
+    Rule,
+    Speech,
+    Values,
+)
+from omnidata.tasks.coordinates import resizing
+from omnidata.tasks.dialect_option import in_dialect
+from omnidata.tasks.totals import Column, EpisodeTotals
+from omnidata.types import Completion, Step, Target, Task
+from tests.run.scripted import Scripted
+from tests.trees import write_lines
+
+SCREEN = (200, 400)
+ROWS = [
+    {"episode": "a", "do": "tap", "at": [20, 40]},
+    {"episode": "a", "do": "back"},
+    {"episode": "b", "do": "tap", "at": [150, 300]},
+]
+
+
+def action_of(row: Mapping[str, Any]) -> Action:
+    if row["do"] == "back":
+        return Action("back")
+    x, y = row["at"]
+    return Action("tap", (Point(x, y, "px"),))
+
+
+class Near(Rule[Action]):
+    """Right by the kind, and a tap within 20 pixels."""
+
+    name = "near"
+    totals = EpisodeTotals(
+        [Column("Step", metric="EM", meaning="right steps"), Column("SR")],
+        values=("exact_match", "type_match"),
+        by={"app": ()},
+    )
+
+    def judge(self, step: Step, parsed: ParsedAnswer[Action] | None) -> Values:
+        wanted = step.action
+        if wanted is None:
+            return (None, None)
+        if parsed is None or parsed.value.kind != wanted.kind:
+            return (False, False)
+        places = zip(map(centre, parsed.value.start), map(centre, wanted.start), strict=True)
+        return (all(abs(a.x - b.x) < 20 and abs(a.y - b.y) < 20 for a, b in places), True)
+
+
+class TapOrBack(Speech):
+    """Taps, and going back."""
+
+    asked = "action"
+
+    def adopt(self, actions: Sequence[Action], step: Step, receipt: Receipt) -> ParsedAnswer[Any]:
+        (action,) = actions
+        if action.kind not in ("tap", "back"):
+            raise CannotSayError(action.label)
+        return parsed(action, step, receipt)
+
+
+def parsed(action: Action, step: Step, receipt: Receipt) -> ParsedAnswer[Action]:
+    sent = resizing(receipt, step.screen, where=step.sample_id)
+    start = (
+        [Point(*sent.to_screen((p.x, p.y)), "px") for p in action.start] if sent else action.start
+    )  # type: ignore[union-attr]
+    on_screen = Action(action.kind, tuple(start))
+    return ParsedAnswer(on_screen, {"do": action.kind}, written=(action,))
+
+
+class Buttons(Benchmark):
+    """Two buttons and a way back."""
+
+    card = Card(title="Buttons", holds="tap or go back", platform="mobile", tags=("app",))
+    allowed: Mapping[str, Sequence[str]] = {"history": ("gold", "none", "predicted")}
+    question = "Goal: {instruction}\nDone:\n{history}\nNext?"
+    rules = (Near(),)
+    speech = TapOrBack()
+
+    def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
+        rows = [json.loads(line) for line in data.read_text(encoding="utf-8").splitlines()]
+        for name in dict.fromkeys(row["episode"] for row in rows):
+            own = [row for row in rows if row["episode"] == name]
+            actions = tuple(map(action_of, own))
+            for number, row in enumerate(own):
+                yield Step(
+                    f"{name}/{number}", name, number, len(own), f"do {name}", SCREEN, {},
+                    actions[:number], (SCREEN,) * number, actions[number], {"app": "Desk"}, row,
+                )  # fmt: skip
+
+    def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Action]:
+        try:
+            return parsed(action_of(json.loads(text)), step, receipt)
+        except (ValueError, KeyError, TypeError) as error:
+            raise UnreadError(f"no action: {error!r:.40}") from None
+
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        text = json.dumps({key: step.source[key] for key in ("do", "at") if key in step.source})
+        return Target(text, text)
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "buttons.jsonl", ROWS)
+
+
+def buttons(**options: str) -> Asking:
+    return Asking(Buttons("buttons", options))
+
+
+def test_verdicts_add_up_by_the_columns_that_a_rule_declares(rows: Path, tmp_path: Path) -> None:
+    task = cast("Task", buttons())
+    answers = iter(['{"do": "tap", "at": [25, 40]}', '{"do": "back"}', "I give up"])
+    model = Scripted(lambda *_: Completion(text=next(answers)))
+    found = evaluate(task, task.load(rows), model, tmp_path / "run")
+    assert found["overall"] == pytest.approx({"Step": 2 / 3, "SR": 1 / 2})
+    lines = (tmp_path / "run" / "scores.jsonl").read_text(encoding="utf-8").splitlines()
+    unread = json.loads(lines[2])
+    assert unread["outcome"] == "unparsed" and unread["reason"].startswith("no action")
+    assert unread["cause"] == "format"
+
+
+def test_the_prompt_tells_the_history_that_the_option_names(rows: Path) -> None:
+    step = buttons().load(rows).steps[1]
+    told = {
+        wanted: buttons(history=wanted).prompt(step, [Action("back")])[-1].parts[-1].text
+        for wanted in ("gold", "none", "predicted")
+    }
+    assert "Step 0: TAP at [100, 100]" in told["gold"]
+    assert "Done:\nnothing" in told["none"]
+    assert "Step 0: BACK" in told["predicted"]
+
+
+def test_pixels_of_a_resized_picture_are_judged_and_remembered_on_the_screen(rows: Path) -> None:
+    task = buttons(history="predicted")
+    step = task.load(rows).steps[0]
+    line = {"role": "screenshot", "width": 100, "height": 200, "original": [200, 400]}
+    text, receipt = '{"do": "tap", "at": [10, 20]}', {"parts": [line]}
+    assert task.verdict(step, text, receipt).values == (True, True)
+    far = '{"do": "tap", "at": [75, 150]}'
+    assert task.verdict(step, far).values == (False, True)
+    assert task.history_action(step, far, receipt) == Action("tap", (Point(150, 300, "px"),))
+    assert task.history_action(step, "nothing", receipt) is None
+
+
+def test_an_answer_is_explained_by_what_was_parsed(rows: Path) -> None:
+    task = buttons()
+    step = task.load(rows).steps[0]
+    text = '{"do": "tap", "at": [150, 300]}'
+    verdict = task.verdict(step, text)
+    found = task.explanation(step, verdict, text, profile="near")
+    assert found.mark == "near" and found.answer_label == "TAP"
+    assert found.overlays["screenshot"].answer == Point(150, 300, "px")
+
+
+def test_a_dialects_answer_is_judged_as_actions(rows: Path) -> None:
+    task: Task = in_dialect(cast("Task", buttons()), "qwen2.5", "")
+    step = task.load(rows).steps[0]
+    target = task.target(step)
+    assert target
+    verdict = task.profiles["near"].judge(step, target.text)
+    assert verdict.values[:2] == (True, True)
+    found = task.explanation(step, verdict, target.text, profile="near")
+    assert found.mark == "right" and found.overlays["screenshot"].answer
