@@ -195,9 +195,9 @@ class WithCommonOptions:
     """A task with common options, which change its prompts only.
 
     Attributes:
-        task: the benchmark; it knows of `history_window` alone, of which it is told as an attribute
-            (`Benchmark.history_window`), for it writes its histories itself.
-        given: common options, without those that have their default.
+        task: the benchmark. It gets only `history_window`, as the attribute
+            `Benchmark.history_window`, because it writes its histories itself.
+        given: common options that differ from their defaults.
     """
 
     task: Task
