@@ -183,12 +183,6 @@ def test_the_right_answer_is_right_by_every_profile(tmp_path: Path, coordinates:
             assert verdict.values == (True, True, True), (name, target.text)
 
 
-@given(st.text(alphabet="CLICKTYPE_:()[],. 0123456789\n-", max_size=40) | st.text(max_size=40))
-def test_no_text_is_too_odd_for_the_reader_of_commands(text: str) -> None:
-    found = TASK.read(text)
-    assert found is None or isinstance(found, Action)
-
-
 @given(st.integers(-9, 1010), st.integers(-9, 1010))
 def test_a_command_and_json_name_the_same_place(x: int, y: int) -> None:
     assert TASK.read(f"CLICK: ({x}, {y})") == Action("tap", (Point(x, y, "norm1000"),))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from omnidata.predictions import Prediction
 from omnidata.registry import benchmarks
@@ -15,7 +18,9 @@ from omnidata.run.run_files import read_run
 from omnidata.run.scoring import score
 from omnidata.tasks import get_task
 from omnidata.types import CAUSES, OUTCOMES
+from tests.full import FULL
 from tests.loaders.every import rows_of
+from tests.metrics.mutations import KEYS, mutants
 
 SIZE = 60_000
 MOST_S = 2.0
@@ -71,6 +76,41 @@ def test_every_profile_judges_every_text_in_no_time(tmp_path: Path, name: str) -
                 took = time.process_time() - began
                 assert verdict.outcome in OUTCOMES
                 assert took < MOST_S, f"{profile.name}, {family}, {size}: {took:.1f} s"
+
+
+MUTANTS = 20_000 if FULL else 300
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=3), inner, max_size=5)
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("name", benchmarks())
+def test_any_text_is_judged_by_every_profile_and_read_for_histories(
+    tmp_path: Path, name: str
+) -> None:
+    """Texts, JSON, and the right answer bent out of shape."""
+    task = get_task(name)
+    step = task.load(rows_of(name, tmp_path), check_media=False).steps[0]
+    target = task.target(step)
+    right = target.text if target else "None"
+
+    def check(text: str) -> None:
+        for profile in task.profiles.values():
+            verdict = profile.judge(step, text)
+            assert verdict.outcome in OUTCOMES
+            assert verdict.reason or verdict.outcome == "ok"
+            json.dumps(verdict.parsed)
+        task.read(text)
+
+    for text in mutants([right], MUTANTS, seed=1):
+        check(text)
+    letters = st.text(right + "{}[]()<>`'\": ,.-0123456789\\\n", max_size=60)
+    given(st.text() | letters | VALUES.map(json.dumps))(check)()
 
 
 @pytest.mark.parametrize("name", benchmarks())

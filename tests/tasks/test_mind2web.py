@@ -215,12 +215,6 @@ def test_the_totals_are_those_of_the_script(
     }  # fmt: skip
 
 
-@given(st.text(alphabet="{}[]()\"':,. 0123456789-eE+action_typeclick_pointvalueTYPE\\\n"))
-def test_no_answer_breaks_the_reader(text: str) -> None:
-    for profile in ("mind2web", "mind2web-fixed"):
-        judged(typed_step("a"), text, profile)
-
-
 @given(st.lists(st.sampled_from("abcd")), st.lists(st.sampled_from("abcd")))
 def test_f1_is_a_share_and_asks_not_which_is_which(one: list[str], other: list[str]) -> None:
     def f1(wanted: list[str], said: list[str]) -> Any:

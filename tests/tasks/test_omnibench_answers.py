@@ -219,34 +219,6 @@ def test_the_prompts_form_is_taken_to_the_letter(tmp_path: Path, changes: dict[s
     assert judged(step, json.dumps(lacking)).values[2] is False
 
 
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
-    | st.sampled_from(["click_input", "wheel_mouse_input", "keyboard_input", "left", "FINISH"]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["button", "double", "wheel_dist", "keys", "x", "y"]), inner),
-    max_leaves=6,
-)  # fmt: skip
-KEYS = st.sampled_from([*WRITTEN, "function", "args", "coordinate", "status"])
-
-
-@given(st.dictionaries(KEYS, VALUES), st.dictionaries(KEYS, VALUES) | st.none())
-def test_nothing_that_a_model_writes_makes_it_raise(
-    tmp_path_factory: pytest.TempPathFactory, body: dict[str, Any], source: dict[str, Any] | None
-) -> None:
-    folder = tmp_path_factory.mktemp("any")
-    step = step_of(folder, act() if source is None else source)
-    for text in (json.dumps(body), f"```{json.dumps(body)}```", json.dumps(body)[:-1]):
-        verdict = judged(step, text)
-        assert verdict.outcome in ("ok", "unparsed")
-        get_task("omnibench").read(text)
-        json.dumps(verdict.parsed, allow_nan=False)
-
-
-@given(st.text())
-def test_no_text_makes_it_raise(text: str) -> None:
-    get_task("omnibench").read(text)
-
-
 @given(st.text(min_size=1))
 def test_every_text_presses_the_same_keys_as_itself(
     tmp_path_factory: pytest.TempPathFactory, text: str
