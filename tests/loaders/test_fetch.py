@@ -20,7 +20,6 @@ import pytest
 
 import omnidata
 from omnidata import registry
-from omnidata.cli import main
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, UsageError
 from omnidata.loaders import archives
@@ -29,6 +28,7 @@ from omnidata.loaders.fetch import fetch, local_place, plan_fetch
 from omnidata.media import read_bytes
 from omnidata.mirror_cache import display_path
 from omnidata.tasks import get_task
+from tests.cli.running import as_json, here
 from tests.cli.running import omnidata as command
 from tests.hub_server import TOKEN, Hub, files_of
 from tests.loaders.desk import agentnet, screenspot, spot, trajectory
@@ -108,39 +108,26 @@ def test_what_comes_is_what_is_there_and_source_json_says_what_it_is(
     assert not hub.tokens
 
 
-def test_a_dry_run_says_what_would_come_and_asks_for_no_content(
-    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_says_what_would_come_and_asks_for_no_content(hub: Hub, tmp_path: Path) -> None:
     sha = hub.add(V2, spots(tmp_path))
-    verb("fetch", "screenspot", "--source", "screenspot-v2", "--dry-run")
-    said = capsys.readouterr().out
+    said = here("fetch", "screenspot", "--source", "screenspot-v2", "--dry-run").stdout
     assert f"hf://{V2}@{sha} at {hub.url}" in said
     assert "apache-2.0, as its publisher says" in said and "files: 2, " in said
     assert not any("/resolve/" in line for line in hub.seen)
     assert not (tmp_path / "caches" / "omnidata").exists()
 
 
-def verb(*arguments: str | Path, code: int = 0) -> None:
-    """Run a command in this process."""
-    with pytest.raises(SystemExit) as end:
-        main([*map(str, arguments)])
-    assert end.value.code == code
-
-
-def test_the_verb_fetches_unpacks_and_auto_is_what_it_fetched(
-    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_verb_fetches_unpacks_and_auto_is_what_it_fetched(hub: Hub, tmp_path: Path) -> None:
     hub.add(V2, spots(tmp_path))
     command("fetch", "screenspot", "--source", "ScreenSpot-v2", anew=True)
-    verb("info", "screenspot", "auto", "--json")
-    told = capsys.readouterr()
-    assert json.loads(told.out)["findings"] == []
-    assert f"hf://{V2}" in told.err
+    told = here("info", "screenspot", "auto", "--json")
+    assert as_json(told)["findings"] == []
+    assert f"hf://{V2}" in told.stderr
     before = len(hub.seen)
     (step,) = omnidata.load_dataset("screenspot", "auto", split="test").select([0])
     assert step["screenshot"]["path"].endswith(".png")
     assert len(hub.seen) == before  # nobody is asked for what is there
-    verb("fetch", "screenspot", "--source", "ScreenSpot-v2")
+    here("fetch", "screenspot", "--source", "ScreenSpot-v2")
     assert hub.reads("screenspotv2_image.zip") == 1
 
 
@@ -278,7 +265,6 @@ def test_what_is_not_for_everyone_says_what_to_do(
     hub: Hub,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     about: dict[str, Any],
     token: bool,
     said: str,
@@ -286,11 +272,10 @@ def test_what_is_not_for_everyone_says_what_to_do(
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     hub.add(OMNIGUI, omnigui(tmp_path), **about)
     flags = ["--token"] if token else []
-    verb("info", "omnigui", f"hf://{OMNIGUI}", *flags, code=0 if token else 2)
-    told = capsys.readouterr()
-    assert said in " ".join((told.out + told.err).split())
+    told = here("info", "omnigui", f"hf://{OMNIGUI}", *flags, code=0 if token else 2)
+    assert said in " ".join((told.stdout + told.stderr).split())
     assert set(hub.tokens) == ({f"Bearer {TOKEN}"} if token else set())
-    assert TOKEN not in told.out + told.err
+    assert TOKEN not in told.stdout + told.stderr
 
 
 def test_a_missing_dataset_names_the_nearest(hub: Hub) -> None:
@@ -364,12 +349,10 @@ def test_the_next_call_goes_on_where_a_file_was_cut(
     assert hub.ranges[-1].startswith("bytes=") and hub.ranges[-1] != "bytes=0-"
 
 
-def test_other_counts_than_the_publishers_are_said(
-    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_counts_than_the_publishers_are_said(hub: Hub, tmp_path: Path) -> None:
     hub.add("agent-studio/CriticBench", {"data/a.parquet": b"no Parquet"})
-    verb("fetch", "criticbench", tmp_path / "out", code=1)
-    assert "the files were downloaded but cannot be read as data" in capsys.readouterr().err
+    done = here("fetch", "criticbench", tmp_path / "out", code=1)
+    assert "the files were downloaded but cannot be read as data" in done.stderr
     assert (tmp_path / "out" / "source.json").is_file()
 
 
@@ -595,13 +578,11 @@ def test_a_repository_whose_rows_name_files_opens_none_of_them(hub: Hub, tmp_pat
         read_bytes(shot)
 
 
-def test_a_model_is_asked_about_a_dataset_of_the_hub(
-    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_is_asked_about_a_dataset_of_the_hub(hub: Hub, tmp_path: Path) -> None:
     sha = hub.add("org/spots", files_of(screenspot(tmp_path / "data", spot())))
-    verb(
+    done = here(
         "evaluate", "screenspot", "hf://org/spots", "--model", "baseline:oracle",
         "--out", tmp_path / "run", "--json",
     )  # fmt: skip
-    assert json.loads(capsys.readouterr().out)["counts"]["steps"] == 1
+    assert as_json(done)["counts"]["steps"] == 1
     assert sha in json.loads((tmp_path / "run" / "run.json").read_text())["data"]

@@ -17,7 +17,7 @@ from omnidata.types import LoadedDataset, Step
 from tests.data.tiny import SIZE, png
 from tests.loaders.agentstudio import codes
 from tests.loaders.published_forms import ACTS, TAP, act, odyssey
-from tests.loaders.verbs import every_verb
+from tests.tasks.verbs import every_verb
 
 TASK: Any = get_task("gui-odyssey")
 PROFILES = ("odyssey-ams", "odyssey-ams-fixed", "agentcpm", "agentcpm-fixed")
@@ -192,6 +192,6 @@ def test_a_command_and_json_name_the_same_place(x: int, y: int) -> None:
 
 def test_every_verb_serves_it(tmp_path: Path) -> None:
     data = odyssey(odyssey(tmp_path / "data"), *ACTS[:3], ACTS[-1], own="E2")
-    found = every_verb("gui-odyssey", data, tmp_path, subset="Web_Shopping", metric="EM")
+    found = every_verb("gui-odyssey", data, tmp_path, subset="Web_Shopping")
     assert found["oracle"]["overall"]["SR"] == 1.0
     assert found["center"]["overall"]["EM"] == 2 / 12  # both taps are near the middle
