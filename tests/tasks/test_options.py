@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,19 +11,32 @@ import pytest
 from omnidata.errors import MediaError, UsageError
 from omnidata.registry import benchmarks, names
 from omnidata.tasks import get_task
+from omnidata.types import Task
 from tests.loaders.every import rows_of
 
 
 @pytest.mark.parametrize("name", benchmarks())
 def test_prompts_that_differ_have_hashes_that_differ(tmp_path: Path, name: str) -> None:
     plain = get_task(name)
-    steps = plain.load(rows_of(name, tmp_path), check_media=False).steps
-    hashes = {str([plain.prompt(step) for step in steps]): plain.prompt_hash}
+    steps = [
+        replace(step, screen=step.screen if min(step.screen) else (32, 32))
+        for step in plain.load(rows_of(name, tmp_path), check_media=False).steps
+    ]
+    steps += [
+        replace(step, step_index=1, history=(step.action,), history_screens=(step.screen,))
+        for step in steps
+        if step.action
+    ]
+
+    def told(task: Task) -> str:
+        return str([task.prompt(step, step.history) for step in steps])
+
+    hashes = {told(plain): plain.prompt_hash}
     for option, values in plain.allowed.items():
         for value in values:
             with suppress(UsageError, MediaError):  # these rows cannot be asked about so
                 task = get_task(name, {option: value})
-                hashes.setdefault(str([task.prompt(step) for step in steps]), task.prompt_hash)
+                hashes.setdefault(told(task), task.prompt_hash)
     assert len({*hashes.values()}) == len(hashes)
 
 
