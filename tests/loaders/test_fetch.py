@@ -22,7 +22,6 @@ import omnidata
 from omnidata import registry
 from omnidata.data.convert import convert
 from omnidata.errors import DataError, MediaError, UsageError
-from omnidata.loaders import archives
 from omnidata.loaders import fetch as fetching
 from omnidata.loaders.fetch import fetch, local_place, plan_fetch
 from omnidata.media import read_bytes
@@ -542,13 +541,13 @@ def test_an_interrupted_unpacking_begins_anew_or_goes_on(
     hub.add(V2, spots(tmp_path))
     plan = plan_fetch("screenspot", source="ScreenSpot-v2")
     for name in ("unpack", "_move"):
-        owner = archives if name == "unpack" else fetching
+        owner = "archives" if name == "unpack" else "fetch"
         with monkeypatch.context() as patch:
 
             def interrupted(*given: Any) -> int:
                 raise KeyboardInterrupt
 
-            patch.setattr(owner, name, interrupted)
+            patch.setattr(f"omnidata.loaders.{owner}.{name}", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 fetch(plan, tmp_path / "out")
     data = fetch(plan, tmp_path / "out")

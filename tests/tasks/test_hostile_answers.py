@@ -79,11 +79,16 @@ def test_every_profile_judges_every_text_in_no_time(tmp_path: Path, name: str) -
 
 
 MUTANTS = 20_000 if FULL else 300
+NAMES = [
+    *KEYS,
+    *("POINT", "TYPE", "PRESS", "STATUS", "ACTION", "ARGS", "bbox", "idx", "click_point"),
+    *("function", "args", "status", "wheel_dist", "keys", "double"),
+]
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=3), inner, max_size=5)
+        | st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=3), inner, max_size=5)
     ),
     max_leaves=8,
 )
@@ -129,12 +134,14 @@ BEYOND = (
     '{"action": 1, "coordinate": [-1e400, 1e400]}',
     '{"POINT": [1e400, 1e400]}',
     "pyautogui.click(1e400, 1e400)",
+    "pyautogui.click(x=1.2.3, y=5)",
+    '{"ACTION": "click_element", "ARGS": {"idx": 1e400, "bbox": [1e400, 0, 1, 2]}}',
     "(1e400, 0)",
     "(1e30, -1e300)",
     '{"action": 4, "coordinate": [1e30, 1e300]}',
     '{"POINT": [100000000000000000000, 5]}',
 )
-"""Places that are on no screen, in the forms of several benchmarks."""
+"""Places that are on no screen or none at all, in the forms of several benchmarks."""
 
 
 @pytest.mark.parametrize("name", benchmarks())

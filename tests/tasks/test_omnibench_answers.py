@@ -137,7 +137,10 @@ def test_another_function_is_wrong(tmp_path: Path) -> None:
 
 
 def test_a_step_that_says_too_little_is_not_judged(tmp_path: Path) -> None:
-    for action in (plain("click_input", button="left"), plain("jump"), plain("wheel_mouse_input")):
+    too_little = [plain("click_input", button="left"), plain("jump"), plain("wheel_mouse_input")]
+    jump = plain("jump")
+    too_little += [{**jump, "function": 3}, {k: v for k, v in jump.items() if k != "function"}]
+    for action in too_little:
         assert judged(step_of(tmp_path, action), said()).values == (None, None, True)
         failed = get_task("omnibench").profiles["omnibench-step"].failed
         assert failed(step_of(tmp_path, action), "missing").values == (None, None, False)
