@@ -7,10 +7,8 @@ import io
 import json
 import resource
 import shutil
-import tarfile
 import threading
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -484,16 +482,6 @@ def test_a_bucket_is_listed_in_pages_checked_and_gone_on_with(hub: Hub, tmp_path
 
 
 # Archives in what is fetched.
-
-
-def tarred(change: Callable[[tarfile.TarInfo], None]) -> bytes:
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as archive:
-        info = tarfile.TarInfo("a.png")
-        info.size = 3
-        change(info)
-        archive.addfile(info, io.BytesIO(b"abc"))
-    return content.getvalue()
 
 
 def test_a_hostile_archive_leaves_nothing_and_is_named(hub: Hub, tmp_path: Path) -> None:
