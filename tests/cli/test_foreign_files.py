@@ -49,7 +49,7 @@ def _impatient() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-def command(*arguments: str | Path) -> tuple[int, str]:
+def command(*arguments: object) -> tuple[int, str]:
     """The exit code of a verb, and all that it prints, in one line."""
     done = here(*arguments, code=None)
     return done.returncode, " ".join(f"{done.stdout} {done.stderr}".split())
