@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidata.cli import main
-from tests.cli.running import Started, as_json, omnidata
+from tests.cli.running import Started, as_json, here, omnidata
 from tests.data.voice.speakers import command
 from tests.full import in_gate
 from tests.trees import row, write_rows
@@ -38,17 +37,6 @@ def test_the_voice_rows_of_table5_run_offline(few: Path, tmp_path: Path) -> None
     assert 0 < chinese["rendered"] < again["texts"]
 
 
-def test_a_text_without_a_spoken_form_exits_with_1(tmp_path: Path) -> None:
-    data = write_rows(
-        tmp_path / "steps.json",
-        [row("A", app="TED"), row("B", app="TED", instruction_en="x" * 3000)],
-    )
-    done = omnidata("voice", "omnigui", data, tmp_path / "out", "--json", code=1)
-    assert [finding["code"] for finding in as_json(done)["findings"]] == ["voice-long"]
-    assert as_json(done)["rendered"] == 1
-    assert "voice-long" in omnidata("voice", "omnigui", data, tmp_path / "out", code=1).stderr
-
-
 def test_a_failing_command_is_located(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "steps.json", [row("A", app="TED")])
     arguments = ("voice", "omnigui", data, tmp_path / "out", "--command", command("--mode fail"))
@@ -63,13 +51,9 @@ def test_a_missing_extra_is_named_with_its_remedy(
     sample: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(sys.modules, "espeakng_loader", None)
-    with pytest.raises(SystemExit) as ended:
-        main(["voice", "omnigui", str(sample), str(tmp_path / "out")])
-    told = capsys.readouterr().err
-    assert ended.value.code == 2
+    told = here("voice", "omnigui", sample, tmp_path / "out", code=2).stderr
     assert "pip install 'omnidata[voice]'" in told
     assert "Traceback" not in told
 
