@@ -355,7 +355,7 @@ class _Form:
         exact = [
             one
             for one in tried
-            if task.is_read(one.text, task.fed_with(one.step, one.receipt)[1], "strict")
+            if task.is_read(one.text, task.receipt_and_size(one.step, one.receipt)[1], "strict")
         ]
         # Ends and waits are said in the form too, where enough of the others act in it.
         said = [one for one in exact if one not in acting]

@@ -501,7 +501,7 @@ class InDialect:
             return _Read(answer, None, str(error), len(actions) - len(taken))
         return _Read(answer, said, "", len(actions) - len(taken))
 
-    def fed_with(
+    def receipt_and_size(
         self, step: Step, receipt: Mapping[str, Any] | None
     ) -> tuple[Mapping[str, Any] | None, Screen]:
         """Return the receipt for judging, and the size of the picture as it was fed, in pixels."""
@@ -715,7 +715,7 @@ class _DialectProfile:
             plain = self._own.judge(step, text, receipt)
             values = (*plain.values, *_UNCOUNTED)
             return Verdict(plain.outcome, values, plain.parsed, plain.reason)
-        known, fed = task.fed_with(step, receipt)
+        known, fed = task.receipt_and_size(step, receipt)
         found = task.interpret(step, text, fed, self._rules)
         other: Rules = "lenient" if self._rules == "strict" else "strict"
         also = task.is_read(text, fed, other)
