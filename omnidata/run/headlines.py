@@ -357,7 +357,11 @@ class _Form:
         acting = [one for one in tried if _acts(task, profile, one)]
         if not acting or not isinstance(task, InDialect):
             return cls(way, len(acting), 0, sum(_is_right(task, profile, one) for one in acting))
-        exact = [one for one in tried if task.is_read(one.step, one.text, one.receipt, "strict")]
+        exact = [
+            one
+            for one in tried
+            if task.is_read(one.text, task.receipt_and_size(one.step, one.receipt)[1], "strict")
+        ]
         # Ends and waits are said in the form too, where enough of the others act in it.
         said = [one for one in exact if one not in acting]
         acting += said if len(said) <= _ENDS * len(acting) else []

@@ -280,6 +280,6 @@ def test_a_dialect_that_gives_no_actions_is_named(
     dialects.cache_clear()
     for name, task in tasks.items():
         with pytest.raises(PluginError, match=f"the dialect {name} gives"):
-            task.interpret(step, "x", None, "lenient")
+            task.profiles[task.default_profile].judge(step, "x")
         with pytest.raises(PluginError, match=f"`write` of the dialect {name} gives None"):
             task.target(step)
