@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import suppress
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,27 +115,6 @@ def test_what_cannot_be_said() -> None:
             CPM.write((action,), FED, "mobile")
     with pytest.raises(CannotSayError):
         CPM.write((Action("home"), Action("home")), FED, "mobile")
-
-
-@pytest.mark.parametrize("rules", ["lenient", "strict"])
-@pytest.mark.parametrize("piece", ['{"POINT":', "{", "[", '{"TYPE":"', '"', "\\", '{"a":1}'])
-def test_reading_takes_linear_time(piece: str, rules: Any) -> None:
-    begin = time.process_time()
-    with suppress(UnreadError):
-        CPM.read(piece * (10**6 // len(piece)), FED, rules=rules)
-    assert time.process_time() - begin < 3
-
-
-SCRAPS = st.lists(
-    st.sampled_from(('{"', "POINT", '":', "[1,2]", "}", ",", '"to"', "9" * 5000, "STATUS", '"'))
-).map("".join)
-
-
-@pytest.mark.parametrize("rules", ["lenient", "strict"])
-@given(text=SCRAPS | st.text())
-def test_any_text_is_an_answer_or_none(text: str, rules: Any) -> None:
-    with suppress(UnreadError):
-        assert CPM.read(text, FED, rules=rules).actions
 
 
 def test_the_prompt_names_the_keys_and_tells_no_history() -> None:

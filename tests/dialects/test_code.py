@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import get_args
 
@@ -387,66 +385,6 @@ def test_released_parsers_move_places() -> None:
     assert eaten.text == "find"
     nowhere = read("os-atlas-pro", "actions:\nCLICK it", rules="strict").actions[0]
     assert nowhere.start == (Point(-100, -100, "norm1000"),)
-
-
-# What is hostile.
-
-
-@pytest.mark.parametrize("name", OURS)
-@given(
-    text=st.text(max_size=60)
-    | st.lists(
-        st.sampled_from(
-            [
-                "pyautogui.click(", "x=1, y=2)", "```", "python\n", "actions:\n", "CLICK ", "[[",
-                "1,",
-                "]]", "TYPE [", "(", ")", "'", '"', "\\", "\n", "9" * 30, "1e999", "mobile.swipe(",
-                "keys=[", "## Action:\n", "## Code:\n", "<|box_start|>", "<|box_end|>", ".", "\0",
-                "computer.terminate(status='", "0x" + "f" * 9, "call_user(", "\ud800", "-", " ",
-            ]
-        ),
-        max_size=12,
-    ).map("".join),
-    rules=st.sampled_from(("lenient", "strict")),
-)  # fmt: skip
-def test_any_text_is_read_or_unread(name: str, text: str, rules: Rules) -> None:
-    try:
-        found = read(name, text, rules=rules)
-    except UnreadError:
-        return
-    assert found.actions
-
-
-HOSTILE: dict[str, Callable[[int], str]] = {
-    "brackets": lambda size: "pyautogui.click(" + "(" * size,
-    "calls that stay open": lambda size: "pyautogui.write('" * (size // 17),
-    "texts that stay open": lambda size: "pyautogui.write(message='" * (size // 25),
-    "calls": lambda size: "pyautogui.press('a')\n" * (size // 21),
-    "fences": lambda size: "```\n" * (size // 4),
-    "blanks in a fence": lambda size: "## Action:\nA\n```" + " \n" * (size // 2),
-    "blanks": lambda size: "## Action" + " " * size + "x",
-    "blank lines": lambda size: "\n" * size + "actions:" + " " * size + "!",
-    "heads": lambda size: "## Code:\n" * (size // 9),
-    "sections": lambda size: "actions:\n" * (size // 9) + "CLICK",
-    "words": lambda size: "actions:\n" + "WAIT\n" * (size // 5),
-    "texts": lambda size: "actions:\n" + "TYPE [a]\n" * (size // 9),
-    "texts without an end": lambda size: "actions:\n" + "TYPE [\n" * (size // 7),
-    "digits": lambda size: "actions:\nCLICK [[" + "1" * size,
-    "digits in a box": lambda size: "<|box_start|>" + "1" * size + "<|box_end|>",
-    "boxes": lambda size: "<|box_start|>" * (size // 13) + "\n<|box_end|>",
-    "places": lambda size: "pyautogui.click(" + "x=1, " * (size // 5) + ")",
-    "thoughts": lambda size: "<think>" * (size // 7) + "</think>",
-}
-
-
-@pytest.mark.parametrize("rules", ["lenient", "strict"])
-@pytest.mark.parametrize("what", HOSTILE)
-def test_a_megabyte_takes_a_second_in_any_dialect(what: str, rules: Rules) -> None:
-    text = HOSTILE[what](1_000_000)
-    for name in OURS:
-        began = time.process_time()
-        shown(name, text, rules)
-        assert time.process_time() - began < 2, name
 
 
 # How it is asked.

@@ -1,7 +1,6 @@
 """Tool calls of Qwen's models and of GUI-Owl."""
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
@@ -128,39 +127,6 @@ def test_the_released_parser_reads_what_is_written(name: str, data: st.DataObjec
     text = get_dialect(name).write([action], fed, platform)
     released_has_no_answer = action.kind == "done" and action.text and platform == "mobile"
     assert read(name, text, "strict") == (None if released_has_no_answer else (action,))
-
-
-@pytest.mark.parametrize("name", VERSIONS)
-@pytest.mark.parametrize("rules", get_args(Rules))
-@given(
-    text=st.text()
-    | st.lists(
-        st.sampled_from(
-            ["<tool_call>", "\n", "</tool_call>", '{"name": "mobile_use"', ', "arguments": ',
-             '{"action": "click"', '"coordinate": ', "[1, 2", "]", "}", "{", "'", '"', "9" * 5000,
-             "1e999", "NaN", "[" * 50, "\\u12", "\ud800", "/*", "//", "<think>", "</think>", "-1",
-             "computer_use", "null", ", ", "[[]]", "(", "key", "keys"]
-        )
-    ).map("".join)
-)  # fmt: skip
-def test_any_text_is_read_or_unread(name: str, rules: Rules, text: str) -> None:
-    read(name, text, rules)
-
-
-HOSTILE = (
-    "{", '{"', "{'a", "{/*", "{a:", "{a:[1,", "<tool_call>", "<tool_call>{", "[{", "{a:{b:1},",
-    "</think>", "(1,", "<point>", "x=1,", "box:(", "click(", '{"name": "', "<tool_call>\n",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["qwen3", "gui-owl-1.0", "gui-owl-1.5"])
-@pytest.mark.parametrize("rules", get_args(Rules))
-def test_reading_takes_linear_time(name: str, rules: Rules) -> None:
-    for piece in HOSTILE:
-        text = piece * (300_000 // len(piece))
-        begin = time.process_time()
-        read(name, text, rules)
-        assert time.process_time() - begin < 3, piece
 
 
 TAP = (Action("tap", (Point(447, 81, "norm999"),)),)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import suppress
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -164,45 +160,6 @@ def test_what_cannot_be_said() -> None:
     for action in (Action("type", text="a"), Action("scroll", direction="up")):
         with pytest.raises(CannotSayError):
             get_dialect("ui-r1").write((action,), FED, "mobile")
-
-
-HOSTILE = (
-    *(
-        "{",
-        "[",
-        "[1,2]",
-        "[1,2]}",
-        "{'action': '",
-        "<answer>",
-        "<answer>[{'action':",
-        "'",
-        " ",
-        "\n",
-    ),
-    *("{'a':", "{[1,2]", "[1,\n", "'input_text': '", "</answer>", "{'a': [", "'action': "),
-)
-
-
-@pytest.mark.parametrize("rules", ["lenient", "strict"])
-@pytest.mark.parametrize("piece", HOSTILE)
-def test_reading_takes_linear_time(piece: str, rules: Any) -> None:
-    begin = time.process_time()
-    text = "<answer>" + piece * (10**6 // len(piece)) + "'action': 'click'</answer>"
-    with suppress(UnreadError):
-        get_dialect("gui-r1").read(text, FED, rules=rules)
-    assert time.process_time() - begin < 3
-
-
-SCRAPS = st.lists(st.sampled_from((*HOSTILE, "}", "]", "click", "'point': ", "9" * 5000))).map(
-    "".join
-)
-
-
-@pytest.mark.parametrize("rules", ["lenient", "strict"])
-@given(text=SCRAPS | st.text(), name=st.sampled_from(NAMES))
-def test_any_text_is_an_answer_or_none(text: str, name: str, rules: Any) -> None:
-    with suppress(UnreadError):
-        assert get_dialect(name).read(text, FED, rules=rules).actions
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -302,41 +300,6 @@ def test_typed_texts_that_the_released_parser_changes(
 ])  # fmt: skip
 def test_elsewhere_the_two_readers_agree(text: str) -> None:
     assert read(text, strict=True).actions == read(text).actions
-
-
-HOSTILE = (
-    *("Action: a('", "type(content='", "Action: click(", "'", "\\'", "('", "'))", "<point>"),
-    *("<function=type><parameter=content>", "<think>", "wait()\n", "Action: ", "click(start_box=("),
-    *("Thought: ", "type(content='a\n", " ", "\n", "(", "[", "</parameter>", "Reflection: "),
-)
-
-
-@pytest.mark.parametrize("rules", ["lenient", "strict"])
-@pytest.mark.parametrize("piece", HOSTILE)
-def test_reading_takes_linear_time(piece: str, rules: Any) -> None:
-    begin = time.process_time()
-    for name in ("ui-tars-1.5", "ui-tars-2"):
-        with suppress(UnreadError):
-            get_dialect(name).read("Action: " + piece * (10**6 // len(piece)), FED, rules=rules)
-    assert time.process_time() - begin < 4  # 2 MB; quadratic time would be minutes
-
-
-SCRAPS = st.lists(
-    st.sampled_from((*HOSTILE, ")", ",", "='(1,2)'", "click(", "scroll(direction='up')", "9" * 400))
-    | st.text(max_size=5)
-).map("".join)
-
-
-@given(
-    text=SCRAPS | st.text(),
-    name=st.sampled_from(NAMES),
-    rules=st.sampled_from(["lenient", "strict"]),
-)
-def test_any_text_is_an_answer_or_none(text: str, name: str, rules: Any) -> None:
-    try:
-        assert get_dialect(name).read(text, FED, rules=rules).actions
-    except UnreadError as error:
-        assert str(error)
 
 
 def test_what_cannot_be_said() -> None:
