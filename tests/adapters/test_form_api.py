@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
 
 from omnidata.errors import CallError, UsageError
 from omnidata.types import Adapter, Message, Part, Request
@@ -186,6 +188,34 @@ def test_baichuan_gets_the_last_image_before_a_track(
     assert answer.text.split("\n")[1:] == expected
 
 
+@pytest.mark.parametrize("spec", [MINICPM, VITA, BAICHUAN])
+@given(names=st.lists(st.sampled_from(["screenshot.png", "video.mp4", "audio.wav"]), max_size=6))
+def test_the_release_sends_a_medium_or_names_it_as_dropped(
+    shown: Shown, spec: str, names: list[str]
+) -> None:
+    last = {name: number for number, name in enumerate(names)}
+    parts = tuple(shown.part(str(number), name) for number, name in enumerate(names))
+    model = made(spec, "http://127.0.0.1:9", layout="release")
+    receipt = model.prepare(
+        Request("a/T/0", (Message("user", (*parts, Part("text", GOAL))),))
+    ).receipt
+    sent = [int(line["role"]) for line in receipt["parts"] if "dropped" not in line]
+    if spec == BAICHUAN:
+        first = [
+            last[name] for name in ("video.mp4", "screenshot.png", "audio.wav") if name in last
+        ]
+        assert sent == first[:1]
+    else:
+        kept = {
+            number
+            for number, name in enumerate(names)
+            if number == last[name] or (spec == MINICPM and name == "screenshot.png")
+        }
+        assert sent == sorted(kept)
+    assert len(receipt["parts"]) == len(names)
+    assert len(receipt.get("degraded", ())) == len(names) - len(sent)
+
+
 @pytest.mark.parametrize(
     ("spec", "server", "text"),
     [
@@ -225,23 +255,6 @@ def test_a_key_goes_as_a_bearer_token_and_only_if_there_is_one(
 def test_a_setting_that_cannot_be_sent_is_refused(spec: str, name: str, value: str) -> None:
     with pytest.raises(UsageError, match="cannot send"):
         made(spec, "http://127.0.0.1:9", **{name: value})
-
-
-@pytest.mark.parametrize(
-    ("spec", "name"),
-    [
-        (MINICPM, "messages"),
-        (MINICPM, "temperature"),
-        (MINICPM, "images"),
-        (VITA, "question"),
-        (VITA, "image"),
-        (BAICHUAN, "text_query"),
-        (BAICHUAN, "video_file"),
-    ],
-)
-def test_extra_body_cannot_say_what_the_request_says(spec: str, name: str) -> None:
-    with pytest.raises(UsageError, match=f'"{name}" is not for extra_body'):
-        made(spec, "http://127.0.0.1:9", extra_body=json.dumps({name: "x"}))
 
 
 class Anything:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from omnidata.errors import CallError, UsageError
+from omnidata.errors import CallError
 from omnidata.types import Adapter, Completion, GenerationParams, Message, Part, Request
 from tests.adapters.asking import keyed
 from tests.adapters.servers import Fault, running, seen_text
@@ -87,6 +85,20 @@ def test_the_layout_of_the_release_says_the_system_prompt_twice(shown: Shown) ->
     media = [line for line in shown.seen() if not line.startswith(("system", "user: text"))]
     lines = [shown.seen()[0], f"user: {seen_text(block)}", *media, f"user: {seen_text(text)}"]
     assert answer.text == "\n".join(lines)
+
+
+def test_turns_of_the_user_become_one_in_the_layout_of_the_release(shown: Shown) -> None:
+    screen, sound = shown.part("screenshot", "screenshot.png"), shown.part("audio", "audio.wav")
+    first, second = Part("text", "first"), Part("text", "second")
+    alone = Message("user", (screen,))
+    turns = (alone, Message("user", (first,)), Message("user", (sound, second)))
+    with running(GoogleGenAI()) as server:
+        model = gemini(server.url, layout="release")
+        whole, one = ask(model, Request("a/T/0", turns), Request("a/T/1", (alone,)))
+    text = f"user: {seen_text('[User]: first' + chr(10) * 2 + '[User]: second')}"
+    *_, heard, seen, _ = shown.seen()
+    assert whole.text == "\n".join([seen, heard, text])
+    assert one.text == seen  # without an empty text
 
 
 def test_generation_settings_and_extra_body_are_merged(shown: Shown) -> None:
@@ -326,29 +338,3 @@ def test_other_media_have_another_key(shown: Shown, tmp_path: Path) -> None:
     other = Shown(tmp_path).write(seed=1)
     assert model.prepare(shown.request).key == model.prepare(shown.request).key
     assert model.prepare(shown.request).key != model.prepare(other.request).key
-
-
-@pytest.mark.parametrize(
-    ("body", "name"),
-    [
-        ({"contents": []}, "contents"),
-        ({"generationConfig": {"temperature": 1}}, "generationConfig.temperature"),
-    ],
-)
-def test_extra_body_cannot_say_what_has_an_option(body: dict[str, Any], name: str) -> None:
-    with pytest.raises(UsageError, match=f'"{name}" is not for extra_body'):
-        gemini("http://127.0.0.1:9", extra_body=json.dumps(body))
-
-
-def test_a_missing_sdk_is_named_with_its_extra() -> None:
-    code = (
-        "import sys\n"
-        "sys.modules['google.genai'] = None\n"
-        "try:\n"
-        "    import omnidata.adapters.gemini\n"
-        "except Exception as error:\n"
-        "    print(type(error).__name__, error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("PlatformError")
-    assert "pip install 'omnidata[gemini]'" in done.stdout

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from omnidata.errors import UsageError
 from omnidata.types import GenerationParams, Message, Part, Request
 from tests.adapters.asking import ask, keyed, model
 from tests.adapters.servers import ChatCompletions, running, seen_pixels
@@ -150,12 +149,6 @@ def test_equal_requests_have_equal_keys_and_others_do_not(shown: Shown, tmp_path
     keys.append(key(shown.request, spec="openai:n"))
     keys.append(key(Shown(tmp_path / "other").write(seed=1).request))
     assert len({same, *keys}) == 1 + len(keys)
-
-
-@pytest.mark.parametrize("name", ["model", "messages", "stream", "temperature", "max_tokens", "n"])
-def test_extra_body_cannot_say_what_has_an_option(name: str) -> None:
-    with pytest.raises(UsageError, match=f'"{name}" is not for extra_body'):
-        keyed("openai:m", "http://h", "", {"extra_body": json.dumps({name: 1})})
 
 
 def test_what_the_model_does_not_take_is_said_before_anything_is_sent(shown: Shown) -> None:

@@ -14,7 +14,7 @@ import pytest
 from omnidata.actions import Action, Point
 from omnidata.adapters import get_adapter
 from omnidata.dialects import Past, Question, Rules, get_dialect
-from omnidata.errors import CallError, PlatformError, UsageError
+from omnidata.errors import CallError, UsageError
 from omnidata.run.evaluate import evaluate
 from omnidata.tasks import get_task
 from omnidata.types import Adapter, Completion, LoadedDataset, Part, Request, Step
@@ -189,7 +189,6 @@ def test_a_key_is_in_no_log_and_no_error(
         ({"seed": "1"}, "seed"),
         ({"accepts": "image,audio"}, "audio"),
         ({"video": "native"}, "video"),
-        ({"extra_body": '{"tools": []}'}, "tools"),
     ],
 )
 def test_what_a_request_cannot_hold_is_refused(
@@ -205,15 +204,6 @@ def test_messages_need_a_limit_of_tokens(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     with pytest.raises(UsageError, match="length limit"):
         get_adapter(ANTHROPIC, get_task("omnigui"), [], options={"max_new_tokens": "none"})
-
-
-def test_a_missing_sdk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    monkeypatch.setitem(sys.modules, "anthropic", None)
-    with pytest.raises(PlatformError, match=r"omnidata\[anthropic\]"):
-        get_adapter(ANTHROPIC, get_task("omnigui"), [])
 
 
 # With a tool.
