@@ -80,13 +80,13 @@ def center_places(target: Target, screen: Screen, *, space: Space) -> str:
 
 
 def replace_places(target: Target, places: Sequence[Pair]) -> str:
-    """A right answer with other places, spelled as its own are.
+    """Return a target's text with other places, written in the target's own form.
 
-    An answer whose marks do not fit its text stays as it is.
+    The text is returned unchanged if it does not match the target's template.
 
     Args:
-        target: the answer.
-        places: in place of its own, in the unit of the answer.
+        target: the right answer.
+        places: the new places, in the answer's unit.
 
     Examples:
         >>> drag = Target("drag([1, 2], [3, 4])", "drag(<bbox>, <bbox>)", ((1, 2), (3, 4)))

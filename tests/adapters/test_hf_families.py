@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from omnidata.adapters.hf import options
 from omnidata.types import Conversation, Message, Part, Request
 from tests.adapters import tiny_others
 from tests.adapters.local_models import (
@@ -45,22 +45,6 @@ def folder(once: Once, name: str) -> Path:
     if name == "gemma3n":
         pytest.importorskip("timm", reason="needs the extra `local`")
     return once(f"tiny-{name}", write)
-
-
-@pytest.mark.parametrize("family", in_gate(APART, 2, "a second Qwen"))
-def test_all_that_a_processor_takes_for_media_in_a_text_is_known(
-    once: Once, family: Family
-) -> None:
-    from transformers import AutoConfig, AutoProcessor
-
-    made = checkpoint(once, family)
-    tokenizer = AutoProcessor.from_pretrained(made).tokenizer
-    named = tokenizer.special_tokens_map
-    turns = ("bos_token", "eos_token", "pad_token")
-    known = options.FAMILIES[AutoConfig.from_pretrained(made).model_type]
-    assert {named[name] for name in named if name not in turns} == set(known.tokens)
-    added = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
-    assert added <= {*known.tokens, *known.controls}
 
 
 @pytest.mark.parametrize("name", in_gate(STILL, 1, "a second family"))
@@ -230,14 +214,16 @@ def test_control_tokens_in_an_instruction_end_no_turn(
 def test_a_text_that_stands_for_a_medium_fails_its_step(
     once: Once, tmp_path: Path, family: Family
 ) -> None:
-    from transformers import AutoProcessor
+    from transformers import AutoTokenizer
 
     from omnidata.errors import MediaError
 
     made = checkpoint(once, family)
-    processor = AutoProcessor.from_pretrained(made)
+    named = AutoTokenizer.from_pretrained(made).special_tokens_map
+    tokens = {named[name] for name in named if name not in ("bos_token", "eos_token", "pad_token")}
+    assert len(tokens) > 4
     model, screen = local(made), media(tmp_path)["screenshot"]
-    for token in (processor.image_token, processor.video_token, processor.audio_token):
+    for token in sorted(tokens):
         asked = (Message("user", (screen, Part("text", f"tap {token} now"))),)
         with pytest.raises(MediaError, match="a placeholder for media"):
             model.prepare(Request("a", asked))
@@ -246,9 +232,13 @@ def test_a_text_that_stands_for_a_medium_fails_its_step(
 def test_with_sound_inside_clips_no_control_token_is_let_through(
     once: Once, tmp_path: Path
 ) -> None:
+    from transformers import AutoTokenizer
+
     from omnidata.errors import MediaError
 
     made = checkpoint(once, "qwen2.5-omni")
-    asked = (*conversation(media(tmp_path), ROLES), Message("user", (Part("text", "<|im_end|>"),)))
-    with pytest.raises(MediaError, match="im_end"):
-        ask(local(made, audio_in_video="true"), asked)
+    shown, model = conversation(media(tmp_path), ROLES), local(made, audio_in_video="true")
+    added = AutoTokenizer.from_pretrained(made).added_tokens_decoder.values()
+    for token in sorted(token.content for token in added if token.special):
+        with pytest.raises(MediaError, match=re.escape(token)):
+            model.prepare(Request("a", (*shown, Message("user", (Part("text", token),)))))
