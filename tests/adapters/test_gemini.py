@@ -308,13 +308,6 @@ def test_an_answer_without_a_known_reason_to_stop_is_no_prediction(shown: Shown)
     assert caught.value.transient
 
 
-def test_a_server_that_is_not_there_is_a_transient_fault(shown: Shown) -> None:
-    with pytest.raises(CallError) as caught:
-        ask(gemini("http://127.0.0.1:9"), shown.request)
-    assert caught.value.transient
-    assert caught.value.where.startswith("http://127.0.0.1:9/")
-
-
 def test_a_call_that_is_given_up_leaves_a_usable_client(shown: Shown) -> None:
     with running(GoogleGenAI(), [Fault(hang=True)]) as server:
         model = gemini(server.url)

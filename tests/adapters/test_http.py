@@ -121,6 +121,15 @@ def test_what_is_no_answer_is_an_error_that_may_pass(
     assert (error.transient, error.throttled, error.hopeless) == (True, False, False)
 
 
+@pytest.mark.parametrize("spec", WIRES)
+def test_a_server_that_is_not_there_is_named_and_may_come_back(spec: str) -> None:
+    _, path, key = WIRES[spec]
+    with pytest.raises(CallError) as caught:
+        ask(keyed(spec, f"http://127.0.0.1:9{path}", key))
+    assert caught.value.transient
+    assert caught.value.where.startswith("http://127.0.0.1:9/")
+
+
 @pytest.mark.parametrize(
     ("status", "body"),
     [

@@ -286,14 +286,6 @@ def test_sixteen_at_a_time_are_not_mixed_up(tmp_path: Path) -> None:
     assert answers == ["\n".join(step.seen()) for step in steps]
 
 
-def test_a_dead_server_is_named(shown: Shown) -> None:
-    with running(ChatCompletions()) as server:
-        pass
-    with pytest.raises(CallError, match=r"127\.0\.0\.1") as caught:
-        ask(model(server), shown.request)
-    assert caught.value.transient
-
-
 def test_a_certificate_that_nobody_signed_is_hopeless(shown: Shown, tmp_path: Path) -> None:
     """Every request of the run would meet it."""
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from omnidata.actions import Action, Point
 from omnidata.dialects import Answer, CannotSayError, UnreadError, get_dialect
-from tests.dialects.round_trip import SCREENS, actions, same, written
 
 CPM = get_dialect("agentcpm-gui")
 FED = (504, 1120)
@@ -20,19 +17,6 @@ def read(text: str, *, strict: bool = False) -> Answer:
 
 def at(x: float, y: float) -> tuple[Point]:
     return (Point(x, y, "norm1000"),)
-
-
-@given(data=st.data())
-def test_what_is_written_is_read(data: st.DataObject) -> None:
-    fed = CPM.frame.fed_size(data.draw(st.sampled_from(SCREENS)))
-    said = data.draw(actions(CPM, "mobile", fed))
-    text = written(CPM, said, "mobile", fed)
-    if text is None:
-        return
-    found = read(text)
-    assert found.rest == ""
-    silent = ("text",) if said.kind == "done" else ("seconds",)
-    assert same(said, found.actions[0], silent=silent), (text, found)
 
 
 @pytest.mark.parametrize(("action", "text"), [

@@ -133,28 +133,6 @@ def test_what_is_written_is_read_as_it_was_meant(name: str, platform: Platform) 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_kind_that_a_tool_says_can_be_written(name: str) -> None:
-    dialect = get_dialect(name)
-    at = (Point(3, 4, dialect.frame.space),)
-    plain: dict[Kind, dict[str, Any]] = {
-        "tap": {"start": at},
-        "move": {"start": at},
-        "long_press": {"start": at},
-        "drag": {"start": at, "end": at},
-        "swipe": {"direction": "left"},
-        "scroll": {"direction": "down"},
-        "type": {"text": 'a "b" \\ ]\n'},
-        "keys": {"keys": ("F5",)},
-        "hotkey": {"keys": ("ctrl", "s")},
-        "open_app": {"app": "Maps"},
-        "open_url": {"url": "https://a.b"},
-    }
-    for platform in PLATFORMS:
-        for kind in dialect.says[platform]:
-            assert dialect.write([Action(kind, **plain.get(kind, {}))], (1000, 800), platform)
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_what_a_tool_cannot_say_is_named(name: str) -> None:
     dialect = get_dialect(name)
     for action in (Action("ask", text="?"), Action("none"), Action("recent"), Action("select")):

@@ -49,6 +49,7 @@ class Filling(Deadly):
 """
 
 CHANGING = """
+import asyncio
 import os
 from pathlib import Path
 
@@ -69,6 +70,7 @@ class Changing(Model):
         self.name = "changing"
 
     async def generate(self, prepared, params):
+        await asyncio.sleep(1)  # until the second worker has come
         return [Completion(text="CLICK <1,1>") for _ in prepared]
 """
 

@@ -372,5 +372,5 @@ def test_a_worker_with_other_code_of_the_model_asks_nothing(
     with pytest.raises(
         RunError, match=r"other code of the model: changing 1\.2, sha256"
     ) as refused:
-        ask(make_data(tmp_path, 40), tmp_path / "run", "changing:", cluster)
+        ask(make_data(tmp_path, 40), tmp_path / "run", "changing:", cluster, concurrency=1)
     assert refused.value.expected == "the same code on every machine"
