@@ -21,6 +21,8 @@ from omnidata.types import MediaRef, Modality
 from tests.conftest import Once
 from tests.export.small import (
     BACK,
+    CONTROLS,
+    PLACEHOLDERS,
     STUDIO,
     SWIPE,
     TAP,
@@ -198,21 +200,6 @@ def test_a_placeholder_in_a_text_of_the_data_is_found(form: str, tmp_path: Path)
     assert faults(done) == ["placeholder-in-text"]
     assert done.findings[0].where == "App/E00/0"
     assert [row["sample_id"] for row in rows(tmp_path / "out")] == ["App/E01/0"]
-
-
-# Of Qwen2.5-Omni, Qwen3-Omni, Qwen-VL, Gemma 3n, Gemma 4 and Phi-4.
-PLACEHOLDERS = (
-    *("<|AUDIO|>", "<|IMAGE|>", "<|VIDEO|>", "<|audio_bos|>", "<|vision_eos|>", "<|audio_pad|>"),
-    *("<|audio_end|>", "<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_pad|>"),
-    *("<audio_soft_token>", "<end_of_image>", "<start_of_audio>", "<audio|>", "<|image>"),
-    *("<|video|>", "<|endoftext10|>", "<|endoftext11|>"),
-)
-CONTROLS = (
-    *("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<think>", "</think>", "<bos>", "<eos>"),
-    *("<pad>", "<start_of_turn>", "<end_of_turn>", "<|turn>", "<turn|>", "<|channel>"),
-    *("<channel|>", "<|user|>", "<|assistant|>"),
-    *("<|think|>", "<|system|>", "<|end|>"),
-)
 
 
 def asking(folder: Path, tokens: list[str]) -> Path:

@@ -70,8 +70,8 @@ class Changing(Model):
         self.name = "changing"
 
     async def generate(self, prepared, params):
-        await asyncio.sleep(1)  # until the second worker has come
-        return [Completion(text="CLICK <1,1>") for _ in prepared]
+        await asyncio.sleep(0.3)  # a second worker comes meanwhile
+        return [Completion(text=str(os.getpid())) for _ in prepared]
 """
 
 

@@ -369,8 +369,8 @@ def test_a_limit_on_memory_that_leaves_no_room_for_ray_is_said_at_once(tmp_path:
 def test_a_worker_with_other_code_of_the_model_asks_nothing(
     tmp_path: Path, cluster: Cluster
 ) -> None:
-    with pytest.raises(
-        RunError, match=r"other code of the model: changing 1\.2, sha256"
-    ) as refused:
-        ask(make_data(tmp_path, 40), tmp_path / "run", "changing:", cluster, concurrency=1)
-    assert refused.value.expected == "the same code on every machine"
+    """Each answer is the number of the process that gave it."""
+    ask(make_data(tmp_path, 40), tmp_path / "run", "changing:", cluster, concurrency=1)
+    found = answers(tmp_path / "run")
+    assert len(found) == 40
+    assert len(set(found.values())) == 1
