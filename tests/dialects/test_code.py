@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from omnidata.actions import Action, Box, Button, Direction, Kind, Point, Region, Screen, finger_way
+from omnidata.actions import Action, Box, Point, Region, Screen
 from omnidata.dialects import (
     Answer,
     CannotSayError,
-    Dialect,
     Platform,
     Rules,
     UnreadError,
@@ -24,7 +20,6 @@ from omnidata.dialects.pyautogui_released import project_code
 CODE = ("opencua", "aguvis", "kimi")
 OURS = (*CODE, "os-atlas-pro", "os-atlas-base", "os-atlas-base-4b")
 FED: Screen = (1932, 1092)
-SCREENS: tuple[Screen, ...] = ((1080, 2400), (1920, 1080), (3840, 2160))
 
 
 def read(name: str, text: str, *, fed: Screen = FED, rules: Rules = "lenient") -> Answer:
@@ -37,111 +32,6 @@ def shown(name: str, text: str, rules: Rules = "lenient") -> str:
         return " ".join(action.label for action in read(name, text, rules=rules).actions)
     except UnreadError:
         return "unread"
-
-
-# What is written is read.
-
-TEXTS = st.text(max_size=20) | st.sampled_from(
-    [
-        "it's",
-        'a "b" c',
-        "a)b\n```\nc",
-        "]",
-        "\\",
-        "</think>",
-        "<|diff_marker|>x",
-        "◁/think▷",
-        "`" * 6,
-    ]
-)
-KEYS = st.sampled_from(["ctrl", "a", "f5", "'", "]", "up"])
-BUTTONS: st.SearchStrategy[Button] = st.sampled_from(("left", "right", "middle"))
-DIRECTIONS: st.SearchStrategy[Direction] = st.sampled_from(("up", "down", "left", "right"))
-
-
-@st.composite
-def actions_of(draw: st.DrawFn, dialect: Dialect, platform: Platform, fed: Screen) -> Action:
-    kind: Kind = draw(st.sampled_from(sorted(dialect.says[platform])))
-    width, height = dialect.frame.extent(fed)
-
-    def place() -> tuple[Point, ...]:
-        x = draw(st.integers(0, int(width)) | st.floats(0, width, allow_subnormal=False))
-        y = draw(st.integers(0, int(height)) | st.floats(0, height, allow_subnormal=False))
-        return (Point(x, y, dialect.frame.space),)
-
-    bare = Action(kind)
-    if kind == "tap":
-        button = draw(BUTTONS)
-        return replace(bare, start=place(), button=button, count=draw(st.integers(1, 3)))
-    if kind in ("long_press", "move"):
-        return replace(bare, start=place())
-    if kind in ("swipe", "drag") and draw(st.booleans()):
-        return replace(bare, start=place(), end=place())
-    if kind == "drag":
-        return replace(bare, end=place(), button=draw(BUTTONS))
-    if kind in ("swipe", "scroll"):
-        start = place() if draw(st.booleans()) else ()
-        amount = draw(st.none() | st.integers(1, 20) | st.just(2.5))
-        return replace(bare, start=start, direction=draw(DIRECTIONS), amount=amount)
-    if kind in ("type", "ask"):
-        return replace(bare, text=draw(TEXTS))
-    if kind == "open_app":
-        return replace(bare, app=draw(TEXTS))
-    if kind == "select":
-        return replace(bare, start=place(), text=draw(TEXTS))
-    if kind in ("keys", "hotkey"):
-        return replace(bare, keys=tuple(draw(st.lists(KEYS, min_size=1, max_size=3))))
-    if kind in ("hold", "release"):
-        if draw(st.booleans()):
-            return replace(bare, keys=(draw(KEYS),))
-        return replace(bare, start=place(), button=draw(BUTTONS))
-    if kind == "wait":
-        return replace(bare, seconds=draw(st.none() | st.integers(0, 60)))
-    if kind == "done":
-        return replace(bare, status=draw(st.sampled_from(("success", "failure"))))
-    return bare
-
-
-def meant(action: Action) -> Action:
-    """What is the same in any dialect: a wheel and a finger that do alike, the key enter."""
-    if action.kind == "enter":
-        return Action("keys", keys=("enter",))
-    if action.kind in ("swipe", "scroll"):
-        ends = action.end
-        way = None if ends else finger_way(action)
-        return replace(
-            action, kind="swipe", direction=way, sense=None, amount=None, amount_unit="notch"
-        )
-    if action.start and isinstance(action.start[0], Box):
-        return replace(action, start=(action.start[0].centre,))
-    return action
-
-
-@pytest.mark.parametrize("name", OURS)
-@given(data=st.data())
-def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
-    dialect = get_dialect(name)
-    platform = data.draw(st.sampled_from(sorted(dialect.says)))
-    fed = dialect.frame.fed_size(data.draw(st.sampled_from(SCREENS)))
-    action = data.draw(actions_of(dialect, platform, fed))
-    try:
-        text = dialect.write([action], fed, platform)
-    except CannotSayError:
-        return
-    found = dialect.read(text, fed)
-    assert not found.rest
-    several = name == "os-atlas-pro" and action.kind == "keys"
-    wanted = [replace(action, keys=(key,)) for key in action.keys] if several else [action]
-    if platform != "mobile" and action.kind == "swipe" and name != "os-atlas-pro":
-        found = replace(found, actions=tuple(replace(one, end=()) for one in found.actions))
-        wanted = [replace(action, direction=finger_way(action), end=())]
-    got = list(map(meant, found.actions))
-    if name == "os-atlas-pro" and action.kind in ("swipe", "scroll"):
-        assert [finger_way(one) for one in found.actions] == [finger_way(action)]
-    else:
-        assert got == list(map(meant, wanted))
-    if action.kind == "scroll" and action.amount is not None:
-        assert [one.amount for one in found.actions] == [action.amount]
 
 
 @pytest.mark.parametrize("name", CODE)

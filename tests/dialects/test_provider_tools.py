@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from omnidata.actions import Action, Box, Button, Direction, Kind, Point, Screen, finger_way
+from omnidata.actions import Action, Box, Point, Screen
 from omnidata.dialects import (
     CannotSayError,
-    Dialect,
     Past,
     Platform,
     Question,
@@ -24,15 +21,12 @@ from omnidata.dialects import (
 )
 from omnidata.errors import UsageError
 from omnidata.types import MediaRef, Part
-from tests.full import FULL
 
 CLAUDE = tuple(f"claude-computer-{version}" for version in ("20241022", "20250124", "20251124"))
 OPENAI = ("openai-computer-preview", "openai-computer")
 GEMINI = "gemini-computer"
 NAMES = (*CLAUDE, *OPENAI, GEMINI)
-SCREENS: tuple[Screen, ...] = ((705, 1568), (1366, 768), (3840, 2160))
 PLATFORMS: tuple[Platform, ...] = get_args(Platform)
-EXAMPLES = 2000 if FULL else 150
 
 
 def call(of: str, **given: Any) -> str:
@@ -50,86 +44,6 @@ def call(of: str, **given: Any) -> str:
 
 def read(name: str, text: str, rules: Rules = "lenient") -> tuple[Action, ...]:
     return get_dialect(name).read(text, (1000, 800), rules=rules).actions
-
-
-@st.composite
-def said(draw: st.DrawFn, dialect: Dialect, platform: Platform, fed: Screen) -> Action:
-    """An action of a kind that the dialect says; not each of them can be said."""
-    kind = draw(st.sampled_from(sorted(dialect.says[platform])))
-    edges = dialect.frame.extent(fed)
-    space = dialect.frame.space
-    place = st.builds(
-        Point,
-        *(
-            st.integers(0, int(edge)) | st.floats(0, edge).map(lambda x: round(x, 3))
-            for edge in edges
-        ),
-        st.just(space),
-    ).map(lambda point: (point,))
-    maybe = st.just(()) | place
-    keys = st.lists(st.sampled_from(["ctrl", "shift", "a", "F5", "+", "Return"]), min_size=1)
-    way: st.SearchStrategy[Direction] = st.sampled_from(get_args(Direction))
-    text = st.text(max_size=20)
-    if kind == "tap":
-        buttons: st.SearchStrategy[Button] = st.sampled_from(get_args(Button))
-        held = st.just(()) | keys.map(tuple)
-        return Action("tap", draw(maybe), button=draw(buttons), count=draw(st.integers(1, 3)),
-                      held=draw(held))  # fmt: skip
-    if kind == "swipe" and draw(st.booleans()):
-        return Action("swipe", draw(place), draw(place))
-    if kind in ("scroll", "swipe"):
-        amount = draw(st.none() | st.integers(1, 900)) if kind == "scroll" else None
-        unit: Any = "norm1000" if space == "norm1000" else draw(st.sampled_from(["notch", "px"]))
-        sense: Any = draw(st.sampled_from([None, "content", "wheel", "finger"]))
-        return Action(kind, draw(maybe), direction=draw(way), sense=sense, amount=amount,
-                      amount_unit=unit)  # fmt: skip
-    if kind == "drag":
-        through = draw(st.lists(place.map(lambda places: places[0]), max_size=2))
-        return Action("drag", draw(maybe), draw(place), path=tuple(through))
-    if kind in ("keys", "hotkey"):
-        return Action(kind, keys=tuple(draw(keys)), seconds=draw(st.none() | st.integers(0, 9)))
-    fields: dict[Kind, Any] = {
-        "type": {"text": text, "submit": st.none() | st.booleans(),
-                 "clear": st.none() | st.booleans(), "start": maybe},
-        "done": {"text": st.none() | text, "status": st.sampled_from([None, "success", "failure"])},
-        "wait": {"seconds": st.none() | st.integers(0, 9)},
-        "open_app": {"app": text},
-        "open_url": {"url": text},
-        "move": {"start": place},
-        "long_press": {"start": place},
-    }  # fmt: skip
-    return Action(kind, **{name: draw(what) for name, what in fields.get(kind, {}).items()})
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_written_is_read_as_it_was_meant(name: str, platform: Platform) -> None:
-    dialect = get_dialect(name)
-
-    @settings(max_examples=EXAMPLES, deadline=None)
-    @given(st.data(), st.sampled_from(SCREENS))
-    def check(data: st.DataObject, fed: Screen) -> None:
-        action = data.draw(said(dialect, platform, fed))
-        try:
-            text = dialect.write([action], fed, platform)
-        except CannotSayError:
-            return
-        [back] = dialect.read(text, fed).actions
-        assert (back.start or action.start) == (action.start or back.start)
-        assert back.text == action.text or not action.text
-        assert back.keys == action.keys or action.kind == "enter"
-        assert (back.button, back.count, back.held) == (action.button, action.count, action.held)
-        assert back.app == action.app and back.url == action.url and back.path == action.path
-        assert bool(back.submit) == bool(action.submit) and bool(back.clear) == bool(action.clear)
-        assert (back.status == "failure") == (action.status == "failure")
-        if action.kind in ("scroll", "swipe"):
-            assert finger_way(back) == finger_way(action)
-            assert action.amount in (None, back.amount)
-        else:
-            expected = {"enter": "keys", "hotkey": back.kind if len(action.keys) == 1 else "hotkey"}
-            assert back.kind == expected.get(action.kind, action.kind)
-
-    check()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,15 +1,11 @@
 """Tool calls of Qwen's models and of GUI-Owl."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from omnidata.actions import Action, Box, Button, Direction, Point, Screen, centre
+from omnidata.actions import Action, Box, Point, centre
 from omnidata.dialects import (
     CannotSayError,
     Past,
@@ -22,11 +18,6 @@ from omnidata.dialects import (
 from omnidata.types import MediaRef, Part
 
 VERSIONS = ("qwen2", "qwen2.5", "qwen3", "gui-owl-1.0", "gui-owl-1.5")
-SCREENS = ((1080, 2400), (1920, 1080), (3840, 2160))
-TEXTS = st.text(max_size=30) | st.sampled_from(
-    ["</tool_call>", "<tool_call>{}", 'it\'s "so"\n', "a]b)\\", "</think>", "}}\n", "Action: x"]
-)
-WORDS = TEXTS.filter(bool)
 
 
 def call(tool: str, **arguments: object) -> str:
@@ -40,93 +31,6 @@ def read(name: str, text: str, rules: Rules = "lenient") -> tuple[Action, ...] |
         return get_dialect(name).read(text, (1000, 1000), rules=rules).actions
     except UnreadError:
         return None
-
-
-@st.composite
-def spoken(draw: st.DrawFn, name: str) -> tuple[Action, Platform, Screen]:
-    """An action that the version expresses so that reading gives it back, and where it is done."""
-    dialect = get_dialect(name)
-    fed = dialect.frame.fed_size(draw(st.sampled_from(SCREENS)))
-    edges = dialect.frame.extent(fed)
-
-    def at() -> tuple[Point, ...]:
-        x, y = (draw(st.integers(0, int(edge)) | st.floats(0, edge)) for edge in edges)
-        return (Point(x, y, dialect.frame.space),)
-
-    def maybe(strategy: st.SearchStrategy[str]) -> str | None:
-        return draw(st.none() | strategy)
-
-    seconds = st.integers(0, 60) | st.floats(0, 60)
-    platform: Platform = draw(st.sampled_from(get_args(Platform)))
-    both: dict[str, Callable[[], Action]] = {
-        "type": lambda: Action("type", text=draw(TEXTS)),
-        "wait": lambda: Action("wait", seconds=draw(seconds)),
-        "done": lambda: Action("done", status=draw(st.sampled_from(["success", "failure"]))),
-    }
-    if name in ("qwen3", "gui-owl-1.0", "gui-owl-1.5") and (
-        platform == "mobile" or name != "gui-owl-1.0"
-    ):
-        both["answer"] = lambda: Action("done", text=draw(WORDS))
-    if name == "gui-owl-1.5":
-        both["ask"] = lambda: Action("ask", text=maybe(WORDS))
-    mobile: dict[str, Callable[[], Action]] = {
-        "tap": lambda: Action("tap", at()),
-        "long_press": lambda: Action("long_press", at(), seconds=draw(seconds)),
-        "swipe": lambda: Action("swipe", at(), at()),
-        "press": lambda: Action(draw(st.sampled_from(["back", "home", "recent", "enter"]))),
-        "keys": lambda: Action("keys", keys=(draw(st.sampled_from(["volume_up", "+"])),)),
-        "open": lambda: Action("open_app", app=draw(TEXTS)),
-    }
-    clicks: list[tuple[Button, int]] = [("left", 1), ("left", 2), ("right", 1), ("middle", 1)]
-    ways: list[Direction] = ["up", "down"]
-    if name in ("qwen3", "gui-owl-1.5"):
-        clicks.append(("left", 3))
-        ways = list(get_args(Direction))
-
-    def tap() -> Action:
-        button, count = draw(st.sampled_from(clicks))
-        somewhere = name == "gui-owl-1.0" or draw(st.booleans())
-        return Action("tap", at() if somewhere else (), button=button, count=count)
-
-    desktop: dict[str, Callable[[], Action]] = {
-        "tap": tap,
-        "move": lambda: Action("move", at()),
-        "drag": lambda: Action("drag", at(), at()),
-        "scroll": lambda: Action(
-            "scroll",
-            at() if draw(st.booleans()) else (),
-            direction=draw(st.sampled_from(ways)),
-            amount=draw(st.integers(1, 50)),
-        ),
-        "keys": lambda: Action("keys", keys=(draw(st.sampled_from(["enter", "+", "f5"])),)),
-        "hotkey": lambda: Action("hotkey", keys=("ctrl", draw(st.sampled_from(["c", "+", "]"])))),
-    }
-    if name == "gui-owl-1.0":
-        flag = st.none() | st.booleans()
-        desktop["type"] = lambda: Action(
-            "type", text=draw(TEXTS), clear=draw(flag), submit=draw(flag)
-        )
-    kinds = {**both, **(mobile if platform == "mobile" else desktop)}
-    return draw(st.sampled_from(sorted(kinds)).map(lambda kind: kinds[kind]())), platform, fed
-
-
-@pytest.mark.parametrize("name", VERSIONS)
-@given(data=st.data())
-def test_what_is_written_is_read_again(name: str, data: st.DataObject) -> None:
-    action, platform, fed = data.draw(spoken(name))
-    dialect = get_dialect(name)
-    answer = dialect.read(dialect.write([action], fed, platform), fed)
-    assert (answer.actions, answer.rest) == ((action,), "")
-    assert action.kind in dialect.says[platform]
-
-
-@pytest.mark.parametrize("name", ["qwen2.5", "qwen3"])
-@given(data=st.data())
-def test_the_released_parser_reads_what_is_written(name: str, data: st.DataObject) -> None:
-    action, platform, fed = data.draw(spoken(name))
-    text = get_dialect(name).write([action], fed, platform)
-    released_has_no_answer = action.kind == "done" and action.text and platform == "mobile"
-    assert read(name, text, "strict") == (None if released_has_no_answer else (action,))
 
 
 TAP = (Action("tap", (Point(447, 81, "norm999"),)),)
