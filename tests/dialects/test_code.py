@@ -228,6 +228,8 @@ def test_what_is_no_known_action_is_unread(name: str, text: str) -> None:
         ("aguvis", "pyautogui.hscroll(page=0.5)", "MOVE SCROLL_UP", "SCROLL_RIGHT"),
         ("aguvis", "mobile.swipe(from_coord=[0, 0], to_coord=[1, 1])", "unread", "SWIPE"),
         ("aguvis", "mobile.long_press(x=0.1, y=0.2)", "LONG_PRESS", "LONG_PRESS"),
+        ("aguvis", "computer.terminate(status='success')", "TASK_COMPLETE", "TASK_COMPLETE"),
+        ("aguvis", "pyautogui.write(message='a')", "INPUT", "INPUT"),
         ("kimi", "```python\npyautogui.press('a')\n```", "unread", "KEYS"),
         ("kimi", "## Action:\nStop.\n```computer.terminate(status='success', answer='failed')```",
          "TASK_IMPOSSIBLE", "TASK_COMPLETE"),

@@ -166,6 +166,9 @@ def test_consent_that_is_wanted_stands_beside_the_action(name: str, text: str) -
 def test_a_turn_without_a_call_is_the_end(name: str) -> None:
     assert read(name, "It costs 5 $.") == (Action("done", text="It costs 5 $."),)
     assert read(name, "[]") == (Action("done", text=""),)
+    assert read(name, '["It costs 5 $."]') == (Action("done", text="It costs 5 $."),)
+    with pytest.raises(UnreadError, match="empty"):
+        read(name, " \n")
     [gone] = read(name, '[{"type": "text", "text": "[INFEASIBLE] no such app"}]')
     assert (gone.status, gone.text) == ("failure", "no such app")
 
