@@ -17,7 +17,7 @@ from tests.adapters.local_models import FAMILIES, Family, checkpoint
 from tests.conftest import Once
 from tests.export.small import STUDIO, studio
 from tests.full import in_gate
-from tests.training.exporting import collator, data_tree, examples, good_export, written
+from tests.training.exporting import collator, examples, written
 from tests.training.test_feeding import loader, same
 
 pytest.importorskip("datasets")
@@ -32,16 +32,6 @@ WHOLE: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, str]]] = {
     "trl pictures": ({"modalities": "I"}, {}, {}),
 }
 """Formats that keep all of a prompt: options of the task, of the export, of the model."""
-
-
-@pytest.fixture(scope="session")
-def data(once: Once) -> Path:
-    return data_tree(once)
-
-
-@pytest.fixture(scope="session")
-def good(once: Once) -> Path:
-    return good_export(once)
 
 
 def content(prompt: Conversation) -> list[tuple[str, list[tuple[str, str, bytes]]]]:
