@@ -90,7 +90,7 @@ def actions(dialect: Dialect, platform: Platform, fed: Screen) -> st.SearchStrat
 
     def of_kind(kind: Kind) -> st.SearchStrategy[Action]:
         return st.one_of(
-            st.builds(Action, st.just(kind), **each) for each in forms.get(kind, ({},))
+            [st.builds(Action, st.just(kind), **each) for each in forms.get(kind, ({},))]
         )
 
     return st.sampled_from(sorted(dialect.says[platform])).flatmap(of_kind)
