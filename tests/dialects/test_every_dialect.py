@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnidata.actions import (
@@ -31,6 +31,7 @@ from omnidata.dialects import (
     dialects,
     get_dialect,
 )
+from tests.full import FULL
 
 FED: Screen = (1000, 800)
 SCREENS: tuple[Screen, ...] = ((1080, 2400), (1920, 1080), (3840, 2160))
@@ -148,6 +149,7 @@ def lost(said: Action, read: Action, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", dialects())
+@settings(max_examples=2000 if FULL else 100)
 @given(data=st.data())
 def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
     dialect = get_dialect(name)

@@ -122,6 +122,12 @@ def test_both_rules_say_what_they_read(
     assert kinds == {"lenient": lenient, "strict": strict}
 
 
+@pytest.mark.parametrize("name", OPENAI)
+def test_a_drag_goes_through_its_path(name: str) -> None:
+    drag = Action("drag", AT, (Point(9, 9, "px"),), path=(Point(5, 6, "px"),))
+    assert read(name, get_dialect(name).write([drag], (1000, 800), "desktop")) == (drag,)
+
+
 def test_a_click_of_the_first_tool_is_where_the_pointer_was_moved() -> None:
     moved = (
         '{"type":"tool_use","name":"computer","input":{"action":"mouse_move","coordinate":[3,4]}}'

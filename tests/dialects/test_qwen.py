@@ -42,6 +42,7 @@ TAP = (Action("tap", (Point(447, 81, "norm999"),)),)
         'Thought: so.\nAction: "tap"\n' + call("mobile_use", action="click", coordinate=[447, 81]),
         '{"name": "mobile_use", "arguments": {"action": "click", "coordinate": [447, 81]}}',
         "{'action': 'click', 'coordinate': (447, 81),}",
+        '{"action": "click", // here\n "coordinate": [447, 81]}',
         '<tool_call>{"name": "m", "arguments": {"action": "click", "coordinate": [447, 81]}',
         '<tool_call>{"arguments": {"action": "click", "coordinate": "(447, 81)"}</tool_call>',
         '```json\n{"function": {"name": "m", "arguments": "{\\"action\\": \\"tap\\",'
@@ -74,6 +75,13 @@ def test_what_is_plainly_said_is_read(text: str) -> None:
 )
 def test_what_is_not_said_is_not_guessed(text: str) -> None:
     assert read("qwen3", text) is None
+
+
+@pytest.mark.parametrize("name", ["qwen3", "gui-owl-1.5"])
+def test_an_answer_and_a_text_with_tags_come_back(name: str) -> None:
+    for action in (Action("done", text="42"), Action("type", text="</tool_call>")):
+        text = get_dialect(name).write([action], (1000, 1000), "mobile")
+        assert read(name, text) == (action,)
 
 
 def test_parts_of_an_answer() -> None:
