@@ -122,6 +122,13 @@ def test_both_rules_say_what_they_read(
     assert kinds == {"lenient": lenient, "strict": strict}
 
 
+def test_keys_and_amounts_that_a_tool_has_no_place_for_are_not_said() -> None:
+    dialect, there = get_dialect(CLAUDE[1]), (Point(9, 9, "px"),)
+    for action in (Action("tap", AT, held=("a b",)), Action("swipe", AT, there, amount=3)):
+        with pytest.raises(CannotSayError):
+            dialect.write([action], (1000, 800), "mobile")
+
+
 @pytest.mark.parametrize("name", OPENAI)
 def test_a_drag_goes_through_its_path(name: str) -> None:
     drag = Action("drag", AT, (Point(9, 9, "px"),), path=(Point(5, 6, "px"),))
