@@ -84,8 +84,8 @@ def replace_places(target: Target, places: Sequence[Pair]) -> str:
     An answer whose marks do not fit its text is returned unchanged.
 
     Args:
-        target: the answer.
-        places: in place of its own, in the unit of the answer.
+        target: the right answer.
+        places: the new places, in the answer's unit.
 
     Examples:
         >>> drag = Target("drag([1, 2], [3, 4])", "drag(<bbox>, <bbox>)", ((1, 2), (3, 4)))
