@@ -467,13 +467,21 @@ def differences(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
 
 
 def _row_pairs(before: Record | None, after: Record | None) -> list[tuple[str, str]] | None:
-    """The rows of two records side by side; None where they have none, or are of other things."""
-    if not before or not after or any(before.get(key) != after.get(key) for key in ("kind", "as")):
+    """The rows of two records side by side; None where they have none, or differ in more.
+
+    Of a history the prompts are compared: the action that they tell only explains a difference.
+    """
+    if not before or not after or before["kind"] == "answers":
         return None
     one, two = before.get("rows"), after.get("rows")
-    if one is None or two is None or len(one) != len(two) or before["kind"] == "answers":
+    if one is None or two is None or len(one) != len(two):
         return None
-    return [(json.dumps(a), json.dumps(b)) for a, b in zip(one, two, strict=True)]
+    if {**before, "rows": ()} != {**after, "rows": ()}:
+        return None
+    pairs = list(zip(one, two, strict=True))
+    if before["kind"] == "history":
+        pairs = [(a, a if a[-1] == b[-1] else b) for a, b in pairs]
+    return [(json.dumps(a), json.dumps(b)) for a, b in pairs]
 
 
 def _read(line: str) -> Any:
