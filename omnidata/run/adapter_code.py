@@ -9,20 +9,21 @@ the object: they belong in `settings`.
 
 from __future__ import annotations
 
-import ast
 import builtins
 import hashlib
+import io
 import os
 import re
 import sys
 import sysconfig
-import warnings
+import tokenize
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
@@ -36,6 +37,9 @@ _INSTALLED: Final = tuple(
     real(Path(sysconfig.get_path(name))) for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
 _MODULES: Final = (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)
+_LAYOUT: Final = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER})
+_DEPTH: Final = frozenset({tokenize.INDENT, tokenize.DEDENT})
+_SPACE: Final = _DEPTH | {tokenize.NEWLINE}
 _HAS_DOCSTRING: Final = 0x4000000  # a flag of code objects from Python 3.13 on
 
 
@@ -126,29 +130,58 @@ def _is_local(package: str) -> bool:
     return bool(roots) and not any(real(root).startswith(_INSTALLED) for root in roots)
 
 
-class _WithoutTexts(ast.NodeTransformer):
-    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
-        return None if isinstance(node.value, ast.Constant) else node  # a docstring
-
-
 @lru_cache(maxsize=4096)
 def _content(file: Path, *_: int) -> tuple[bytes, tuple[str, ...]]:
     """Return a hash of a module's code, and the top-level packages that it imports."""
     data = file.read_bytes()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an author's odd escapes
-            tree = _WithoutTexts().visit(ast.parse(data if file.suffix == ".py" else b"\0"))
-        code = ast.dump(tree).encode("utf-8", "surrogatepass")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a template, or no Python
+    if file.suffix != ".py":
         return hashlib.sha256(data).digest(), ()
+    try:
+        lines = [*_statements(data)]
+    except (tokenize.TokenError, SyntaxError, UnicodeDecodeError):  # a template, say
+        return hashlib.sha256(data).digest(), ()
+    digest = hashlib.sha256()
     imported: dict[str, None] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imported |= dict.fromkeys(each.name.partition(".")[0] for each in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            imported[node.module.partition(".")[0]] = None
-    return hashlib.sha256(code).digest(), tuple(imported)
+    for line in lines:
+        digest.update("\0".join(f"{kind} {text}" for kind, text in line).encode() + b"\n")
+        imported |= dict.fromkeys(_import_packages([text for _, text in line if text]))
+    return digest.digest(), tuple(imported)
+
+
+def _statements(data: bytes) -> Iterator[list[tuple[int, str]]]:
+    """Yield the logical lines of a module as tokens, without docstrings."""
+    line: list[tuple[int, str]] = []
+    for token in tokenize.tokenize(io.BytesIO(data).readline):
+        if token.type in _LAYOUT:
+            continue
+        line.append((token.type, "" if token.type in _SPACE else token.string))
+        if token.type == tokenize.NEWLINE:
+            if any(kind not in _SPACE and kind != tokenize.STRING for kind, _ in line):
+                yield line
+                line = []
+            else:  # a docstring, of which the depth alone counts
+                line = [
+                    (kind, "") for kind, _ in line if kind in (tokenize.INDENT, tokenize.DEDENT)
+                ]
+    yield line
+
+
+def _import_packages(words: list[str]) -> list[str]:
+    """Return the top-level packages of an import statement.
+
+    Examples:
+        >>> _import_packages(["import", "a", ".", "b", "as", "c", ",", "d"])
+        ['a', 'd']
+        >>> _import_packages(["from", "a", ".", "b", "import", "c"])
+        ['a']
+        >>> _import_packages(["from", ".", "import", "c"])
+        []
+    """
+    if words[:1] == ["from"]:
+        return words[1:2] if words[1:2] != ["."] and words[1:2] != ["..."] else []
+    if words[:1] == ["import"]:
+        return [word for before, word in pairwise(words) if before in ("import", ",")]
+    return []
 
 
 class _References:
