@@ -190,23 +190,17 @@ def _canonical(name: str, value: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class WithCommonOptions:
-    """A task under common options: other prompts, and else the task as it is.
+class UnderOptions:
+    """How a task loads and asks under common options.
 
     Attributes:
         task: the benchmark; it knows of `history_window` alone, of which it is told as an attribute
-            (`Benchmark.history_window`), for it writes its histories itself.
+            (`history_window`), for it writes its histories itself.
         given: common options, without those that have their default.
     """
 
     task: Task
     given: Mapping[str, str]
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("task", "given") or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.task, name)
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -283,6 +277,23 @@ class WithCommonOptions:
         return told
 
 
+@dataclass(frozen=True, slots=True)
+class WithCommonOptions(UnderOptions):
+    """A task of the old contract under common options: other prompts, and else the task as it is.
+
+    Attributes:
+        task, given: as of `UnderOptions`.
+    """
+
+    task: Task
+    given: Mapping[str, str]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("task", "given") or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.task, name)
+
+
 def load_to_ask(task: Task, data: Path, **options: Any) -> LoadedDataset:
     """Load data to make prompts of: common options that change no prompt are not paid for.
 
@@ -324,13 +335,13 @@ def check_effects(
     Raises:
         UsageError: an option changes no prompt, whatever its value.
     """
-    if not isinstance(task, WithCommonOptions):
+    if not isinstance(task, UnderOptions):
         return []
     wanted = [name for name in task.given if name in _LACKING and (names is None or name in names)]
     return [found for name in wanted if (found := _effect(task, name, source.steps))]
 
 
-def _effect(task: WithCommonOptions, name: str, steps: Sequence[Step]) -> Finding | None:
+def _effect(task: UnderOptions, name: str, steps: Sequence[Step]) -> Finding | None:
     value = task.given[name]
     able = [step for step in steps if _can_show(name, step)]
     asked = able
