@@ -28,6 +28,7 @@ from omnidata.types import (
     Explanation,
     LoadedDataset,
     Outcome,
+    Profile,
     Step,
     Target,
     Verdict,
@@ -55,7 +56,7 @@ class Asking(OldNames):
         self.benchmark = benchmark
         self.name = benchmark.name
         self.allowed = benchmark.allowed
-        self.profiles: Mapping[str, AskedProfile] = {
+        self.profiles: Mapping[str, Profile] = {
             rule.name: AskedProfile(benchmark, rule) for rule in benchmark.rules
         }
 
@@ -79,13 +80,22 @@ class Asking(OldNames):
         """Whether prompts show the model's own earlier answers."""
         return self.options.get("history") == "predicted"
 
-    stop: Sequence[str] = ()
-    special_tokens: bool = False
-    own_controls: Collection[str] = ()
+    @property
+    def stop(self) -> Sequence[str]:
+        """Texts at which answers end; none in a benchmark's own words."""
+        return ()
 
-    def load(
-        self, data: str | Path, *, check_media: bool = True, strict: bool = False
-    ) -> LoadedDataset:
+    @property
+    def special_tokens(self) -> bool:
+        """Whether answers contain special tokens; not in a benchmark's own words."""
+        return False
+
+    @property
+    def own_controls(self) -> Collection[str]:
+        """Control tokens of models in prompts and answers; none in a benchmark's own words."""
+        return ()
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations.
 
         Args:
@@ -127,7 +137,7 @@ class Asking(OldNames):
         Raises:
             UnreadError: the text is no answer.
         """
-        own = self.profiles[profile].rule.parse if profile else None
+        own = {rule.name: rule.parse for rule in self.benchmark.rules}.get(profile)
         return (own or self.benchmark.parse)(text[:LONGEST], step, receipt)
 
     def history_action(

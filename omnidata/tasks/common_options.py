@@ -212,13 +212,13 @@ class UnderOptions:
         """SHA-256 of the task's prompt and the options."""
         return hash_of([self.task.prompt_hash, dict(sorted(self.given.items()))])
 
-    def load(self, data: Path, **options: Any) -> LoadedDataset:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations; steps have the screenshots that are asked for.
 
         Raises:
             UsageError: the data have nothing that an option asks for.
         """
-        source = self.task.load(data, **options)
+        source = self.task.load(data, check_media=check_media, strict=strict)
         steps = source.steps
         self._check("media_until", any(_timed_roles(step.media) for step in steps))
         self._check("history_window", any(step.history for step in steps))
@@ -338,11 +338,11 @@ def check_effects(
     if not isinstance(task, UnderOptions):
         return []
     wanted = [name for name in task.given if name in _LACKING and (names is None or name in names)]
-    return [found for name in wanted if (found := _effect(task, name, source.steps))]
+    return [found for name in wanted if (found := _effect(task, task, name, source.steps))]
 
 
-def _effect(task: UnderOptions, name: str, steps: Sequence[Step]) -> Finding | None:
-    value = task.given[name]
+def _effect(task: Task, under: UnderOptions, name: str, steps: Sequence[Step]) -> Finding | None:
+    value = under.given[name]
     able = [step for step in steps if _can_show(name, step)]
     asked = able
     if name == "history_window":  # a longer one than all histories may still tell of more of them
@@ -360,12 +360,12 @@ def _effect(task: UnderOptions, name: str, steps: Sequence[Step]) -> Finding | N
             "data with longer histories",
             f"leave {name} out, or choose a lower value",
         )
-    own = task.task.options.items()
+    own = under.task.options.items()
     chosen = {each: told for each, told in own if told != task.allowed[each][0]}
     hiding = [
         f"{other}={told}"
         for other, told in chosen.items()
-        if _hides(task, {**chosen, **task.given}, other, name, able)
+        if _hides(task, {**chosen, **under.given}, other, name, able)
     ]
     instead = f", or leave out {' or '.join(hiding)}, which disables it"
     tried = plural(min(len(able), _SAMPLED), "step")

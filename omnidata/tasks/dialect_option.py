@@ -245,9 +245,9 @@ class InDialect:
         found = PLATFORMS.get(said.lower())
         return found if found and found in self.dialect.says else next(iter(self.dialect.says))
 
-    def load(self, data: Path, **options: Any) -> LoadedDataset:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations; steps include the earlier screenshots of prompts."""
-        source = self.task.load(data, **options)
+        source = self.task.load(data, check_media=check_media, strict=strict)
         own = PLATFORMS.get(self.task.platform)
         platforms = [own] if own else [*self.dialect.says]
         most = max(self.dialect.layout_on(each).screenshots for each in platforms) - 1
