@@ -27,8 +27,7 @@ from omnidata.loaders.load import load_data
 from omnidata.tasks.baselines import answer_policy
 from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.diagnosis import REACH
-from omnidata.tasks.explaining import Rule as RuleWords
-from omnidata.tasks.explaining import by_action, explain_action
+from omnidata.tasks.explaining import RuleWords, by_action, explain_action
 from omnidata.tasks.given_options import resolve
 from omnidata.tasks.loading import fingerprint_all, read_steps
 from omnidata.tasks.log_rows import Difference, step_difference
