@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from contextlib import nullcontext, suppress
-from dataclasses import fields, replace
 from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from omnidata.actions import (
     Action,
@@ -132,7 +132,7 @@ def lost(said: Action, read: Action, name: str) -> list[str]:
     untold = {field for part, each in UNTOLD.items() if part in name for field in each}
     one, other = meant(said), meant(read)
     found = []
-    for field in (each.name for each in fields(Action)):
+    for field in Action.__struct_fields__:
         here, there = getattr(one, field), getattr(other, field)
         if one.kind == "swipe":
             if field in ("start", "end") and not (here and there):
