@@ -28,8 +28,7 @@ from omnidata.loaders.load import load_data
 from omnidata.tasks.baselines import answer_policy
 from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.diagnosis import REACH
-from omnidata.tasks.explaining import Rule as RuleWords
-from omnidata.tasks.explaining import by_action, explain_action
+from omnidata.tasks.explaining import RuleWords, by_action, explain_action
 from omnidata.tasks.given_options import resolve
 from omnidata.tasks.loading import fingerprint_all, read_steps
 from omnidata.tasks.log_rows import Difference, step_difference
@@ -61,6 +60,7 @@ __all__ = [
     "Benchmark",
     "Card",
     "Files",
+    "History",
     "LogRows",
     "Paper",
     "ParsedAnswer",
@@ -220,7 +220,7 @@ class Speech(ABC):
     asked: ClassVar[Asked]
     label_sense: ClassVar[Sense] = "content"
 
-    def asked_of(self, step: Step) -> Asked | None:
+    def question_kind(self, step: Step) -> Asked | None:
         """Return what one step asks for; None keeps the benchmark's own words."""
         return self.asked
 
@@ -272,7 +272,7 @@ class Wordings:
         """Return the language of an app whose episodes state none."""
         return None
 
-    def spoken(self, step: Step) -> Sequence[str]:
+    def spoken_texts(self, step: Step) -> Sequence[str]:
         """Return the texts that `omnidata voice` speaks."""
         return (step.instruction,)
 
@@ -309,6 +309,33 @@ class LogRows:
         return step_difference(step, row, records)
 
 
+@dataclass(frozen=True, slots=True)
+class History:
+    """The earlier actions that a prompt shows.
+
+    Attributes:
+        source: whose they are: "gold" for the expert's, "predicted" for the model's own, "none".
+        predicted: the model's own, as far as they are known; None where an answer was no action.
+        window: how many are shown at most, the last ones; None for all.
+    """
+
+    source: str = "gold"
+    predicted: Sequence[Action | None] = ()
+    window: int | None = None
+
+    def actions(self, step: Step) -> Sequence[Action | None]:
+        """Return the actions before a step; None for unknown ones and beyond the window."""
+        if self.source == "none":
+            return ()
+        past = self.predicted if self.source == "predicted" else step.history
+        first = self.first_shown(len(past))
+        return (*[None] * first, *past[first:]) if first else past
+
+    def first_shown(self, count: int) -> int:
+        """Return the index of the first of so many actions that is within the window."""
+        return 0 if self.window is None else max(0, count - self.window)
+
+
 _BLANK: Final = re.compile(r"\{(instruction|history)\}")
 
 
@@ -339,8 +366,6 @@ class Benchmark(ABC):
         recorder: reads raw logs of its recordings.
         log_rows: how other harnesses' logs name its rows.
         diagram: returns the graph of subtasks of a step's task.
-        history_window: set by `-T history_window`: the largest number of earlier actions in a
-            prompt, the last ones; None for all.
 
     Args:
         name: as in `omnidata evaluate NAME`.
@@ -368,8 +393,6 @@ class Benchmark(ABC):
     recorder: Callable[[Path], Log | None] | None = None
     log_rows: LogRows = LogRows()
     diagram: Callable[[LoadedDataset, Step], TaskDiagram | None] | None = None
-
-    history_window: int | None = None
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self.name = name
@@ -433,12 +456,12 @@ class Benchmark(ABC):
 
     # From a step to a question.
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+    def prompt(self, step: Step, history: History) -> Conversation:
         """Return the conversation for one step.
 
         Args:
             step: the step.
-            predicted: the model's own earlier actions, for `-T history=predicted`.
+            history: the earlier actions to show.
         """
         shown = (
             Part(ref.kind, media=ref, role=role)
@@ -448,7 +471,7 @@ class Benchmark(ABC):
         lines = [
             f"Step {number}: {history_text(action, screen)}"
             for number, (action, screen) in enumerate(
-                zip(self.earlier(step, predicted), step.history_screens, strict=False)
+                zip(history.actions(step), step.history_screens, strict=False)
             )
             if action is not None
         ]
@@ -456,22 +479,6 @@ class Benchmark(ABC):
         question = _BLANK.sub(lambda blank: texts[blank[1]], self.question)
         user = Message("user", (*shown, Part("text", question)))
         return (Message("system", (Part("text", self.system),)), user) if self.system else (user,)
-
-    def earlier(
-        self, step: Step, predicted: Sequence[Action | None] | None
-    ) -> Sequence[Action | None]:
-        """Return the earlier actions of a prompt, by the option `history`.
-
-        Actions beyond `history_window` and missing steps are None.
-        """
-        wanted = self.options.get("history", "gold")
-        past = () if wanted == "none" else step.history if wanted == "gold" else predicted or ()
-        first = self.forgotten(len(past))
-        return (*[None] * first, *past[first:]) if first else past
-
-    def forgotten(self, count: int) -> int:
-        """Return the number of earlier actions that `history_window` leaves out."""
-        return 0 if self.history_window is None else max(0, count - self.history_window)
 
     @cached_property
     def prompt_hash(self) -> str:

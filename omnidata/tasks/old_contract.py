@@ -29,7 +29,7 @@ from omnidata.types import (
 
 if TYPE_CHECKING:
     from omnidata.tasks.base import Benchmark as OldBenchmark
-    from omnidata.tasks.benchmark import Benchmark, ParsedAnswer
+    from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer
     from omnidata.tasks.log_rows import Difference
     from omnidata.tasks.overview import View
     from omnidata.tasks.profiles import OfflineScorer
@@ -75,6 +75,7 @@ class OldNames:
     """Members of the old contract, from those of the new one."""
 
     benchmark: Benchmark
+    history: Callable[[Sequence[Action | None] | None], History]
 
     asks_about: str = ""
     annotates: Annotation | None = None
@@ -211,7 +212,7 @@ class OldNames:
         return self.benchmark.wordings.language_of(app)
 
     def spoken(self, step: Step) -> Sequence[str]:
-        return self.benchmark.wordings.spoken(step)
+        return self.benchmark.wordings.spoken_texts(step)
 
     def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
         return self.benchmark.wordings.instructions(step, episode_row)
@@ -223,21 +224,13 @@ class OldNames:
 
     # Of its histories and its speech.
 
-    @property
-    def history_window(self) -> int | None:
-        return self.benchmark.history_window
-
-    @history_window.setter
-    def history_window(self, count: int) -> None:
-        self.benchmark.history_window = count
-
     def earlier(
         self, step: Step, predicted: Sequence[Action | None] | None
     ) -> Sequence[Action | None]:
-        return self.benchmark.earlier(step, predicted)
+        return self.history(predicted).actions(step)
 
     def forgotten(self, count: int) -> int:
-        return self.benchmark.forgotten(count)
+        return self.history(None).first_shown(count)
 
     @property
     def speech(self) -> Any | None:
@@ -252,7 +245,7 @@ class OldNames:
         return self.benchmark.speech.label_sense if self.benchmark.speech else "content"
 
     def asked_of(self, step: Step) -> Asked | None:
-        return self.benchmark.speech.asked_of(step) if self.benchmark.speech else None
+        return self.benchmark.speech.question_kind(step) if self.benchmark.speech else None
 
     def goal(self, step: Step) -> str:
         return self.benchmark.speech.goal(step) if self.benchmark.speech else step.instruction

@@ -31,6 +31,7 @@ from omnidata.tasks.agentstudio.rows import AXES, PLATFORMS, target_box
 from omnidata.tasks.benchmark import (
     Benchmark,
     Card,
+    History,
     Note,
     Paper,
     ParsedAnswer,
@@ -41,8 +42,7 @@ from omnidata.tasks.benchmark import (
 )
 from omnidata.tasks.coordinates import Side, in_pixels, pair_on_screen, place
 from omnidata.tasks.diagnosis import place_cause
-from omnidata.tasks.explaining import SCREENSHOT, explain, explain_place
-from omnidata.tasks.explaining import Rule as RuleWords
+from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
 from omnidata.tasks.pointing import PointSpeech, answer_at, json_pair
 from omnidata.tasks.points import read_point
 from omnidata.tasks.totals import RowTotals
@@ -217,7 +217,7 @@ class GroundUi(Benchmark):
     def group(self, step: Step) -> Step:
         return loader.assign_group(step)
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+    def prompt(self, step: Step, history: History) -> Conversation:
         """Return the screenshot, then the instruction (Appendix C.3)."""
         question = text_message(prompt_text("groundui", instruction=step.instruction))
         return (*image_messages(step, "screenshot"), question)
