@@ -20,7 +20,8 @@ from omnidata.tasks.agentstudio.files import BenchmarkFiles
 from omnidata.tasks.agentstudio.messages import image_messages, prompt_text, text_message
 from omnidata.tasks.agentstudio.rows import AXES, window
 from omnidata.tasks.agentstudio.rules import read_success, released_score
-from omnidata.tasks.benchmark import History, ParsedAnswer, Receipt, Values
+from omnidata.tasks.benchmark import Files, History, ParsedAnswer, Receipt, Values
+from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.explaining import explain
 from omnidata.tasks.totals import YesNoTotals
 from omnidata.types import (
@@ -97,9 +98,9 @@ class CriticBench(AgentStudio):
         "symmetric": ("false", "true"),
     }
     baselines = ("oracle", *_CONSTANT, "majority")
-    files = BenchmarkFiles(task)
+    files: Files | None = BenchmarkFiles(task)
     paper = make_paper(task)
-    derivation = DERIVATIONS[task]
+    derivation: Derivation | None = DERIVATIONS[task]
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
@@ -132,7 +133,7 @@ class CriticBench(AgentStudio):
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
-    ) -> Target:
+    ) -> Target | None:
         text = f"Answer: {step.source['is_success']}"
         return Target(text, text)
 

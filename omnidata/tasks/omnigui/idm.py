@@ -16,9 +16,8 @@ from typing import Final, Literal
 
 from omnidata.jsontext import hash_of
 from omnidata.loaders.stored_steps import collect
-from omnidata.tasks.benchmark import About, Card, History, Wordings
+from omnidata.tasks.benchmark import About, Card, History
 from omnidata.tasks.omnigui import load as loader
-from omnidata.tasks.omnigui.files import app_key
 from omnidata.tasks.omnigui.task import SPACES, PrimitiveBenchmark
 from omnidata.types import (
     Annotation,
@@ -58,11 +57,6 @@ _ANNOTATION: Final = Annotation(
 )
 
 
-class _Wordings(Wordings):
-    def spelling(self, tag: str, value: str) -> str:
-        return app_key(value) if tag == "app" else value
-
-
 class OmniGuiIdm(PrimitiveBenchmark):
     """Inverse dynamics on OmniGUI's episodes: every step that is followed by another.
 
@@ -84,7 +78,6 @@ class OmniGuiIdm(PrimitiveBenchmark):
         "clip": ("between", "before", "off"),
         "coordinates": SPACES,
     }
-    wordings = _Wordings()
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
