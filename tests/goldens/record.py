@@ -173,7 +173,7 @@ def prompts(asking: Asking, source: LoadedDataset, options: Mapping[str, str]) -
             target = asking.target(step)
             said = said[: step.step_index]
             past = list(said)
-            said.append(asking.action(target.text) if target else None)
+            said.append(asking.action(step, target.text) if target else None)
         shown = _shown(asking.conversation(step, past))
         found[step.sample_id] = _hash(shown)
         if number == 0:
@@ -461,7 +461,7 @@ def differences(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
         for number, (was, now) in enumerate(rows):
             if _read(was) != _read(now):
                 row = about[number] if number < len(about) else number
-                head = f"  {record['kind']} {json.dumps(record['as'])} {row!r:.300}"
+                head = f"  {record['kind']} {json.dumps(record.get('as'))} {row!r:.300}"
                 found.append(f"{head}\n- {was:.400}\n+ {now:.400}")
     return found
 
