@@ -18,7 +18,7 @@ import msgspec
 from omnidata.actions import Action, Screen, Space
 from omnidata.dialects import UnreadError
 from omnidata.mirror import local
-from omnidata.tasks.baselines import check_baseline
+from omnidata.tasks.baselines import baseline_seed, check_baseline
 from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer, Rule
 from omnidata.tasks.longest import LONGEST
 from omnidata.tasks.old_contract import OldNames
@@ -148,7 +148,7 @@ class Asking(OldNames):
             value = self.parse(text, step, receipt).value
         except UnreadError:
             return None
-        return value if isinstance(value, Action) and "history" in self.allowed else None
+        return value if isinstance(value, Action) else None
 
     def verdict(
         self, step: Step, text: str, receipt: Mapping[str, Any] | None = None, *, profile: str = ""
@@ -206,8 +206,13 @@ class Asking(OldNames):
         Raises:
             UsageError: the baseline or an option does not exist.
         """
-        check_baseline(self.name, name, self.baselines, options)
-        return self.benchmark.policy(name, steps)
+        random = self.benchmark.random if name == "random" else None
+        taken = ("seed",) if random else ()
+        check_baseline(self.name, name, self.baselines, options, taken)
+        if random is None:
+            return self.benchmark.policy(name, steps)
+        seed = baseline_seed(options)
+        return lambda step: random(step, seed)
 
 
 class AskedProfile:
