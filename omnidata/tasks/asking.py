@@ -20,6 +20,7 @@ from omnidata.dialects import UnreadError
 from omnidata.mirror import local
 from omnidata.tasks.baselines import baseline_seed, check_baseline
 from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer, Rule
+from omnidata.tasks.coordinates import resizing, to_screen
 from omnidata.tasks.longest import LONGEST
 from omnidata.tasks.old_contract import OldNames
 from omnidata.tasks.totals import EpisodeTotals
@@ -50,12 +51,13 @@ class Asking(OldNames):
         benchmark: what is asked.
     """
 
-    history_window: int | None = None
+    history_window: int | None
 
     def __init__(self, benchmark: Benchmark) -> None:
         self.benchmark = benchmark
         self.name = benchmark.name
         self.allowed = benchmark.allowed
+        self.history_window = benchmark.card.history_window
         self.profiles: Mapping[str, Profile] = {
             rule.name: AskedProfile(benchmark, rule) for rule in benchmark.rules
         }
@@ -145,10 +147,14 @@ class Asking(OldNames):
     ) -> Action | None:
         """Return an answer as an action for histories of predictions; None if it is none."""
         try:
-            value = self.parse(text, step, receipt).value
+            written = self.parse(text, step, receipt).written
         except UnreadError:
             return None
-        return value if isinstance(value, Action) else None
+        if not written:
+            return None
+        resized = resizing(receipt, step.screen, where=step.sample_id)
+        first, *rest = (to_screen(action, resized) for action in written)
+        return msgspec.structs.replace(first, then=tuple(rest)) if rest else first
 
     def verdict(
         self, step: Step, text: str, receipt: Mapping[str, Any] | None = None, *, profile: str = ""
