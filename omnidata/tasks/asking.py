@@ -51,12 +51,13 @@ class Asking(OldNames):
         benchmark: what is asked.
     """
 
-    history_window: int | None = None
+    history_window: int | None
 
     def __init__(self, benchmark: Benchmark) -> None:
         self.benchmark = benchmark
         self.name = benchmark.name
         self.allowed = benchmark.allowed
+        self.history_window = benchmark.card.history_window
         self.profiles: Mapping[str, Profile] = {
             rule.name: AskedProfile(benchmark, rule) for rule in benchmark.rules
         }
