@@ -276,6 +276,7 @@ class AskedProfile:
         self.source, self.leaves_out, self.reach = rule.source, rule.leaves_out, rule.reach
         self._totals = rule.totals
         self.values, self.columns = rule.totals.values, rule.totals.columns
+        self.lower_is_better = rule.totals.lower_is_better
         self.by, self.legend = rule.totals.by, rule.totals.legend
         self.metrics: Mapping[str, str] = getattr(rule.totals, "metrics", {})
         self._parse = rule.parse or benchmark.parse

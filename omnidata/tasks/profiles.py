@@ -6,7 +6,7 @@ Scorers of results without a model's text are at the end.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -107,6 +107,7 @@ class OfflineScorer(ABC):
             done in parts.
         ranked_by: the total that ranks agents, which must be over the same tasks for all of them;
             None for the first total of the profile.
+        lower_is_better: totals of which a smaller value is a better one.
         options: the task options that it uses.
     """
 
@@ -115,6 +116,7 @@ class OfflineScorer(ABC):
     needs_answers: ClassVar[bool] = True
     right: ClassVar[str | None] = None
     ranked_by: ClassVar[str | None] = None
+    lower_is_better: ClassVar[Collection[str]] = ()
 
     def takes(self, answers: Path) -> bool:
         """Return whether the file has records, not a model's texts; broken files have.
