@@ -198,6 +198,7 @@ class LettersProfile(AgentStudioProfile):
 
     values = ("score", "edit_distance")
     columns: Mapping[str, Unit] = {"accuracy": "share", "edit_distance": "number"}
+    lower_is_better = ("edit_distance",)
 
     def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
         """Read the letters."""
