@@ -222,7 +222,11 @@ class IdmMultiple(_Idm):
     derivation = DERIVATIONS[task]
     readers = (read_letters, released_letters)
     totals = RowTotals(
-        [Column("accuracy", "score"), Column("edit_distance", unit="number")], by=AXES
+        [
+            Column("accuracy", "score"),
+            Column("edit_distance", unit="number", lower_is_better=True),
+        ],
+        by=AXES,
     )
 
     @staticmethod

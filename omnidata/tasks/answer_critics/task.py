@@ -143,6 +143,7 @@ class Calibrated(YesNoTotals):
 
     values = ("score", "said", "confidence", "p_right")
     columns: Mapping[str, Unit] = dict.fromkeys((*RATES, "ece", "aurc"), "share")
+    lower_is_better = ("ece", "aurc")
 
     def total(self, steps: Sequence[Step], rows: VerdictColumns) -> dict[str, Any]:
         """Return the table with `calibration`: reliability diagram and selective accuracy."""
