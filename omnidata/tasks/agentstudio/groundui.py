@@ -10,9 +10,7 @@ from typing import Any, Final, TypedDict
 from omnidata.actions import Action, Point, Screen, Space, convert
 from omnidata.dialects import UnreadError
 from omnidata.tasks.agentstudio.answers import Reading, judge_pair, pair_in_pixels, read_released
-from omnidata.tasks.agentstudio.base import AgentStudio, AgentStudioRule, make_card, make_paper
-from omnidata.tasks.agentstudio.derived import DERIVATIONS
-from omnidata.tasks.agentstudio.files import BenchmarkFiles
+from omnidata.tasks.agentstudio.base import AgentStudio, AgentStudioRule, make_card
 from omnidata.tasks.agentstudio.messages import image_messages, prompt_text, text_message
 from omnidata.tasks.agentstudio.paper import WORDINGS
 from omnidata.tasks.agentstudio.rows import AXES, target_box
@@ -154,10 +152,8 @@ class GroundUi(AgentStudio):
         "coordinates": SPACES,
     }
     baselines = ("oracle", "center")
-    files = BenchmarkFiles(task)
-    paper = make_paper(task, WORDINGS)
+    variations = (WORDINGS,)
     wordings = _Wordings()
-    derivation = DERIVATIONS[task]
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)

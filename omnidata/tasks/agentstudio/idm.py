@@ -25,13 +25,10 @@ from omnidata.tasks.agentstudio.base import (
     FRAMES,
     AgentStudio,
     AgentStudioRule,
-    frames_of_actions,
-    frames_of_trajectory,
+    action_frames,
     make_card,
-    make_paper,
 )
-from omnidata.tasks.agentstudio.derived import DERIVATIONS
-from omnidata.tasks.agentstudio.files import BenchmarkFiles, Row
+from omnidata.tasks.agentstudio.files import Row
 from omnidata.tasks.agentstudio.messages import image_messages, prompt_text, text_message
 from omnidata.tasks.agentstudio.rows import AXES, actions_in_window, window
 from omnidata.tasks.agentstudio.rules import judge_letters, letters_of
@@ -102,6 +99,7 @@ class _Record(TypedDict):
 class _Idm(AgentStudio):
     readers: ClassVar[tuple[Read, Read]]  # the paper's and the release's
     totals: ClassVar[RowTotals]
+    separator: ClassVar[str]  # of letters in the right answer
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
@@ -123,6 +121,13 @@ class _Idm(AgentStudio):
         row = step.source
         return letters_of(self.operations(row), row["action_space"]) or ()
 
+    def target(
+        self, step: Step, *, space: Space | None = None, size: Screen | None = None
+    ) -> Target | None:
+        letters = self.letters(step)
+        text = self.separator.join(("Answer:", *letters))
+        return Target(text, text) if letters else None
+
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """`majority` answers with the most frequent letters of the row's action space.
 
@@ -140,6 +145,45 @@ class _Idm(AgentStudio):
         usual = {space: answers.most_common(1)[0][0] for space, answers in counts.items()}
         return lambda step: usual[_space(step)]
 
+    def explain(
+        self,
+        step: Step,
+        verdict: Verdict | None,
+        parsed: ParsedAnswer[Letters] | None,
+        profile: Profile,
+        receipt: Receipt,
+    ) -> Explanation:
+        row, given = step.source, parsed.value if parsed else ()
+        is_single = self.task == "idm-single"
+        operations = tuple(map(str, self.operations(row)))
+
+        def sentence(record: Mapping[str, Any], right: bool) -> str:
+            wanted = self.letters(step)
+            answer = f"the answer is {_format_letters(step, given)}"
+            if given == wanted:
+                return f"{answer}, as recorded"
+            answer += f", the recorded action is {_format_letters(step, wanted)}"
+            if is_single:
+                return answer
+            distance = edit_distance(given, wanted)
+            return f"{answer}: {distance} edit{'s' * (distance != 1)} apart"
+
+        def label(record: Mapping[str, Any]) -> str:
+            return _operation(step, given[0]) if given else ""
+
+        return explain(
+            verdict,
+            profile,
+            sentence,
+            target_label=operations[0] if is_single else "",
+            target_labels=() if is_single else operations,
+            answer_label=label if is_single else None,
+            overlays=lambda: action_frames(step, {"before": row} if is_single else None),
+            noun="operation",
+            diagnosis=lambda record: Diagnosis("wrong_type"),
+            frames=FRAMES,
+        )
+
 
 class IdmSingle(_Idm):
     """IDM-Single: the letter of the action between two screenshots (Appendix D.2).
@@ -154,11 +198,9 @@ class IdmSingle(_Idm):
     card = make_card(
         task, "IDM-Single", "name the action between two screenshots", answer_type=_Record
     )
-    files = BenchmarkFiles(task)
-    paper = make_paper(task)
-    derivation = DERIVATIONS[task]
     readers = (read_letter, released_letter)
     totals = RowTotals(by=AXES)
+    separator = " "
 
     @staticmethod
     def operations(row: Row) -> Sequence[str]:
@@ -167,34 +209,6 @@ class IdmSingle(_Idm):
     def prompt(self, step: Step, history: History) -> Conversation:
         question = text_message(prompt_text("idm_single", choices=_choices(step)))
         return (*image_messages(step, "before", "after"), question)
-
-    def target(
-        self, step: Step, *, space: Space | None = None, size: Screen | None = None
-    ) -> Target | None:
-        letters = self.letters(step)
-        text = f"Answer: {' '.join(letters)}"
-        return Target(text, text) if letters else None
-
-    def explain(
-        self,
-        step: Step,
-        verdict: Verdict | None,
-        parsed: ParsedAnswer[Letters] | None,
-        profile: Profile,
-        receipt: Receipt,
-    ) -> Explanation:
-        given = parsed.value if parsed else ()
-        return explain(
-            verdict,
-            profile,
-            lambda record, right: _compare(step, given, self.letters(step)),
-            target_label=str(step.source["operation"]),
-            answer_label=lambda record: _operation(step, given[0]) if given else "",
-            overlays=lambda: frames_of_actions(step, {"before": step.source}),
-            noun="operation",
-            diagnosis=lambda record: Diagnosis("wrong_type"),
-            frames=FRAMES,
-        )
 
 
 class IdmMultiple(_Idm):
@@ -217,9 +231,6 @@ class IdmMultiple(_Idm):
         answer_type=_Record,
     )
     allowed: Mapping[str, Sequence[str]] = {"gemini_limit": ("off", "on")}
-    files = BenchmarkFiles(task)
-    paper = make_paper(task)
-    derivation = DERIVATIONS[task]
     readers = (read_letters, released_letters)
     totals = RowTotals(
         [
@@ -228,6 +239,7 @@ class IdmMultiple(_Idm):
         ],
         by=AXES,
     )
+    separator = "\n"
 
     @staticmethod
     def operations(row: Row) -> Sequence[str]:
@@ -241,39 +253,6 @@ class IdmMultiple(_Idm):
         limit = (text_message(prompt_text("gemini_limit")),) if is_limited else ()
         return (*image_messages(step, *shown), question, *limit)
 
-    def target(
-        self, step: Step, *, space: Space | None = None, size: Screen | None = None
-    ) -> Target | None:
-        letters = self.letters(step)
-        text = "\n".join(("Answer:", *letters))
-        return Target(text, text) if letters else None
-
-    def explain(
-        self,
-        step: Step,
-        verdict: Verdict | None,
-        parsed: ParsedAnswer[Letters] | None,
-        profile: Profile,
-        receipt: Receipt,
-    ) -> Explanation:
-
-        def sentence(record: Mapping[str, Any], right: bool) -> str:
-            given, wanted = parsed.value if parsed else (), self.letters(step)
-            distance = edit_distance(given, wanted)
-            apart = f": {distance} edit{'s' * (distance != 1)} apart" if distance else ""
-            return _compare(step, given, wanted) + apart
-
-        return explain(
-            verdict,
-            profile,
-            sentence,
-            target_labels=tuple(map(str, self.operations(step.source))),
-            overlays=lambda: frames_of_trajectory(step),
-            noun="operation",
-            diagnosis=lambda record: Diagnosis("wrong_type"),
-            frames=FRAMES,
-        )
-
 
 def _space(step: Step) -> str:
     return " ".join(map(str, step.source["action_space"]))
@@ -282,13 +261,6 @@ def _space(step: Step) -> str:
 def _choices(step: Step) -> str:
     space = step.source["action_space"]
     return "\n".join(f"{chr(ord('A') + number)}. {name}" for number, name in enumerate(space))
-
-
-def _compare(step: Step, given: Letters, wanted: Letters) -> str:
-    answer = f"the answer is {_format_letters(step, given)}"
-    if given == wanted:
-        return f"{answer}, as recorded"
-    return f"{answer}, the recorded action is {_format_letters(step, wanted)}"
 
 
 def _format_letters(step: Step, letters: Letters) -> str:
