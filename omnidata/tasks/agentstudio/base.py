@@ -16,7 +16,8 @@ from typing import Any, ClassVar, Final, TypeVar
 from omnidata.jsontext import hash_of
 from omnidata.tasks.agentstudio import load as loader
 from omnidata.tasks.agentstudio.answers import Reading
-from omnidata.tasks.agentstudio.files import TaskName
+from omnidata.tasks.agentstudio.derived import DERIVATIONS
+from omnidata.tasks.agentstudio.files import BenchmarkFiles, TaskName
 from omnidata.tasks.agentstudio.messages import template
 from omnidata.tasks.agentstudio.paper import TABLES, publications, published_results
 from omnidata.tasks.agentstudio.rows import PLATFORMS, action_box
@@ -51,13 +52,22 @@ class AgentStudio(Benchmark):
     Attributes:
         task: which of the four.
         templates: names of its prompt texts.
+        variations: options that get a table of the runs that differ only in them.
     """
 
     task: ClassVar[TaskName]
     templates: ClassVar[Sequence[str]]
+    variations: ClassVar[Sequence[Variation]] = (HISTORY,)
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
+        self.files = BenchmarkFiles(self.task)
+        self.paper = Paper(
+            published=partial(published_results, self.task),
+            tables=(TABLES[self.task],),
+            variations=self.variations,
+        )
+        self.derivation = DERIVATIONS[self.task]
         asked = {key: value for key, value in self.options.items() if key != "coordinates"}
         self.prompt_hash = hash_of([self.task, asked, [*map(template, self.templates)]])
 
@@ -91,25 +101,17 @@ def make_card(task: TaskName, title: str, holds: str, **rest: Any) -> Card:
     )
 
 
-def make_paper(task: TaskName, *variations: Variation) -> Paper:
-    """Return the results and tables of a benchmark in AgentStudio's paper."""
-    return Paper(
-        published=partial(published_results, task),
-        tables=(TABLES[task],),
-        variations=variations or (HISTORY,),
-    )
-
-
-def frames_of_trajectory(step: Step) -> Mapping[str, Overlays]:
-    """Return the places of a trajectory's actions by the observation before each."""
-    actions = step.source["actions"]
-    return frames_of_actions(step, {f"observation_{n}": each for n, each in enumerate(actions)})
-
-
-def frames_of_actions(
-    step: Step, actions: Mapping[str, Mapping[str, Any]]
+def action_frames(
+    step: Step, actions: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Mapping[str, Overlays]:
-    """Return the places of recorded actions by role of the picture, as far as they are known."""
+    """Return the places of recorded actions by role of the picture, as far as they are known.
+
+    Args:
+        step: the step.
+        actions: the action made on each picture; None for those of a trajectory.
+    """
+    if actions is None:
+        actions = {f"observation_{n}": each for n, each in enumerate(step.source["actions"])}
     found = ((role, action_box(step.source, action)) for role, action in actions.items())
     return {
         role: Overlays((in_pixels(region, step.screen),))

@@ -11,12 +11,9 @@ from omnidata.tasks.agentstudio.base import (
     FRAMES,
     AgentStudio,
     AgentStudioRule,
-    frames_of_trajectory,
+    action_frames,
     make_card,
-    make_paper,
 )
-from omnidata.tasks.agentstudio.derived import DERIVATIONS
-from omnidata.tasks.agentstudio.files import BenchmarkFiles
 from omnidata.tasks.agentstudio.messages import image_messages, prompt_text, text_message
 from omnidata.tasks.agentstudio.rows import AXES, window
 from omnidata.tasks.agentstudio.rules import read_success, released_score
@@ -47,14 +44,14 @@ def parse_released(text: str, step: Step, receipt: Receipt) -> ParsedAnswer[bool
     return ParsedAnswer(said, {"success": said})
 
 
-def _succeeded(step: Step) -> bool:
+def _is_success(step: Step) -> bool:
     return bool(step.source["is_success"])
 
 
 class SameOutcome(AgentStudioRule[bool]):
     """The answer says of the trajectory what the row says; an unread one counts as neither."""
 
-    totals = YesNoTotals(_succeeded, by=AXES)
+    totals = YesNoTotals(_is_success, by=AXES)
 
     def judge(self, step: Step, parsed: ParsedAnswer[bool] | None) -> Values:
         """Compare the answer with the row."""
@@ -98,9 +95,6 @@ class CriticBench(AgentStudio):
         "symmetric": ("false", "true"),
     }
     baselines = ("oracle", *_CONSTANT, "majority")
-    files: Files | None = BenchmarkFiles(task)
-    paper = make_paper(task)
-    derivation: Derivation | None = DERIVATIONS[task]
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
@@ -163,7 +157,7 @@ class CriticBench(AgentStudio):
             sentence,
             target_label=_word(step.source["is_success"]),
             answer_label=lambda record: said,
-            overlays=lambda: frames_of_trajectory(step),
+            overlays=lambda: action_frames(step),
             noun="judgement",
             frames=FRAMES,
         )

@@ -63,14 +63,12 @@ class OmniGuiCritic(CriticBench):
         holds="CriticBench's question about every episode of an OmniGUI source.",
     )
     baselines = ("oracle", "always-true", "always-false")
-    files = loader.OmniGuiFiles()
-    paper = Paper()
-    derivation = None
     wordings = AppSpellings()
     explain = Benchmark.explain
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
+        self.files, self.paper, self.derivation = loader.OmniGuiFiles(), Paper(), None
         self.rules = (KnownOutcome("paper"),)
         annotation = Annotation(
             "success",
