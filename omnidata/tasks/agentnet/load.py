@@ -31,7 +31,6 @@ from omnidata.tasks.agentnet.actions import (
     actions_of_calls,
     boxes_of,
     code_line,
-    place_of,
     type_of,
 )
 from omnidata.tasks.desktops import clip_of
@@ -83,7 +82,7 @@ def _find(data: Path) -> list[Path]:
     )
 
 
-# One step -> what is right in it, and what was done.
+# One step -> its right actions, and its own.
 
 _MOST = 1000
 
@@ -99,10 +98,7 @@ def _code_of(source: Mapping[str, Any]) -> str:
 
 
 def truths_of(source: Mapping[str, Any]) -> list[tuple[Action, ...]]:
-    """What is right in a step: its ground truth, and the alternatives to it.
-
-    Alternatives are lists of actions, as the ground truth is one. An alternative that cannot be
-    used is left out.
+    """Return the ground truth of a step, then the usable alternatives to it.
 
     Args:
         source: of a step; it may have been through a Parquet repository.
@@ -117,8 +113,6 @@ def truths_of(source: Mapping[str, Any]) -> list[tuple[Action, ...]]:
     """
     if source["form"] == "agentnet":
         found = actions_of_calls(read_code(_code_of(source)))
-        if isinstance(found, str):
-            raise ValueError(found)
         if not found:
             raise ValueError("the step has no code")
         return [found]
@@ -148,7 +142,7 @@ def _alternatives_fault(source: Mapping[str, Any]) -> str:
 
 
 def _recording_difference(source: Mapping[str, Any], truths: Sequence[Sequence[Action]]) -> str:
-    """Compares types, typed text, keys and status up to the shorter end, but no places.
+    """Compare types, typed text, keys and status up to the shorter end, but no places.
 
     A ground truth may end with an Enter that was not recorded, and its place may have been moved to
     the middle of the element. Unreadable code is skipped.
@@ -156,12 +150,13 @@ def _recording_difference(source: Mapping[str, Any], truths: Sequence[Sequence[A
     if source["form"] == "agentnet":  # whose code is the ground truth
         return ""
     code = _code_of(source)
-    done = actions_of_calls(read_code(code))
-    if isinstance(done, str):
+    try:
+        done = actions_of_calls(read_code(code))
+    except ValueError:
         return ""
     if any(all(map(operator.eq, _core(done), _core(truth))) for truth in truths):
         return ""
-    truth = short(chr(10).join(map(_line, truths[0])))
+    truth = short(chr(10).join(map(code_line, truths[0])))
     return f"the recorded action is {short(code)}, the ground truth is {truth}"
 
 
@@ -178,25 +173,20 @@ def _actions(value: object) -> tuple[Action, ...]:
 
 
 def action_of(source: Mapping[str, Any], truth: Sequence[Action]) -> Action | None:
-    """What is done in a step, in the words of its code; None where that cannot be read.
+    """Return the action of a step, with its code as words; None if the code cannot be read.
 
-    A click's target is the boxes that its ground truth allows, where it has some.
+    The target of a click is the boxes of its ground truth, if it has some.
 
     Args:
         source: of a step.
         truth: its ground truth.
     """
-    lines = _code_of(source) or "\n".join(map(_line, truth))
+    lines = _code_of(source) or "\n".join(map(code_line, truth))
     found = as_action(read_code(lines), space="rel", said=lines)
     boxes = next((boxes_of(action) for action in truth if type_of(action) in POINTED), ())
     if found is None or not boxes or not found.start or found.end:
         return found
     return replace(found, start=boxes)
-
-
-def _line(action: Action) -> str:
-    place = place_of(action)
-    return code_line(action, f"x={place.x!r}, y={place.y!r}" if place else "")
 
 
 # The recording of a trajectory by AgentNet's tool, and the part of it that leads to each step.

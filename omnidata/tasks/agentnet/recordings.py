@@ -164,20 +164,8 @@ _WINDOWS = frozenset({"WindowControl", "PaneControl"})
 _KEYS: Mapping[str, str] = {"space": " ", "enter": "\n", "return": "\n", "tab": "\t"}
 
 
-def recognises(path: Path) -> bool:
-    """Return whether a folder or a file of events is a recording of this recorder."""
-    if path.is_dir():
-        places = (path, path / "recording")
-        return any((place / name).is_file() for place in places for name in _FILES)
-    try:
-        first = next((row for _, row in objects(path)), {})
-    except DataError:
-        return False
-    return {"start_time", "end_time", "description"} <= first.keys()
-
-
-def read_log(path: Path) -> Log:
-    """Read the log of one recording.
+def read_log(path: Path) -> Log | None:
+    """Read the log of one recording; return None if it is none of this recorder.
 
     Args:
         path: the recording's folder, the folder that holds it as `recording`, or a file of events
@@ -186,6 +174,8 @@ def read_log(path: Path) -> Log:
     Raises:
         DataError: a file is missing or not the format of the recorder.
     """
+    if not _is_recording(path):
+        return None
     folder = _folder(path)
     kept = path if path.is_file() else folder / EVENTS
     metadata = _read_object(folder / _METADATA, Metadata)
@@ -210,6 +200,17 @@ def read_log(path: Path) -> Log:
     )
     labels = _labels(folder, metadata)
     return Log(tuple(events), labels, tuple(reader.findings), tuple(reader.left_out))
+
+
+def _is_recording(path: Path) -> bool:
+    if path.is_dir():
+        places = (path, path / "recording")
+        return any((place / name).is_file() for place in places for name in _FILES)
+    try:
+        first = next((row for _, row in objects(path)), {})
+    except DataError:
+        return False
+    return {"start_time", "end_time", "description"} <= first.keys()
 
 
 def _folder(path: Path) -> Path:
