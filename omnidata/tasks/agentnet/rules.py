@@ -30,7 +30,7 @@ from omnidata.actions import Action, Point, Space
 from omnidata.metrics.row_tables import by_group
 from omnidata.tasks.agentnet.actions import POINTED, boxes_of, place_of, type_of
 from omnidata.tasks.agentnet.answers import Response, Version
-from omnidata.tasks.agentnet.load import truths_of
+from omnidata.tasks.agentnet.load import truths_of, usable_truths
 from omnidata.tasks.benchmark import ParsedAnswer, Rule, Values
 from omnidata.tasks.totals import Column, RowTotals
 from omnidata.types import Step, Verdict, VerdictColumns
@@ -61,10 +61,10 @@ class Scores(RowTotals):
 
 
 def _kind_of(step: Step) -> str | None:
-    try:
-        first = type_of(truths_of(step.source)[0][0])
-    except ValueError:
+    truths = usable_truths(step)
+    if not truths:
         return None
+    first = type_of(truths[0][0])
     if first in POINTED or first in _TURNED:
         return "coordinate"
     return "content" if first in _CONTENT else "function"
@@ -123,10 +123,8 @@ def judge(
         version: of the evaluator.
 
     Examples:
-        >>> truth = [point_action("click", Point(0.5, 0.5, "rel"))]
-        >>> judge([truth], truth, "released")
-        1.0
-        >>> round(judge([truth], [point_action("click", Point(0.52, 0.5, "rel"))], "released"), 3)
+        >>> truth, beside = (Action("tap", (Point(x, 0.5, "rel"),)) for x in (0.5, 0.52))
+        >>> round(judge([[truth]], [beside], "released"), 3)
         0.495
     """
     return max(_score(truth, said, version) for truth in alternatives)
