@@ -29,7 +29,6 @@ from omnidata.types import (
 )
 
 if TYPE_CHECKING:
-    from omnidata.tasks.asking import Asking
     from omnidata.tasks.base import Benchmark as OldBenchmark
     from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer
     from omnidata.tasks.log_rows import Difference
@@ -97,7 +96,7 @@ def written_action(
     if verdict.parsed is None:
         return None
     try:
-        parsed = cast("Asking", task).parse(text, step, receipt, profile=profile)
+        parsed = cast("Any", task).parse(text, step, receipt, profile=profile)
     except UnreadError:
         return None
     return parsed.written[0] if parsed.written else None

@@ -134,18 +134,7 @@ class _Speech(Speech):
 
 
 def _body_of(action: Action) -> dict[str, Any]:
-    """Return any agent's action on a phone as the object that the unified prompt asks for.
-
-    The wheel and a drag become the swipe that shows the same, keys the primitive that they are. An
-    end without a status is a success.
-
-    Raises:
-        CannotSayError: no primitive is it.
-
-    Examples:
-        >>> _body_of(Action("scroll", (Point(500, 700, "norm1000"),), direction="down"))
-        {'action_type': 3, 'start_coordinate': [500, 700]}
-    """
+    """The wheel and a drag become the swipe that shows the same; a bare end is a success."""
     label = action.label
     if action.kind in ("scroll", "swipe", "drag"):
         way = finger_way(replace(action, kind="swipe") if action.kind == "drag" else action)
@@ -171,7 +160,7 @@ def _body_of(action: Action) -> dict[str, Any]:
 
 
 _KEYED: Final = ("BACK", "HOME")
-"""The primitives that are keys; others are no names of keys, whatever a model presses."""
+"""The primitives that are keys, too."""
 
 
 # What only OmniGUI has.
