@@ -38,15 +38,7 @@ _DONE: Final = re.compile(r" -> (CLICK|HOVER|ENTER|TYPE|SELECT)(?:: (.*))?", re.
 
 
 def read(data: Path, note: Note) -> Iterator[Step | None]:
-    """Yield the steps, each task's in order; None for a row that is no step.
-
-    Args:
-        data: as the user named it.
-        note: takes the findings.
-
-    Raises:
-        DataError: the data have nothing readable of the benchmark.
-    """
+    """Yield the steps, each task's in order; None for a row that is no step."""
     tasks: Grouped[Line] = Grouped()
     for found in FILES.rows(FILES.find(data), note):
         line = replace(found, row=_normalize(found.row))

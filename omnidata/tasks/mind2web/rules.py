@@ -15,13 +15,13 @@ from sys import float_info
 from typing import Any, Final, Literal, TypedDict
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from omnidata.actions import Action, Box, Kind, Point, Screen, Space
 from omnidata.dialects import UnreadError
 from omnidata.jsontext import objects
 from omnidata.metrics.row_tables import means
-from omnidata.tasks.benchmark import Parse, ParsedAnswer, Receipt, Rule, Values
+from omnidata.tasks.benchmark import ParsedAnswer, Receipt, Rule, Values
 from omnidata.tasks.coordinates import on_screen, point_of
 from omnidata.tasks.totals import Column, RowTotals
 from omnidata.types import Step, Verdict, VerdictColumns
@@ -74,12 +74,7 @@ class Move(Struct, frozen=True):
         return next((name for name, number in CODES.items() if self.code == number), None)
 
     def as_answer(self, step: Step, receipt: Receipt) -> ParsedAnswer[Move]:
-        """Return the answer that rules judge.
-
-        Args:
-            step: of the question.
-            receipt: tells the size of the sent picture; a point in pixels is on that picture.
-        """
+        """Return the answer that rules judge; pixels are those of the sent picture."""
         operation, point = self.operation, self.point
         record: dict[str, Any] = {"operation": operation or ""}
         if point:
@@ -92,24 +87,16 @@ class Move(Struct, frozen=True):
             written = (Action(KINDS[operation], (point,) if point else (), text=text),)
         if point and point.space == "px":
             point = on_screen(step, point, receipt) or _NOWHERE
-        return ParsedAnswer(structs.replace(self, point=point), record, written)
+        return ParsedAnswer(Move(self.code, point, self.value), record, written)
 
 
 def parse_move(
     text: str, step: Step, receipt: Receipt, *, reading: Reading, space: Space
 ) -> ParsedAnswer[Move]:
-    """Read the object of an answer; places may be written as Python's tuples, as SeeClick's are.
+    """Read the object of an answer, with places in a unit of coordinates.
 
-    Args:
-        text: the answer.
-        step: of the question.
-        receipt: tells the size of the sent picture.
-        reading: "released" wants the object alone, as Python writes it, like SeeClick's script;
-            "fixed" the last object of any text.
-        space: the unit of places.
-
-    Raises:
-        UnreadError: there is no object with an action_type.
+    The reading "released" is that of SeeClick's script, which wants the object alone, as Python
+    writes it; "fixed" takes the last object of any text, with places as Python's tuples too.
     """
     found = (_last_object(text) if reading == "fixed" else None) or _literal(text)
     if not isinstance(found, dict) or "action_type" not in found:
@@ -207,10 +194,9 @@ class Totals(RowTotals):
         which SeeClick prints as its Operation F1.
         """
         found, judged = super().total(steps, rows), ~np.isnan(rows.values["step"])
-        places = np.flatnonzero(judged).tolist()
         tasks: dict[str, list[int]] = {}
         kinds: dict[str, list[int]] = {}
-        for at in places:
+        for at in np.flatnonzero(judged).tolist():
             tasks.setdefault(steps[at].episode, []).append(at)
             kinds.setdefault(target_of(steps[at].source["row"])[0] or "", []).append(at)
         each = {
@@ -227,81 +213,65 @@ class Totals(RowTotals):
         }
 
 
-class Fixed(Rule[Move]):
-    """The place is in any accepted element, and the operation and its value are right."""
+class InElement(Rule[Move]):
+    """The place is in a right element, and the operation and its value are right.
 
-    name = "mind2web-fixed"
+    Args:
+        reading: "released" judges as SeeClick's script does: by the box of one element, whose edges
+            are rounded to thousandths of the page; "fixed" by all elements that the annotation
+            takes for right, at their edges.
+    """
+
     source = "SeeClick's evaluation of Mind2Web (Cheng et al., 2024)"
     leaves_out = "steps whose element is not in the page"
     totals = Totals()
 
+    def __init__(self, reading: Reading) -> None:
+        self.name = "mind2web" if reading == "released" else "mind2web-fixed"
+        self._reading: Reading = reading
+
     def judge(self, step: Step, parsed: ParsedAnswer[Move] | None) -> Values | Verdict:
         """Compare operation, value and place with the row's."""
-        boxes = _boxes(step)
+        boxes, released = _boxes(step), self._reading == "released"
         operation, value = target_of(step.source["row"])
         if not boxes or operation is None or min(step.screen) < 1:
             return Verdict("ok", (None, None, None), None, "nobody knows the element")
-        if operation != "CLICK":
-            try:
-                value = self._value(value)
-            except ValueError as error:
-                return Verdict("ok", (None, None, None), None, str(error))
+        if released and operation != "CLICK":
+            # The script writes the value between quotation marks, and reads that again.
+            value = _literal(f'"{value}"')
+            if not isinstance(value, str):
+                why = "SeeClick's script cannot read this value again, and leaves the step out"
+                return Verdict("ok", (None, None, None), None, why)
         if parsed is None:
             return (False, False, 0.0)
-        move = parsed.value
-        element = move.point is not None and self._is_hit(move.point, boxes, step.screen)
-        score = self._f1(move, operation, value.lower())
+        move, edges = parsed.value, [_edges(box, step.screen) for box in boxes]
+        if released:
+            edges = [[round(edge, 3) for edge in edges[0]]]
+        element = move.point is not None and any(
+            _is_inside(move.point, each, step.screen) for each in edges
+        )
+        score = (_f1_released if released else _f1_fixed)(move, operation, value.lower())
         return (element and score == 1, element, float(score))
 
-    def _value(self, value: str) -> str:
-        return value
 
-    def _is_hit(self, point: Point, boxes: Sequence[Box], screen: Screen) -> bool:
-        return any(_is_inside(point, _edges(box, screen), screen) for box in boxes)
-
-    def _f1(self, move: Move, wanted: Operation, value: str) -> float:
-        """0 without a valid operation or needed value."""
-        op, given = move.operation, move.value
-        if op is None or (op != "CLICK" and not isinstance(given, str)):
+def _f1_released(move: Move, wanted: Operation, value: str) -> float:
+    """Whatever the type is, the script writes it out; it needs a place."""
+    if move.point is None:
+        return 0.0
+    said = str(move.code)
+    if move.code == 3 or move.code == 2:
+        if not isinstance(move.value, str):
             return 0.0
-        said = f"{op} {given.lower()}" if op != "CLICK" else op
-        return f1(said, f"{wanted} {value}" if wanted != "CLICK" else wanted)
+        said += f" {move.value.lower()}"
+    return f1(said, f"{CODES[wanted]} {value}" if wanted != "CLICK" else "4")
 
 
-class Released(Fixed):
-    """SeeClick's rule: one element, whose edges are rounded to thousandths of the page.
-
-    Args:
-        parse: reads an answer as the script does.
-    """
-
-    name = "mind2web"
-
-    def __init__(self, parse: Parse[Move]) -> None:
-        self.parse = parse
-
-    def _value(self, value: str) -> str:
-        found = _literal(f'"{value}"')  # the script quotes the value, and reads that again
-        if not isinstance(found, str):
-            raise ValueError(
-                "SeeClick's script cannot read this value again, and leaves the step out"
-            )
-        return found
-
-    def _is_hit(self, point: Point, boxes: Sequence[Box], screen: Screen) -> bool:
-        edges = [round(edge, 3) for edge in _edges(boxes[0], screen)]
-        return _is_inside(point, edges, screen)
-
-    def _f1(self, move: Move, wanted: Operation, value: str) -> float:
-        """Whatever the type is, the script writes it out; it needs a place."""
-        if move.point is None:
-            return 0.0
-        said = str(move.code)
-        if move.code == 3 or move.code == 2:
-            if not isinstance(move.value, str):
-                return 0.0
-            said += f" {move.value.lower()}"
-        return f1(said, f"{CODES[wanted]} {value}" if wanted != "CLICK" else "4")
+def _f1_fixed(move: Move, wanted: Operation, value: str) -> float:
+    op, given = move.operation, move.value
+    if op is None or (op != "CLICK" and not isinstance(given, str)):
+        return 0.0
+    said = f"{op} {given.lower()}" if op != "CLICK" else op
+    return f1(said, f"{wanted} {value}" if wanted != "CLICK" else wanted)
 
 
 def f1(said: str, wanted: str) -> float:

@@ -30,10 +30,9 @@ from omnidata.tasks.mind2web.rules import (
     CODES,
     KINDS,
     SPLITS,
-    Fixed,
+    InElement,
     Move,
     Record,
-    Released,
     aim_of,
     parse_move,
     target_of,
@@ -134,8 +133,9 @@ class Mind2Web(Benchmark):
         self._space: Space = answer_space(self.options) or "rel"
         self.question = _QUESTION + UNITS[self._space]
         self.prompt_hash = hash_of([self.question, self.options["history"]])
-        released = partial(parse_move, reading="released", space=self._space)
-        self.rules = (Released(released), Fixed())
+        released = InElement("released")
+        released.parse = partial(parse_move, reading="released", space=self._space)
+        self.rules = (released, InElement("fixed"))
 
     def steps(self, data: Path, note: Note) -> Iterable[Step | None]:
         return loader.read(data, note)
