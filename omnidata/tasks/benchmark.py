@@ -53,6 +53,7 @@ from omnidata.types import (
 
 if TYPE_CHECKING:
     from omnidata.loaders.action_log import Log
+    from omnidata.loaders.task_library import Library
     from omnidata.tasks.derivation import Derivation
     from omnidata.tasks.observation import Element
     from omnidata.tasks.profiles import OfflineScorer
@@ -265,7 +266,14 @@ class Speech(ABC):
 
 
 class Wordings:
-    """Instructions in several wordings or languages, and names of tags in several spellings."""
+    """Instructions in several wordings or languages, and names of tags in several spellings.
+
+    Attributes:
+        task_of: names the task if a step's instruction is one of its wordings, for `report`; an
+            empty text for steps of no such task; None if no task has several.
+    """
+
+    task_of: Callable[[Step], str] | None = None
 
     def spelling(self, tag: str, value: str) -> str:
         """Return the normal form of a tag's value, so that spellings of one value are equal."""
@@ -420,6 +428,7 @@ class Benchmark(ABC):
         about: the benchmark whose data it asks about; None if it has its own data.
         random: draws an answer to a step by a seed, for a baseline `random`.
         derivation: how its rows are made out of other benchmarks.
+        library: reads its data as subtasks for composed tasks; None if they are none.
         recorder: reads raw logs of its recordings.
         log_rows: how other harnesses' logs name its rows.
         diagram: returns the graph of subtasks of a step's task.
@@ -450,6 +459,7 @@ class Benchmark(ABC):
     about: About | None = None
     random: Callable[[Step, int], str] | None = None
     derivation: Derivation | None = None
+    library: Callable[[Path], Library] | None = None
     recorder: Callable[[Path], Log | None] | None = None
     log_rows: LogRows = LogRows()
     diagram: Callable[[LoadedDataset, Step], TaskDiagram | None] | None = None

@@ -108,9 +108,6 @@ class OldNames:
     benchmark: Benchmark
     history: Callable[[Sequence[Action | None] | None], History]
 
-    library: None = None
-    task_of: None = None
-
     @property
     def asks_about(self) -> str:
         return self.benchmark.about.benchmark if self.benchmark.about else ""
@@ -249,7 +246,15 @@ class OldNames:
     ) -> Difference | None:
         return self.benchmark.log_rows.difference(step, row, records)
 
+    @property
+    def library(self) -> Any | None:
+        return self.benchmark.library
+
     # Of its wordings.
+
+    @property
+    def task_of(self) -> Callable[[Step], str] | None:
+        return self.benchmark.wordings.task_of
 
     def application(self, step: Step) -> str:
         return self.benchmark.wordings.application(step)

@@ -75,8 +75,10 @@ def test_a_history_of_predictions_has_the_models_own_words(tmp_path: Path) -> No
     asked = get_task("omnibench", {"history": "predicted"})
     assert asked.needs_predictions and not get_task("omnibench").needs_predictions
     answer = {"Function": "click_input", "Args": {"double": True}, "coordinates": [3, 4.5]}
-    past = [asked.read(json.dumps(answer)), asked.read("nothing"), asked.read('{"Function": ""}')]
-    said = texts(asked.prompt(load(library(tmp_path)).steps[-1], past))[-1]
+    step = load(library(tmp_path)).steps[-1]
+    answers = (json.dumps(answer), "nothing", '{"Function": ""}')
+    past = [asked.history_action(step, text) for text in answers]
+    said = texts(asked.prompt(step, past))[-1]
     assert said.splitlines()[1:3] == [
         'Step 0: click_input(button="left", double=true) on [3, 4.5]',
         "Step 2: FINISH",

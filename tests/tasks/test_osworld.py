@@ -70,7 +70,8 @@ def test_history_may_be_left_out_or_the_models_own(tmp_path: Path) -> None:
     assert "last actions" not in texts(task.prompt(source.steps[2]))[1]
     task, source = loaded(tmp_path, history="predicted")
     assert task.needs_predictions
-    said = [task.read("```python\npyautogui.click(1, 2)\n```"), task.read("nothing")]
+    answers = ("```python\npyautogui.click(1, 2)\n```", "nothing")
+    said = [task.history_action(source.steps[0], text) for text in answers]
     assert texts(task.prompt(source.steps[2], said))[1].splitlines()[2:] == [
         "1. pyautogui.click(1, 2)", "2. (an action that cannot be shown)",
     ]  # fmt: skip

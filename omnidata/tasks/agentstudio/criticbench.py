@@ -17,8 +17,7 @@ from omnidata.tasks.agentstudio.base import (
 from omnidata.tasks.agentstudio.messages import image_messages, prompt_text, text_message
 from omnidata.tasks.agentstudio.rows import AXES, window
 from omnidata.tasks.agentstudio.rules import read_success, released_score
-from omnidata.tasks.benchmark import Files, History, ParsedAnswer, Receipt, Values
-from omnidata.tasks.derivation import Derivation
+from omnidata.tasks.benchmark import History, ParsedAnswer, Receipt, Values
 from omnidata.tasks.explaining import explain
 from omnidata.tasks.totals import YesNoTotals
 from omnidata.types import (

@@ -360,7 +360,7 @@ def parse(text: str) -> Answer | ParseFailure:
         whole = decode(text)
         for body in [whole] if isinstance(whole, dict) else _objects(text):
             try:
-                found = _read(body)
+                found = read_body(body)
             except ValueError as error:
                 fault = str(error)
                 continue
@@ -380,7 +380,12 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
     yield from objects(text)
 
 
-def _read(body: Mapping[str, Any]) -> Answer | None:
+def read_body(body: Mapping[str, Any]) -> Answer | None:
+    """Return what an object says, with keys in any case; None if it names no function.
+
+    Raises:
+        ValueError: there is no such function; the message says which.
+    """
     said = {key.lower().replace("_", ""): value for key, value in body.items()}
     status = said.get("status")
     status = status.strip().upper() if isinstance(status, str) else ""

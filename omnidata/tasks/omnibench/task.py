@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, Required, TypedDict
+from typing import Any, Required, TypedDict
 
 from msgspec.structs import replace
 
@@ -35,8 +35,21 @@ from omnidata.loaders.task_library import Library, TaskGraph
 from omnidata.metrics.graph_complexity import DIMENSIONS, LEVELS, capabilities, complexity, eligible
 from omnidata.table import TextTable
 from omnidata.tasks import overview
-from omnidata.tasks.base import Benchmark
-from omnidata.tasks.coordinates import Side, answer_space, pair_on_screen, place, resizing
+from omnidata.tasks.benchmark import (
+    Benchmark,
+    Card,
+    History,
+    Note,
+    Paper,
+    ParsedAnswer,
+    Receipt,
+    Rule,
+    Speech,
+    UnreadError,
+    Values,
+    Wordings,
+)
+from omnidata.tasks.coordinates import Side, answer_space, pair_on_screen, place
 from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
 from omnidata.tasks.json_answers import Pair, ParseFailure
@@ -47,6 +60,7 @@ from omnidata.tasks.omnibench.actions import (
     call_of,
     notches,
     parse,
+    read_body,
     read_call,
     read_keys,
     same_keys,
@@ -64,14 +78,17 @@ from omnidata.tasks.omnibench.rows import (
 )
 from omnidata.tasks.omnibench.scoring import INTENT, TABLES, GraphScorer
 from omnidata.tasks.overview import share
-from omnidata.tasks.profiles import EpisodeProfile
-from omnidata.tasks.published import HISTORY, Published, read_published
+from omnidata.tasks.pointing import sent_as
+from omnidata.tasks.published import HISTORY, read_published
+from omnidata.tasks.totals import EpisodeTotals
 from omnidata.types import (
     PLACE,
+    Conversation,
     Explanation,
     LoadedDataset,
-    Outcome,
+    Message,
     Overlays,
+    Part,
     Profile,
     Step,
     Target,
@@ -214,60 +231,59 @@ def _inside(region: Region, point: Pair) -> bool:
 # `omnibench-step`: is an answer the expert's next action? Ours; the paper has no such metric.
 
 
-class StepProfile(EpisodeProfile):
-    """The rules of `omnidata.tasks.omnibench.task`.
+class StepRule(Rule[Answer]):
+    """The rule of `judge`.
 
     Args:
         space: the unit of coordinates in answers.
     """
 
     name = "omnibench-step"
-    by: Mapping[str, Sequence[str]] = {
-        "kind": ("subtask", "task"),
-        "app": (),
-        "category": tuple(dict.fromkeys(table10().values())),
-        "platform": (),
-        "intent": (),
-    }
+    totals = EpisodeTotals(
+        by={
+            "kind": ("subtask", "task"),
+            "app": (),
+            "category": tuple(dict.fromkeys(table10().values())),
+            "platform": (),
+            "intent": (),
+        }
+    )
 
-    def __init__(self, space: Space = "px") -> None:
-        self.space = space
+    def __init__(self, space: Space) -> None:
+        self._space = space
 
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and hold it against the step's action.
+    def judge(self, step: Step, parsed: ParsedAnswer[Answer] | None) -> Values:
+        """Compare the answer with the expert's action; a share of no screen is no place."""
+        target, answer = action_of(step.source), parsed.value if parsed else None
+        if target and self._space != "px" and min(step.screen) < 1:
+            target = replace(target, start=())
+        match = judge(target, answer, answer.point if answer else None)
+        return (*match, answer is not None and answer.as_prompted)
 
-        Pixels are those of the screenshot as the model was shown it, which the receipt tells.
-        """
-        answer = parse(text)
-        if isinstance(answer, ParseFailure):
-            return Verdict("unparsed", self._values(step, None, None), None, answer.reason)
-        point = self._on_screen(answer.point, step, receipt)
-        return Verdict("ok", self._values(step, answer, point), answer.as_dict(), answer.fault)
 
-    def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        return Verdict(outcome, self._values(step, None, None))
+def _parsed(answer: Answer, step: Step, receipt: Receipt, space: Space) -> ParsedAnswer[Answer]:
+    point, done = answer.point, answer.action
+    if done:
+        where = f"[{point[0]:g}, {point[1]:g}]" if point else ""
+        start = (Point(*point, space),) if point else ()
+        done = replace(done, start=start, words=words(done, where))
+    return ParsedAnswer(
+        replace(answer, point=_on_screen(point, step, receipt, space)),
+        answer.as_dict(),
+        (done,) if done else (),
+        answer.as_prompted,
+        answer.fault,
+    )
 
-    def _values(
-        self, step: Step, answer: Answer | None, point: Pair | None
-    ) -> tuple[bool | None, bool | None, bool]:
-        match = judge(self._target(step), answer, point)
-        return *match, answer is not None and answer.as_prompted
 
-    def _target(self, step: Step) -> Action | None:
-        action = action_of(step.source)
-        known = self.space == "px" or min(step.screen) > 0
-        return action if known or action is None else replace(action, start=())
-
-    def _on_screen(
-        self, point: Pair | None, step: Step, receipt: Mapping[str, Any] | None
-    ) -> Pair | None:
-        if point is None:
-            return None
-        if self.space == "px":
-            resized = resizing(receipt, step.screen, where=step.sample_id)
-            return resized.to_screen(point) if resized else point
-        found = convert(Point(point[0], point[1], self.space), "px", step.screen)
-        return found.x, found.y
+def _on_screen(point: Pair | None, step: Step, receipt: Receipt, space: Space) -> Pair | None:
+    if point is None:
+        return None
+    if space == "px":
+        resized = sent_as(step, receipt, space)
+        return resized.to_screen(point) if resized else point
+    found = convert(Point(*point, space), "px", step.screen)
+    return found.x, found.y
 
 
 # What OmniBench's metadata hold: subtasks and tasks by application, category, intent and level.
@@ -390,67 +406,146 @@ def _shorten(rows: list[list[str]]) -> list[list[str]]:
     return rows if more <= 0 else [*rows[:_MOST], [f"and {more} more", *("" for _ in rows[0][1:])]]
 
 
-class _Parsed(TypedDict, total=False):
+class _Record(TypedDict, total=False):
     function: Required[str]
     args: dict[str, Any]
     coordinates: tuple[Side, Side] | None
+
+
+class _Speech(Speech):
+    asked = "action"
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def right_actions(self, step: Step) -> Sequence[Action]:
+        action = action_of(step.source)
+        if action is None or (action.kind == "tap" and not action.start):
+            return ()
+        return read_keys(action.text or "") if action.kind == "type" else (action,)
+
+    def takes(self, actions: Sequence[Action]) -> int:
+        return len(actions)
+
+    def adopt(
+        self, actions: Sequence[Action], step: Step, receipt: Receipt
+    ) -> ParsedAnswer[Answer]:
+        """Return the actions as one call, if one call can type them."""
+        found = read_body(_body_of(actions))
+        assert found
+        return _parsed(
+            replace(found, as_prompted=found.action is not None), step, receipt, self._space
+        )
+
+
+def _body_of(actions: Sequence[Action]) -> dict[str, Any]:
+    first = actions[0]
+    if first.kind == "tap" and len(actions) == 1:
+        if first.count > 2 or first.button not in BUTTONS or first.held:
+            raise CannotSayError(f"click_input does no {first.label}")
+        if not first.start:
+            raise CannotSayError("click_input clicks at no place")
+        point = centre(first.start[0])
+        return _body(first, [point.x, point.y])
+    if first.kind == "scroll" and len(actions) == 1:
+        way = finger_way(first)
+        whole = first.amount_unit == "notch" and first.amount and first.amount % 1 == 0
+        if way not in ("up", "down") or not whole or first.held:
+            raise CannotSayError("wheel_mouse_input turns up or down, by whole notches")
+        return _body(replace(first, direction=OPPOSITE[way], sense=None), [])
+    if first.kind == "done" and len(actions) == 1 and first.status != "failure":
+        return _body(Action("done", status="success"), [])
+    return _body(Action("type", text="".join(map(write_keys, actions))), [])
+
+
+class _Wordings(Wordings):
+    task_of = staticmethod(loader.task_of)
+
+    def spelling(self, tag: str, value: str) -> str:
+        return canonical(value) if tag == "app" else value
+
+    def application(self, step: Step) -> str:
+        """Return the step's app; empty for a task of several apps."""
+        found = super().application(step)
+        return "" if found == loader.SEVERAL else found
 
 
 class OmniBench(Benchmark):
     """OmniBench: what does the agent click, turn or type next, given the screen?
 
     Args:
+        name: "omnibench".
         options: `history`, `intent`, `coordinates`; unknown ones are a `UsageError`.
     """
 
-    title = "OmniBench"
-    unpublished = (
-        "no source of the task graphs is known; datasets of this name on the Hub "
-        "(lmms-lab's omni_bench, Harold328/OmniBench-99, ModalityDance/Omni-Bench) are other things"
+    card = Card(
+        title="OmniBench",
+        holds="predict the next action on a desktop from screenshots; score graphs of tasks",
+        unpublished="no source of the task graphs is known; datasets of this name on the Hub "
+        "(lmms-lab's omni_bench, Harold328/OmniBench-99, ModalityDance/Omni-Bench) are other "
+        "things",
+        platform="desktop",
+        tags=loader.TAGS,
+        roles=loader.ROLES,
+        subsets=("subtask", "task", *dict.fromkeys(table10().values())),
+        detailed_actions=True,
+        answer_type=_Record,
     )
-    detailed_actions = True
-    asked = "action"
-    platform = "desktop"
-    holds = "predict the next action on a desktop from screenshots; score graphs of tasks"
-    question = "<Step History:> {history}\n<Task instruction:> {instruction}"
-    files = loader.FILES
-    parsed_type = _Parsed
-    tags = loader.TAGS
-    roles = loader.ROLES
-    subsets = ("subtask", "task", *dict.fromkeys(table10().values()))
-    overview = View
-    library = staticmethod(loader.read_library)
-    task_of = staticmethod(loader.task_of)
-    score_files = GraphScorer()
-    tables = TABLES
-    variations = (HISTORY, INTENT)
-    baselines: Sequence[str] = ("oracle", "center", "majority")
     allowed: Mapping[str, Sequence[str]] = OPTIONS
+    baselines = ("oracle", "center", "majority")
+    files = loader.FILES
+    paper = Paper(
+        published=partial(read_published, "omnidata.tasks.omnibench", "omnibench"),
+        tables=TABLES,
+        variations=(HISTORY, INTENT),
+        overview=View,
+    )
+    rollouts = GraphScorer()
+    wordings = _Wordings()
+    library = staticmethod(loader.read_library)
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
         self._space = answer_space(self.options) or "px"
         self.system = system_prompt(self._space)
         self.prompt_hash = hash_of([dict(self.options), self.system])
-        profile = StepProfile(self._space)
-        self.profiles: Mapping[str, Profile] = {profile.name: profile}
+        self.speech = _Speech(self._space)
+        self.rules = (StepRule(self._space),)
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         return loader.load(data, check_media=check_media, strict=strict)
 
-    def named(self, step: Step) -> Step:
+    def steps(self, data: Path, note: Note) -> Iterable[Step]:
+        return self.load(data, check_media=False).steps
+
+    def group(self, step: Step) -> Step:
         """Group a task or subtask."""
         return loader.assign_group(step)
 
-    def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
+    def prompt(self, step: Step, history: History) -> Conversation:
+        """Return the system prompt, then the screenshot, the earlier actions and the task."""
+        shot = step.media.get("screenshot")
+        shown = (Part("image", media=shot, role="screenshot"),) if shot else ()
         lines = (
             f"\nStep {number}: {action.words}"
-            for number, action in enumerate(self.earlier(step, predicted))
+            for number, action in enumerate(history.actions(step))
             if action is not None
         )
-        history = "".join(lines) or "none"
+        asked = f"<Step History:> {''.join(lines) or 'none'}\n"
         intent = step.tags.get("intent") if self.options["intent"] == "on" else None
-        return f"{history}\n<Task intent:> {intent}" if intent else history
+        if intent:
+            asked += f"<Task intent:> {intent}\n"
+        asked += f"<Task instruction:> {step.instruction}"
+        return (
+            Message("system", (Part("text", self.system),)),
+            Message("user", (*shown, Part("text", asked))),
+        )
+
+    def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Answer]:
+        found = parse(text)
+        if isinstance(found, ParseFailure):
+            raise UnreadError(found.reason)
+        return _parsed(found, step, receipt, self._space)
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -479,35 +574,6 @@ class OmniBench(Benchmark):
         template = _format_answer(action, PLACE, step).replace(f'"{PLACE}"', PLACE)
         return Target(_format_answer(action, list(found), step), template, (found,))
 
-    def right_actions(self, step: Step) -> Sequence[Action]:
-        action = action_of(step.source)
-        if action is None or (action.kind == "tap" and not action.start):
-            return ()
-        return read_keys(action.text or "") if action.kind == "type" else (action,)
-
-    def takes(self, actions: Sequence[Action]) -> int:
-        return len(actions)
-
-    def express(self, actions: Sequence[Action], step: Step) -> str:
-        """Return the actions as one call, if one call can type them."""
-        first = actions[0]
-        if first.kind == "tap" and len(actions) == 1:
-            if first.count > 2 or first.button not in BUTTONS or first.held:
-                raise CannotSayError(f"click_input does no {first.label}")
-            if not first.start:
-                raise CannotSayError("click_input clicks at no place")
-            point = centre(first.start[0])
-            return _format_answer(first, [point.x, point.y])
-        if first.kind == "scroll" and len(actions) == 1:
-            way = finger_way(first)
-            whole = first.amount_unit == "notch" and first.amount and first.amount % 1 == 0
-            if way not in ("up", "down") or not whole or first.held:
-                raise CannotSayError("wheel_mouse_input turns up or down, by whole notches")
-            return _format_answer(replace(first, direction=OPPOSITE[way], sense=None), [])
-        if first.kind == "done" and len(actions) == 1 and first.status != "failure":
-            return _format_answer(Action("done", status="success"), [])
-        return _format_answer(Action("type", text="".join(map(write_keys, actions))), [])
-
     def diagram(self, source: LoadedDataset, step: Step) -> TaskDiagram | None:
         """Return the task's graph, coloured by application (Figure 11); None for a repository."""
         library = source.library if isinstance(source, Metadata) else None
@@ -517,13 +583,6 @@ class OmniBench(Benchmark):
         known = subtasks_of(task.graph.nodes, task.source, library.subtasks)
         labels = {node: subtask.template for node, subtask in known.items() if subtask}
         return TaskDiagram(task.graph, labels, task.applications)
-
-    @property
-    def published(self) -> Published:
-        return read_published("omnidata.tasks.omnibench", self.name)
-
-    def spelling(self, tag: str, value: str) -> str:
-        return canonical(value) if tag == "app" else value
 
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """The rule of a baseline.
@@ -548,65 +607,54 @@ class OmniBench(Benchmark):
             return _format_answer(action, [middle.x, middle.y], step)
         return found.text if found else ""
 
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """A model's text as an action, for histories of predictions; None if it is none.
-
-        Its words have the point as the model wrote it, in the unit that it was asked for.
-        """
-        answer = parse(text)
-        if isinstance(answer, ParseFailure) or answer.action is None:
-            return None
-        where = f"[{answer.point[0]:g}, {answer.point[1]:g}]" if answer.point else ""
-        return replace(answer.action, words=words(answer.action, where))
-
-    def application(self, step: Step) -> str:
-        """Return the step's app; empty for a task of several apps."""
-        found = super().application(step)
-        return "" if found == loader.SEVERAL else found
-
     def explain(
         self,
         step: Step,
         verdict: Verdict | None,
-        *,
-        profile: str,
-        receipt: Mapping[str, Any] | None = None,
+        parsed: ParsedAnswer[Answer] | None,
+        profile: Profile,
+        receipt: Receipt,
     ) -> Explanation:
         wanted = action_of(step.source)
         regions = wanted.start if wanted and wanted.kind == "tap" else ()
-        given = ((verdict and verdict.parsed) or {}).get("coordinates")
+        given = parsed.record.get("coordinates") if parsed else None
         point = pair_on_screen(step, given, self._space, receipt)
+        written = parsed.written if parsed else ()
+        if parsed and not written and parsed.value.function == "click_input":
+            # Its arguments cannot be read, but where it clicks can.
+            written = (Action("tap", (Point(given[0], given[1], self._space),) if given else ()),)
 
-        def sentence(parsed: Mapping[str, Any], right: bool) -> str:
-            differs = _unlike(wanted, parsed, right=right)
+        def sentence(record: Mapping[str, Any], right: bool) -> str:
+            differs = _unlike(wanted, record, right=right)
             return differs or explain_place(
                 step, "the point", point, regions, right=right, rule=RuleWords()
             )
 
         return explain(
             verdict,
-            self.profiles[profile],
+            profile,
             sentence,
             target_label=_function_name(call_of(wanted)[0]) if wanted else "",
-            answer_label=lambda parsed: _function_name(str(parsed["function"])),
+            answer_label=lambda record: _function_name(str(record["function"])),
             overlays=lambda: {SCREENSHOT: Overlays(regions, (), point)},
             noun="function",
-            diagnosis=lambda parsed: diagnose(
-                step,
-                (wanted,) if wanted else (),
-                _parsed_action(parsed, self._space),
-                receipt=receipt,
+            diagnosis=lambda record: diagnose(
+                step, (wanted,) if wanted else (), written, receipt=receipt
             ),
         )
 
 
 def _format_answer(action: Action, point: Any, step: Step | None = None) -> str:
+    return compact(_body(action, point, step))
+
+
+def _body(action: Action, point: Any, step: Step | None = None) -> dict[str, Any]:
     function, args = call_of(action)
     row: Mapping[str, Any] = step.source if step else {}
     said = (text_of(row, "description"), text_of(row, "thought"))
     if point == PLACE:  # what stands for a place stands for nothing else
         said = said[0].replace(PLACE, "bbox"), said[1].replace(PLACE, "bbox")
-    body = {
+    return {
         "Status": "FINISH" if action.kind == "done" else "CONTINUE",
         "Observation": said[0],
         "Thought": said[1],
@@ -614,7 +662,6 @@ def _format_answer(action: Action, point: Any, step: Step | None = None) -> str:
         "Function": function,
         "Args": args,
     }
-    return compact(body)
 
 
 def _blind(action: Action, step: Step, space: Space) -> str:
@@ -630,20 +677,6 @@ def _blind(action: Action, step: Step, space: Space) -> str:
 
 def _function_name(function: object) -> str:
     return str(function or "finish")
-
-
-_ARGUMENTS: Final = {"notches": "wheel_dist", "text": "keys"}
-"""Names of arguments in verdicts -> those of the functions."""
-
-
-def _parsed_action(parsed: Mapping[str, Any], space: Space) -> tuple[Action, ...]:
-    args = {_ARGUMENTS.get(name, name): value for name, value in parsed.get("args", {}).items()}
-    try:
-        action = read_call(parsed.get("function"), args)
-    except ValueError:
-        return ()
-    place = parsed.get("coordinates")
-    return (replace(action, start=(Point(place[0], place[1], space),) if place else ()),)
 
 
 def _unlike(wanted: Action | None, parsed: Mapping[str, Any], *, right: bool) -> str:

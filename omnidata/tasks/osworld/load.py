@@ -526,7 +526,7 @@ def _read(data: Path, instructions: Instructions, align: AlignBy, *, check_media
         steps,
         findings,
         sum(finding.code in _SKIPPING for finding in findings),
-        fingerprint(data),
+        ResultTree().fingerprint(data),
         row_ids(steps, range(len(steps))),
         TAGS,
         ROLES,
@@ -608,31 +608,40 @@ def _doubts(instructions: Instructions, data: Path) -> list[Finding]:
     ]
 
 
-def fingerprint(data: Path) -> str:
-    """SHA-256 over trajectories, results, instructions and trees: the same wherever the data lie.
+class ResultTree:
+    """Trees of results, or a trajectory's file."""
 
-    Raises:
-        DataError: nothing like OSWorld's results is there.
-    """
-    digest = hashlib.sha256()
-    examples = TaskFiles.beside(data).examples
-    place = examples.relative_to(data).as_posix() if examples else ""
-    for rollout in rollouts(data, lambda finding: None):
-        trees = sorted(path.name for path in (rollout.root / rollout.path).glob(f"*{SUFFIX}"))
-        names = [rollout.name(file) for file in (TRAJECTORY, RESULT, INSTRUCTION, *trees)]
-        if data.is_file():
-            names = [data.name, *names]
-        listed = example_names(rollout.domain, rollout.example_id) if place else ()
-        told = [f"{place}/{name}" for name in listed]
-        for name in (*names, *told):
-            try:
-                path = resolve(MediaRef("image", rollout.root, name), budget=_BUDGET)
-                with path.open("rb") as content:
-                    own = hashlib.file_digest(content, "sha256").digest()
-            except (MediaError, OSError):
-                continue
-            digest.update(f"{name}\0".encode("utf-8", "surrogateescape") + own)
-    return digest.hexdigest()
+    columns = FOUND
+
+    def recognises(self, data: Path) -> bool:
+        """Return whether the data have a trajectory, or a result in the folder of a domain."""
+        return recognises(data)
+
+    def fingerprint(self, data: Path) -> str:
+        """Return the SHA-256 over trajectories, results, instructions and trees.
+
+        Raises:
+            DataError: nothing like OSWorld's results is there.
+        """
+        digest = hashlib.sha256()
+        examples = TaskFiles.beside(data).examples
+        place = examples.relative_to(data).as_posix() if examples else ""
+        for rollout in rollouts(data, lambda finding: None):
+            trees = sorted(path.name for path in (rollout.root / rollout.path).glob(f"*{SUFFIX}"))
+            names = [rollout.name(file) for file in (TRAJECTORY, RESULT, INSTRUCTION, *trees)]
+            if data.is_file():
+                names = [data.name, *names]
+            listed = example_names(rollout.domain, rollout.example_id) if place else ()
+            told = [f"{place}/{name}" for name in listed]
+            for name in (*names, *told):
+                try:
+                    path = resolve(MediaRef("image", rollout.root, name), budget=_BUDGET)
+                    with path.open("rb") as content:
+                        own = hashlib.file_digest(content, "sha256").digest()
+                except (MediaError, OSError):
+                    continue
+                digest.update(f"{name}\0".encode("utf-8", "surrogateescape") + own)
+        return digest.hexdigest()
 
 
 def dump(steps: Sequence[Step]) -> dict[str, list[Mapping[str, Any]]]:

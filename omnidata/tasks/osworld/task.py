@@ -7,30 +7,42 @@ What the paper scores, the share of examples that succeed, needs no model's text
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, Final, NamedTuple, TypedDict
 
 from msgspec import structs
 
 from omnidata.actions import Action, Pair, Point, Screen, Space, centre
 from omnidata.dialects.pyautogui import WORDS, Call, Code, Names, code_of
 from omnidata.dialects.pyautogui_actions import as_action
-from omnidata.errors import OmnidataError, UsageError, plural
+from omnidata.errors import UsageError, plural
 from omnidata.jsontext import hash_of
 from omnidata.table import TextTable
 from omnidata.tasks import overview
-from omnidata.tasks.base import Benchmark
+from omnidata.tasks.benchmark import (
+    Benchmark,
+    Card,
+    Episodes,
+    History,
+    Note,
+    Paper,
+    ParsedAnswer,
+    Receipt,
+    Rule,
+    Speech,
+    UnreadError,
+    Values,
+)
 from omnidata.tasks.coordinates import place, resizing
 from omnidata.tasks.desktops import is_told
 from omnidata.tasks.diagnosis import diagnose
 from omnidata.tasks.explaining import (
     SCREENSHOT,
     Turn,
-    code_block,
     explain,
     format_point,
     gap,
@@ -43,6 +55,8 @@ from omnidata.tasks.observation import (
     VARIATION,
     Element,
     Kind,
+    ScreenDisplay,
+    effective_options,
     screenshot_part,
     tag_at,
     tags,
@@ -50,7 +64,6 @@ from omnidata.tasks.observation import (
 from omnidata.tasks.osworld import load as loader
 from omnidata.tasks.osworld.actions import (
     NEAR,
-    ParsedResponse,
     actions_of,
     calls_for,
     calls_of,
@@ -65,17 +78,16 @@ from omnidata.tasks.osworld.actions import (
 from omnidata.tasks.osworld.load import Results
 from omnidata.tasks.osworld.scoring import RolloutScorer
 from omnidata.tasks.osworld.suite import LIST, TaskFiles
-from omnidata.tasks.osworld.tree import EVALUATION, groups, recognises, sets
+from omnidata.tasks.osworld.tree import EVALUATION, groups, sets
 from omnidata.tasks.overview import share
-from omnidata.tasks.profiles import EpisodeProfile
-from omnidata.tasks.published import HISTORY, Published, read_published
+from omnidata.tasks.published import HISTORY, read_published
+from omnidata.tasks.totals import EpisodeTotals
 from omnidata.types import (
     PLACE,
     Conversation,
     Explanation,
     LoadedDataset,
     Message,
-    Outcome,
     Part,
     Profile,
     Publication,
@@ -96,51 +108,55 @@ OUTCOMES: Final = ("success", "partial", "failure", "unfinished")
 # and says nothing of success, which `omnidata score osworld RESULTS` does.
 
 
-class _Parsed(TypedDict, total=False):
+class Done(NamedTuple):
+    """What the code of an answer does, as `judge` compares it; None if it is not understood.
+
+    Attributes:
+        on_screen: with places in pixels of the screen.
+        written: with places in pixels of the sent screenshot.
+    """
+
+    on_screen: Sequence[Action] | None
+    written: Sequence[Action] | None
+
+
+class StepRule(Rule[Done]):
+    """The rule of `omnidata.tasks.osworld.actions.judge`."""
+
+    name = "osworld-step"
+    totals = EpisodeTotals(
+        by={
+            "group": tuple(groups()),
+            "domain": tuple(sets()["osworld"]),
+            "model": (),
+            "outcome": OUTCOMES,
+        }
+    )
+
+    def judge(self, step: Step, parsed: ParsedAnswer[Done] | None) -> Values:
+        """Compare the answer with the recorded turn."""
+        recorded = actions_of(calls_of(step.source).calls)
+        match = judge(recorded, parsed.value.on_screen if parsed else None, step.screen)
+        return (*match, parsed is not None and parsed.is_exact)
+
+
+class _Record(TypedDict, total=False):
     code: str
 
 
-class StepProfile(EpisodeProfile):
-    """The rules of `omnidata.tasks.osworld.actions.judge`.
-
-    Args:
-        places: what the marks stand for that a model was shown of a step.
-    """
-
-    name = "osworld-step"
-    by: Mapping[str, Sequence[str]] = {
-        "group": tuple(groups()),
-        "domain": tuple(sets()["osworld"]),
-        "model": (),
-        "outcome": OUTCOMES,
-    }
-
-    def __init__(self, places: Callable[[Step, Mapping[str, Any] | None], Names]) -> None:
-        self._places = places
-
-    def judge(self, step: Step, text: str, receipt: Mapping[str, Any] | None = None) -> Verdict:
-        """Read one answer and hold it against the recorded turn.
-
-        Pixels are those of the screenshot as the model was shown it, which the receipt tells.
-        """
-        read = parse(text, self._places(step, receipt))
-        if isinstance(read, str):
-            return Verdict("unparsed", self._values(step, None, None), None, read)
-        found = actions_of(read.statements)
-        resized = resizing(receipt, step.screen, where=step.sample_id)
-        if found is not None and resized is not None:
-            found = move(found, resized.to_screen)
-        return Verdict("ok", self._values(step, read, found), {"code": read.code})
-
-    def failed(self, step: Step, outcome: Outcome) -> Verdict:
-        return Verdict(outcome, self._values(step, None, None))
-
-    def _values(
-        self, step: Step, read: ParsedResponse | None, found: Sequence[Action] | None
-    ) -> tuple[bool | None, bool | None, bool]:
-        recorded = actions_of(calls_of(step.source).calls)
-        match = judge(recorded, found, step.screen)
-        return *match, read is not None and read.as_prompted
+def _answer(
+    statements: Sequence[Call | Code], code: str, step: Step, receipt: Receipt
+) -> ParsedAnswer[Done]:
+    found = actions_of(statements)
+    resized = resizing(receipt, step.screen, where=step.sample_id)
+    on_screen = move(found, resized.to_screen) if found and resized else found
+    told = as_action(statements, space="px", said=code)
+    return ParsedAnswer(
+        Done(on_screen, found),
+        {"code": code},
+        (structs.replace(told, then=()), *told.then) if told else (),
+        is_exact=not any(isinstance(one, Code) for one in statements),
+    )
 
 
 # What `omnidata info` counts: tasks and rollouts by domain, how many finished, and their turns.
@@ -282,47 +298,80 @@ def system_prompt(kind: Kind = "screenshot") -> str:
     return text.replace(_CODE, _MARKS + _CODE) if kind == "som" else text
 
 
+class _Speech(Speech):
+    asked = "action"
+
+    def right_actions(self, step: Step) -> Sequence[Action]:
+        found = as_action(calls_of(step.source).calls, space="px")
+        return (structs.replace(found, then=()), *found.then) if found and is_whole([found]) else ()
+
+    def takes(self, actions: Sequence[Action]) -> int:
+        return len(actions)
+
+    def adopt(self, actions: Sequence[Action], step: Step, receipt: Receipt) -> ParsedAnswer[Done]:
+        """Return the actions as calls of pyautogui, in pixels of the sent screenshot."""
+        calls = [call for action in actions for call in calls_for(action)]
+        lines = [
+            code_of(call, f"{call.x!r}, {call.y!r}" if call.x is not None else "") for call in calls
+        ]
+        return _answer(calls, "\n".join(lines), step, receipt)
+
+
+class _Episodes(Episodes):
+    def success(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool:
+        """Return whether the rollout's score is 1; an unscored one has not succeeded."""
+        return steps[-1].tags.get("outcome") == "success"
+
+
 class OsWorld(Benchmark):
     """OSWorld: what does the agent do next on the desktop, given the screenshot?
 
     Args:
+        name: "osworld".
         options: `history`, `alignment`, `examples`, `observation`, `a11y_tokens`; unknown ones are
             a `UsageError`.
     """
 
-    title = "OSWorld"
-    detailed_actions = True
-    asked = "action"
-    platform = "desktop"
-    holds = "predict the next action on a desktop from screenshots and recordings; score results"
-    tags = loader.TAGS
-    roles = loader.ROLES
-    other_moments = ("screenshot_after", "video_after")
-    subsets = (*groups(), *sets()["osworld"])
-    overview = View
-    sources = (
-        Publication(
-            "OSWorld, verified trajectories",
-            "https://huggingface.co/datasets/xlangai/ubuntu_osworld_verified_trajs",
-            "mit",
-            remote=Remote(
-                "hf://datasets/xlangai/ubuntu_osworld_verified_trajs",
-                archives=("*.zip",),
-                note="a zip per model and run: choose with --only. The images of the "
-                "virtual machine "
-                "are another dataset, which is not fetched",
+    card = Card(
+        title="OSWorld",
+        holds="predict the next action on a desktop from screenshots and recordings; score results",
+        sources=(
+            Publication(
+                "OSWorld, verified trajectories",
+                "https://huggingface.co/datasets/xlangai/ubuntu_osworld_verified_trajs",
+                "mit",
+                remote=Remote(
+                    "hf://datasets/xlangai/ubuntu_osworld_verified_trajs",
+                    archives=("*.zip",),
+                    note="a zip per model and run: choose with --only. The images of the "
+                    "virtual machine are another dataset, which is not fetched",
+                ),
+                paper="2404.07972",
             ),
-            paper="2404.07972",
         ),
+        platform="desktop",
+        tags=loader.TAGS,
+        roles=loader.ROLES,
+        other_moments=("screenshot_after", "video_after"),
+        subsets=(*groups(), *sets()["osworld"]),
+        detailed_actions=True,
+        answer_type=_Record,
     )
-    variations = (HISTORY, VARIATION)
-    score_files: RolloutScorer
-    parsed_type = _Parsed
-    baselines: Sequence[str] = ("oracle", "center")
     allowed: Mapping[str, Sequence[str]] = OPTIONS
+    rules = (StepRule(),)
+    baselines = ("oracle", "center")
+    files = loader.ResultTree()
+    paper = Paper(
+        published=partial(read_published, "omnidata.tasks.osworld", "osworld"),
+        variations=(HISTORY, VARIATION),
+        overview=View,
+    )
+    speech = _Speech()
+    episodes = _Episodes()
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         super().__init__(name, options)
+        self.options = effective_options(options, dict(self.options))
         place = Path(self.options["examples"]) if self.options["examples"] else None
         if place is not None and not place.exists():
             raise UsageError(
@@ -332,14 +381,14 @@ class OsWorld(Benchmark):
             )
         files = None if place is None else TaskFiles.at(place)
         self._examples = files.examples if files else None
-        self.score_files = RolloutScorer(files)
+        self.rollouts = RolloutScorer(files)
+        self._screens = ScreenDisplay(self.options, loader.elements)
+        kind = self._screens.kind
         seen = [self.options[name] for name in OPTIONS_OF_TREES if name in self.options]
-        words = [system_prompt(self.observation), _TASK, _NEXT_OF.get(self.observation, _NEXT)]
+        words = [system_prompt(kind), _TASK, _NEXT_OF.get(kind, _NEXT)]
         self.prompt_hash = hash_of(
             [self.options["history"], *words, _BEFORE, _UNSAID, _LAST, *seen]
         )
-        profile = StepProfile(self._places)
-        self.profiles: Mapping[str, Profile] = {profile.name: profile}
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         return loader.load(
@@ -350,39 +399,40 @@ class OsWorld(Benchmark):
             strict=strict,
         )
 
-    def detect(self, data: Path) -> bool:
-        return recognises(data)
+    def steps(self, data: Path, note: Note) -> Iterable[Step]:
+        return self.load(data, check_media=False).steps
 
-    def fingerprint(self, data: Path) -> str:
-        return loader.fingerprint(data)
-
-    def named(self, step: Step) -> Step:
+    def group(self, step: Step) -> Step:
         """Group all rollouts of one example, of any agent."""
         return replace(step, group=step.source["example_id"])
 
-    def succeeded(self, steps: Sequence[Step], row: Mapping[str, Any]) -> bool:
-        """Return whether the rollout's score is 1; an unscored one has not succeeded."""
-        return steps[-1].tags.get("outcome") == "success"
+    def elements(self, step: Step) -> Sequence[Element]:
+        return loader.elements(step)
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+    def prompt(self, step: Step, history: History) -> Conversation:
         shot = step.media.get("screenshot")
         shown = [Part("image", media=shot, role="screenshot")] if shot else []
-        asked = Part("text", _NEXT + self._history(step, predicted))
-        if seen := self.observed(step):
+        past = _told_history(step, history)
+        asked = Part("text", _NEXT + past)
+        if seen := self._screens.observed(step):
             text = _NEXT_OF[seen.kind].format(seen.text.rstrip("\n"))
-            asked = Part("text", text + self._history(step, predicted), about=seen.about)
+            asked = Part("text", text + past, about=seen.about)
             shown = [found for part in shown if (found := screenshot_part(seen, part))]
-        system = system_prompt(self.observation) + _TASK.format(step.instruction)
+        system = system_prompt(self._screens.kind) + _TASK.format(step.instruction)
         return (
             Message("system", (Part("text", system),)),
             Message("user", (asked, *shown)),
         )
 
-    def elements(self, step: Step) -> Sequence[Element]:
-        return loader.elements(step)
+    def parse(self, text: str, step: Step, receipt: Receipt) -> ParsedAnswer[Done]:
+        found = parse(text, self._places(step, receipt))
+        if isinstance(found, str):
+            raise UnreadError(found)
+        return _answer(found.statements, found.code, step, receipt)
 
-    def _places(self, step: Step, receipt: Mapping[str, Any] | None) -> Names:
-        marked = self.marked(step)
+    def _places(self, step: Step, receipt: Receipt) -> Names:
+        """What the marks stand for that a model was shown."""
+        marked = self._screens.marked(step)
         if not marked:
             return {}
         done = actions_of(calls_of(step.source).calls) or ()
@@ -393,30 +443,6 @@ class OsWorld(Benchmark):
             [(point.x, point.y) for point in acted],
             resized=resizing(receipt, step.screen, where=step.sample_id),
         )
-
-    def _history(self, step: Step, predicted: Sequence[Action | None] | None) -> str:
-        past = self.earlier(step, predicted)
-        window = _LAST if self.history_window is None else self.history_window
-        first = max(0, len(past) - window)
-        lines = [
-            f"\n{number}. {action.words if action and is_told(action) else _UNSAID}"
-            for number, action in enumerate(past[first:], first + 1)
-        ]
-        return _BEFORE + "".join(lines) if lines else ""
-
-    def right_actions(self, step: Step) -> Sequence[Action]:
-        calls = calls_of(step.source).calls
-        found = as_action(calls, space="px")
-        return (structs.replace(found, then=()), *found.then) if found and is_whole([found]) else ()
-
-    def takes(self, actions: Sequence[Action]) -> int:
-        return len(actions)
-
-    def express(self, actions: Sequence[Action], step: Step) -> str:
-        """Return the actions as code, in pixels of the sent screenshot."""
-        calls = [call for action in actions for call in calls_for(action)]
-        places = (f"{call.x!r}, {call.y!r}" if call.x is not None else "" for call in calls)
-        return _code_blocks([code_of(call, at) for call, at in zip(calls, places, strict=True)])
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -441,8 +467,8 @@ class OsWorld(Benchmark):
                 expected="px",
                 remedy="leave out coordinates",
             )
-        size = step.screen if self.observation in TELLS_PLACES else size or step.screen
-        marked = self.marked(step)
+        size = step.screen if self._screens.kind in TELLS_PLACES else size or step.screen
+        marked = self._screens.marked(step)
         calls = calls_of(step.source).calls
         found = actions_of(calls)
         if not found or not is_whole(found):
@@ -465,54 +491,44 @@ class OsWorld(Benchmark):
             points += [pair] if pair else []
         return Target(_code_blocks(lines), _code_blocks(template), tuple(points))
 
-    @property
-    def published(self) -> Published:
-        return read_published("omnidata.tasks.osworld", self.name)
-
     def policy(self, name: str, steps: Sequence[Step]) -> Callable[[Step], str]:
         """`oracle` repeats the recorded agent; `center` clicks the middle."""
         return super().policy(name, steps) if name == "oracle" else _center
-
-    def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
-        """A model's text as an action, for histories of predictions; None if it is none.
-
-        Its words are the model's code, with places as it wrote them.
-        """
-        found = parse(text)
-        if isinstance(found, str):
-            return None
-        return as_action(found.statements, space="px", said=found.code)
 
     def explain(
         self,
         step: Step,
         verdict: Verdict | None,
-        *,
-        profile: str,
-        receipt: Mapping[str, Any] | None = None,
+        parsed: ParsedAnswer[Done] | None,
+        profile: Profile,
+        receipt: Receipt,
     ) -> Explanation:
-        done = actions_of(calls_of(step.source).calls)
-        parsed = verdict.parsed if verdict else None
-        try:
-            names = self._places(step, receipt)
-        except OmnidataError:
-            names = {}
-        read = _read(parsed["code"], names) if parsed and "code" in parsed else None
-        said = _to_screen(read, step, receipt)
-        target = _turn(done)
+        recorded = actions_of(calls_of(step.source).calls)
+        said, written = parsed.value if parsed else (None, None)
+        target = _turn(recorded)
         return explain(
             verdict,
-            self.profiles[profile],
-            lambda parsed, right: _sentence(done or [], said, step.screen, right=right),
+            profile,
+            lambda record, right: _sentence(recorded or [], said, step.screen, right=right),
             target_label=target.label if target else "",
             target_labels=target.kinds if target else (),
-            answer_label=lambda parsed: turn.label if (turn := _turn(read)) else "",
+            answer_label=lambda record: turn.label if (turn := _turn(said)) else "",
             overlays=lambda: {SCREENSHOT: of_turns(target, _turn(said))},
             noun="action",
-            diagnosis=lambda parsed: diagnose(
-                step, done or (), read or (), receipt=receipt, reach=1000 * NEAR
+            diagnosis=lambda record: diagnose(
+                step, recorded or (), written or (), receipt=receipt, reach=1000 * NEAR
             ),
         )
+
+
+def _told_history(step: Step, history: History) -> str:
+    past = history.actions(step)
+    first = max(0, len(past) - (_LAST if history.window is None else history.window))
+    lines = [
+        f"\n{number}. {action.words if action and is_told(action) else _UNSAID}"
+        for number, action in enumerate(past[first:], first + 1)
+    ]
+    return _BEFORE + "".join(lines) if lines else ""
 
 
 def _place(call: Call, screen: Screen, size: Screen) -> Pair | None:
@@ -542,21 +558,6 @@ def _center(step: Step) -> str:
 
 
 # How an answer differs from what the recorded agent did.
-
-
-def _read(code: str, names: Names) -> Sequence[Action] | None:
-    found = parse(code_block(code), names)
-    return None if isinstance(found, str) else actions_of(found.statements)
-
-
-def _to_screen(
-    said: Sequence[Action] | None, step: Step, receipt: Mapping[str, Any] | None
-) -> Sequence[Action] | None:
-    try:
-        resized = resizing(receipt, step.screen, where=step.sample_id)
-    except OmnidataError:
-        return None
-    return move(said, resized.to_screen) if said is not None and resized else said
 
 
 def _turn(found: Sequence[Action] | None) -> Turn | None:
