@@ -77,7 +77,7 @@ class Ams(Rule):
             (said,), (place,) = parsed.value.start, wanted.start
             right = math.dist((said.x, said.y), (place.x, place.y)) <= 140
         elif wanted.kind == "type":
-            right = parsed.value.text.casefold() == wanted.text.casefold()
+            right = (parsed.value.text or "").casefold() == wanted.text.casefold()
         return (right, True)
 
 
@@ -91,7 +91,7 @@ class Phone(Speech):
         if way := finger_way(action):
             action = Action("swipe", action.start, action.end, direction=way)
         name = "SCROLL" if way else NAMES.get(action.label)
-        if name is None:
+        if name is None or (name in TAPS and not action.start):
             raise CannotSayError(action.label)
         places = [[point.x, point.y] for point in (*action.start, *action.end)]
         record = {"action": name, "info": places or action.text or ""}
