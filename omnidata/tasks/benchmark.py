@@ -159,6 +159,8 @@ class Card:
         subsets: subsets that all its data have; the data may have more.
         detailed_actions: whether rows of `datasets` have the column `action_details`: actions have
             more than a label, places, a text and words. None if it depends on the data.
+        history_window: the largest number of earlier actions in a prompt, the last ones; None for
+            all. `-T history_window` sets it.
         prompted_space: the unit of coordinates that the prompt asks for, whatever
             `-T coordinates` says; None if the prompt follows the option, or there is no such one.
         answer_type: the type of `ParsedAnswer.record`, by which edited lines of scores are checked.
@@ -175,6 +177,7 @@ class Card:
     other_moments: Collection[str] = ("history_screenshot",)
     subsets: Sequence[str] = ()
     detailed_actions: bool | None = None
+    history_window: int | None = None
     prompted_space: Space | None = None
     answer_type: Any = dict[str, Any]
 
@@ -472,13 +475,15 @@ class Benchmark(ABC):
             DataError: the data have nothing readable of this benchmark.
         """
 
-    def group(self, step: Step) -> Step:
+    def group(self, step: Step) -> Step | None:
         """Return the step with its episode and group, also for rows of a Parquet repository.
+
+        By default None: the step and the columns of the repository say it.
 
         Raises:
             UnusableRowError: the step lacks a part that every step of the benchmark has.
         """
-        return step
+        return None
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations, from its own files or a Parquet repository of the task.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from omnidata.errors import Finding, PluginError, UsageError
-from omnidata.metrics import episodes
+from omnidata.errors import Finding, UsageError
+from omnidata.tasks.class_checks import check_metrics
 from omnidata.tasks.diagnosis import REACH
 from omnidata.tasks.longest import judge_beginning
 from omnidata.tasks.totals import EpisodeTotals, PartTotals, RowTotals
@@ -64,23 +64,7 @@ class EpisodeProfile(EpisodeTotals, _Judging):
         Raises:
             PluginError: a column is not mapped.
         """
-        own = type(self)
-        if (own.total, own._rename) != (EpisodeTotals.total, EpisodeTotals._rename):
-            return
-        known = (*episodes.METRICS, "GP")
-        wrong = [f"`columns` has {name}" for name in self.columns if name not in self.metrics]
-        wrong += [
-            f"`metrics` has {name} as {metric}"
-            for name, metric in self.metrics.items()
-            if metric not in known
-        ]
-        if wrong:
-            raise PluginError(
-                f"the profile {self.name} does not say which metrics it has: {', '.join(wrong)}",
-                where=f"{own.__module__}.{own.__qualname__}",
-                expected=f"each of `columns` in `metrics`, as one of {', '.join(known)}",
-                remedy="fix the profile, or report it to the authors of the plug-in",
-            )
+        check_metrics(type(self), self.name, self)
 
 
 class RowProfile(RowTotals, _Judging):
