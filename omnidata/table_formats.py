@@ -554,6 +554,10 @@ def as_json(table: Table) -> Mapping[str, Any]:
     """Return a table of runs as JSON values: unrounded fractions."""
     found: dict[str, Any] = msgspec.to_builtins(table)
     del found["intervals"], found["legend"]
+    for head in found["heads"]:
+        for column in head["columns"]:
+            if not column["lower_is_better"]:
+                del column["lower_is_better"]
     for row in found["rows"]:
         for cell in row["cells"]:
             del cell["text"]
