@@ -24,7 +24,7 @@ TASKS = Kind(
     tuple(
         name
         for name in vars(Task)
-        if not name.startswith("_") and name not in ("history_action", "explain", "explanation")
+        if not name.startswith("_") and name not in ("history_action", "explanation")
     ),
     "omnidata.tasks.base.Benchmark",
     lambda made: as_task(made),

@@ -955,16 +955,6 @@ class Task(Protocol):
     def read(self, text: str, receipt: Mapping[str, Any] | None = None) -> Action | None:
         """As `history_action`, of benchmarks of the old contract."""
 
-    def explain(
-        self,
-        step: Step,
-        verdict: Verdict | None,
-        *,
-        profile: str,
-        receipt: Mapping[str, Any] | None = None,
-    ) -> Explanation:
-        """As `explanation`, of benchmarks of the old contract."""
-
     def history_action(
         self, step: Step, text: str, receipt: Mapping[str, Any] | None = None
     ) -> Action | None:

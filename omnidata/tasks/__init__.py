@@ -11,10 +11,11 @@ from omnidata.adapters import presets
 from omnidata.dialects import get_dialect
 from omnidata.errors import UsageError
 from omnidata.tasks.asking import Asking
+from omnidata.tasks.asking_stages import AskingInDialect, AskingUnderOptions
 from omnidata.tasks.benchmark import Benchmark
 from omnidata.tasks.common_options import IN_DIALECT, OPTIONS, WithCommonOptions, split
 from omnidata.tasks.coordinates import of_screen
-from omnidata.tasks.dialect_option import in_dialect, unit_for
+from omnidata.tasks.dialect_option import OldInDialect, unit_for
 
 if TYPE_CHECKING:
     from omnidata.types import Task
@@ -69,10 +70,33 @@ def get_task(
             remedy="leave out patches",
         )
     if common:
-        found = cast("Task", WithCommonOptions(found, common))
+        asked = (
+            AskingUnderOptions(found, common)
+            if isinstance(found, Asking)
+            else WithCommonOptions(found, common)
+        )
+        found = cast("Task", asked)
     if not spoken:
         return found
     return in_dialect(found, spoken["dialect"], spoken.get("system", ""), texts.get("system"))
+
+
+def in_dialect(task: Task, name: str, system: str = "", words: str | None = None) -> Task:
+    """Return a task in a dialect.
+
+    Args:
+        task: under common options where there are any.
+        name: of the dialect.
+        system: a file whose text stands in place of the dialect's own words; empty for none.
+        words: its text; the file is opened, once it is needed, if None.
+
+    Raises:
+        UsageError: there is no such dialect, or it does not fit the task.
+    """
+    dialect = get_dialect(name)
+    if isinstance(task, Asking):
+        return cast("Task", AskingInDialect(task, dialect, system, words))
+    return cast("Task", OldInDialect(task, dialect, system, words))
 
 
 def options_for(

@@ -19,6 +19,7 @@ from omnidata.actions import Action, Screen, Space
 from omnidata.dialects import UnreadError
 from omnidata.mirror import local
 from omnidata.tasks.baselines import check_baseline
+from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer, Rule
 from omnidata.tasks.longest import LONGEST
 from omnidata.tasks.old_contract import OldNames
 from omnidata.tasks.totals import EpisodeTotals
@@ -27,6 +28,7 @@ from omnidata.types import (
     Explanation,
     LoadedDataset,
     Outcome,
+    Profile,
     Step,
     Target,
     Verdict,
@@ -35,24 +37,33 @@ from omnidata.types import (
 
 if TYPE_CHECKING:
     from omnidata.metrics.paired import Measures
-    from omnidata.tasks.benchmark import Benchmark, ParsedAnswer, Rule
 
 
 class Asking(OldNames):
     """A benchmark with its options: asks about steps, reads answers and judges them.
 
+    Attributes:
+        history_window: the largest number of earlier actions in a prompt, the last ones; None for
+            all. `-T history_window` sets it.
+
     Args:
         benchmark: what is asked.
     """
 
+    history_window: int | None = None
+
     def __init__(self, benchmark: Benchmark) -> None:
         self.benchmark = benchmark
         self.name = benchmark.name
-        self.options = benchmark.options
         self.allowed = benchmark.allowed
-        self.profiles: Mapping[str, AskedProfile] = {
+        self.profiles: Mapping[str, Profile] = {
             rule.name: AskedProfile(benchmark, rule) for rule in benchmark.rules
         }
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """Options in force, for `run.json`."""
+        return self.benchmark.options
 
     @property
     def default_profile(self) -> str:
@@ -69,13 +80,22 @@ class Asking(OldNames):
         """Whether prompts show the model's own earlier answers."""
         return self.options.get("history") == "predicted"
 
-    stop: Sequence[str] = ()
-    special_tokens: bool = False
-    own_controls: Collection[str] = ()
+    @property
+    def stop(self) -> Sequence[str]:
+        """Texts at which answers end; none in a benchmark's own words."""
+        return ()
 
-    def load(
-        self, data: str | Path, *, check_media: bool = True, strict: bool = False
-    ) -> LoadedDataset:
+    @property
+    def special_tokens(self) -> bool:
+        """Whether answers contain special tokens; not in a benchmark's own words."""
+        return False
+
+    @property
+    def own_controls(self) -> Collection[str]:
+        """Control tokens of models in prompts and answers; none in a benchmark's own words."""
+        return ()
+
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations.
 
         Args:
@@ -88,9 +108,14 @@ class Asking(OldNames):
         """
         return self.benchmark.load(local(data), check_media=check_media, strict=strict)
 
+    def history(self, predicted: Sequence[Action | None] | None) -> History:
+        """Return the history that the options ask for, out of the model's own actions."""
+        source = self.options.get("history", "gold")
+        return History(source, predicted or (), self.history_window)
+
     def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
         """Return the conversation for one step."""
-        return self.benchmark.prompt(step, predicted)
+        return self.benchmark.prompt(step, self.history(predicted))
 
     def target(
         self, step: Step, *, space: Space | None = None, size: Screen | None = None
@@ -112,7 +137,7 @@ class Asking(OldNames):
         Raises:
             UnreadError: the text is no answer.
         """
-        own = self.profiles[profile].rule.parse if profile else None
+        own = {rule.name: rule.parse for rule in self.benchmark.rules}.get(profile)
         return (own or self.benchmark.parse)(text[:LONGEST], step, receipt)
 
     def history_action(

@@ -61,6 +61,7 @@ __all__ = [
     "Benchmark",
     "Card",
     "Files",
+    "History",
     "LogRows",
     "Paper",
     "ParsedAnswer",
@@ -309,6 +310,33 @@ class LogRows:
         return step_difference(step, row, records)
 
 
+@dataclass(frozen=True, slots=True)
+class History:
+    """The earlier actions that a prompt shows.
+
+    Attributes:
+        source: whose they are: "gold" for the expert's, "predicted" for the model's own, "none".
+        predicted: the model's own, as far as they are known; None where an answer was no action.
+        window: how many are shown at most, the last ones; None for all.
+    """
+
+    source: str = "gold"
+    predicted: Sequence[Action | None] = ()
+    window: int | None = None
+
+    def actions(self, step: Step) -> Sequence[Action | None]:
+        """Return the actions before a step; None for unknown ones and beyond the window."""
+        if self.source == "none":
+            return ()
+        past = self.predicted if self.source == "predicted" else step.history
+        first = self.omitted(len(past))
+        return (*[None] * first, *past[first:]) if first else past
+
+    def omitted(self, count: int) -> int:
+        """Return how many of so many actions are beyond the window."""
+        return 0 if self.window is None else max(0, count - self.window)
+
+
 _BLANK: Final = re.compile(r"\{(instruction|history)\}")
 
 
@@ -339,8 +367,6 @@ class Benchmark(ABC):
         recorder: reads raw logs of its recordings.
         log_rows: how other harnesses' logs name its rows.
         diagram: returns the graph of subtasks of a step's task.
-        history_window: set by `-T history_window`: the largest number of earlier actions in a
-            prompt, the last ones; None for all.
 
     Args:
         name: as in `omnidata evaluate NAME`.
@@ -368,8 +394,6 @@ class Benchmark(ABC):
     recorder: Callable[[Path], Log | None] | None = None
     log_rows: LogRows = LogRows()
     diagram: Callable[[LoadedDataset, Step], TaskDiagram | None] | None = None
-
-    history_window: int | None = None
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:
         self.name = name
@@ -433,12 +457,12 @@ class Benchmark(ABC):
 
     # From a step to a question.
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+    def prompt(self, step: Step, history: History) -> Conversation:
         """Return the conversation for one step.
 
         Args:
             step: the step.
-            predicted: the model's own earlier actions, for `-T history=predicted`.
+            history: the earlier actions to show.
         """
         shown = (
             Part(ref.kind, media=ref, role=role)
@@ -448,7 +472,7 @@ class Benchmark(ABC):
         lines = [
             f"Step {number}: {history_text(action, screen)}"
             for number, (action, screen) in enumerate(
-                zip(self.earlier(step, predicted), step.history_screens, strict=False)
+                zip(history.actions(step), step.history_screens, strict=False)
             )
             if action is not None
         ]
@@ -456,22 +480,6 @@ class Benchmark(ABC):
         question = _BLANK.sub(lambda blank: texts[blank[1]], self.question)
         user = Message("user", (*shown, Part("text", question)))
         return (Message("system", (Part("text", self.system),)), user) if self.system else (user,)
-
-    def earlier(
-        self, step: Step, predicted: Sequence[Action | None] | None
-    ) -> Sequence[Action | None]:
-        """Return the earlier actions of a prompt, by the option `history`.
-
-        Actions beyond `history_window` and missing steps are None.
-        """
-        wanted = self.options.get("history", "gold")
-        past = () if wanted == "none" else step.history if wanted == "gold" else predicted or ()
-        first = self.forgotten(len(past))
-        return (*[None] * first, *past[first:]) if first else past
-
-    def forgotten(self, count: int) -> int:
-        """Return the number of earlier actions that `history_window` leaves out."""
-        return 0 if self.history_window is None else max(0, count - self.history_window)
 
     @cached_property
     def prompt_hash(self) -> str:

@@ -190,23 +190,17 @@ def _canonical(name: str, value: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class WithCommonOptions:
-    """A task under common options: other prompts, and else the task as it is.
+class UnderOptions:
+    """How a task loads and asks under common options.
 
     Attributes:
         task: the benchmark; it knows of `history_window` alone, of which it is told as an attribute
-            (`Benchmark.history_window`), for it writes its histories itself.
+            (`history_window`), for it writes its histories itself.
         given: common options, without those that have their default.
     """
 
     task: Task
     given: Mapping[str, str]
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("task", "given") or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.task, name)
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -218,13 +212,13 @@ class WithCommonOptions:
         """SHA-256 of the task's prompt and the options."""
         return hash_of([self.task.prompt_hash, dict(sorted(self.given.items()))])
 
-    def load(self, data: Path, **options: Any) -> LoadedDataset:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations; steps have the screenshots that are asked for.
 
         Raises:
             UsageError: the data have nothing that an option asks for.
         """
-        source = self.task.load(data, **options)
+        source = self.task.load(data, check_media=check_media, strict=strict)
         steps = source.steps
         self._check("media_until", any(_timed_roles(step.media) for step in steps))
         self._check("history_window", any(step.history for step in steps))
@@ -283,6 +277,23 @@ class WithCommonOptions:
         return told
 
 
+@dataclass(frozen=True, slots=True)
+class WithCommonOptions(UnderOptions):
+    """A task of the old contract under common options: other prompts, and else the task as it is.
+
+    Attributes:
+        task, given: as of `UnderOptions`.
+    """
+
+    task: Task
+    given: Mapping[str, str]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("task", "given") or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.task, name)
+
+
 def load_to_ask(task: Task, data: Path, **options: Any) -> LoadedDataset:
     """Load data to make prompts of: common options that change no prompt are not paid for.
 
@@ -324,14 +335,14 @@ def check_effects(
     Raises:
         UsageError: an option changes no prompt, whatever its value.
     """
-    if not isinstance(task, WithCommonOptions):
+    if not isinstance(task, UnderOptions):
         return []
     wanted = [name for name in task.given if name in _LACKING and (names is None or name in names)]
-    return [found for name in wanted if (found := _effect(task, name, source.steps))]
+    return [found for name in wanted if (found := _effect(task, task, name, source.steps))]
 
 
-def _effect(task: WithCommonOptions, name: str, steps: Sequence[Step]) -> Finding | None:
-    value = task.given[name]
+def _effect(task: Task, under: UnderOptions, name: str, steps: Sequence[Step]) -> Finding | None:
+    value = under.given[name]
     able = [step for step in steps if _can_show(name, step)]
     asked = able
     if name == "history_window":  # a longer one than all histories may still tell of more of them
@@ -349,12 +360,12 @@ def _effect(task: WithCommonOptions, name: str, steps: Sequence[Step]) -> Findin
             "data with longer histories",
             f"leave {name} out, or choose a lower value",
         )
-    own = task.task.options.items()
+    own = under.task.options.items()
     chosen = {each: told for each, told in own if told != task.allowed[each][0]}
     hiding = [
         f"{other}={told}"
         for other, told in chosen.items()
-        if _hides(task, {**chosen, **task.given}, other, name, able)
+        if _hides(task, {**chosen, **under.given}, other, name, able)
     ]
     instead = f", or leave out {' or '.join(hiding)}, which disables it"
     tried = plural(min(len(able), _SAMPLED), "step")

@@ -29,7 +29,6 @@ from omnidata.dialects import (
     Question,
     Rules,
     UnreadError,
-    get_dialect,
 )
 from omnidata.dialects.points import read_place
 from omnidata.errors import PluginError, UsageError
@@ -164,11 +163,6 @@ class InDialect:
         called = name + STRICT if rules == "strict" else name
         return cast("Profile", _DialectProfile(self, own, rules, called))
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("task", "dialect") or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.task, name)
-
     @property
     def options(self) -> Mapping[str, str]:
         """All options; the unit of coordinates is the dialect's."""
@@ -252,9 +246,9 @@ class InDialect:
         found = PLATFORMS.get(said.lower())
         return found if found and found in self.dialect.says else next(iter(self.dialect.says))
 
-    def load(self, data: Path, **options: Any) -> LoadedDataset:
+    def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations; steps include the earlier screenshots of prompts."""
-        source = self.task.load(data, **options)
+        source = self.task.load(data, check_media=check_media, strict=strict)
         own = PLATFORMS.get(self.task.platform)
         platforms = [own] if own else [*self.dialect.says]
         most = max(self.dialect.layout_on(each).screenshots for each in platforms) - 1
@@ -668,6 +662,15 @@ def _as_unit(region: Region, unit: Space, fed: Screen) -> Point:
     return convert(point, unit, fed) if min(fed) > 0 else point
 
 
+class OldInDialect(InDialect):
+    """A task of the old contract in a dialect: else the task as it is."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("task", "dialect") or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.task, name)
+
+
 class AnswerReader(Protocol):
     """Reads answers in one dialect for a profile whose released parser is part of its rule.
 
@@ -787,15 +790,6 @@ class _DialectProfile:
                 **({"in_own_words": own_words} if own_words else {}),
             },
         }
-
-
-def in_dialect(task: Task, name: str, system: str, words: str | None = None) -> Task:
-    """The task in a dialect.
-
-    Raises:
-        UsageError: there is no such dialect, or it does not fit the task.
-    """
-    return cast("Task", InDialect(task, get_dialect(name), system, words))
 
 
 def prompt_texts(task: Task) -> dict[str, str]:

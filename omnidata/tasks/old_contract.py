@@ -29,7 +29,7 @@ from omnidata.types import (
 
 if TYPE_CHECKING:
     from omnidata.tasks.base import Benchmark as OldBenchmark
-    from omnidata.tasks.benchmark import Benchmark, ParsedAnswer
+    from omnidata.tasks.benchmark import Benchmark, History, ParsedAnswer
     from omnidata.tasks.log_rows import Difference
     from omnidata.tasks.overview import View
     from omnidata.tasks.profiles import OfflineScorer
@@ -75,6 +75,7 @@ class OldNames:
     """Members of the old contract, from those of the new one."""
 
     benchmark: Benchmark
+    history: Callable[[Sequence[Action | None] | None], History]
 
     asks_about: str = ""
     annotates: Annotation | None = None
@@ -223,21 +224,13 @@ class OldNames:
 
     # Of its histories and its speech.
 
-    @property
-    def history_window(self) -> int | None:
-        return self.benchmark.history_window
-
-    @history_window.setter
-    def history_window(self, count: int) -> None:
-        self.benchmark.history_window = count
-
     def earlier(
         self, step: Step, predicted: Sequence[Action | None] | None
     ) -> Sequence[Action | None]:
-        return self.benchmark.earlier(step, predicted)
+        return self.history(predicted).actions(step)
 
     def forgotten(self, count: int) -> int:
-        return self.benchmark.forgotten(count)
+        return self.history(None).omitted(count)
 
     @property
     def speech(self) -> Any | None:

@@ -108,7 +108,7 @@ def explained(tmp_path: Path, row: Any, text: str) -> Any:
     task = get_task("gui-odyssey", {"dialect": "gui-r1"})
     (step,) = task.load(lines(tmp_path / "rows.jsonl", row), check_media=False).steps
     verdict = task.profiles["gui-r1"].judge(step, text)
-    return task.explain(step, verdict, profile="gui-r1")
+    return task.explanation(step, verdict, text, profile="gui-r1")
 
 
 @pytest.mark.parametrize(

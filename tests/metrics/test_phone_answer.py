@@ -278,7 +278,7 @@ def test_what_scores_hold_is_the_action_and_can_be_read_back(
 ) -> None:
     verdict = judge(said)
     held = json.loads(json.dumps(verdict.parsed))
-    found = RELATIVE.explain(STEP, Verdict("ok", verdict.values, held), profile="aitw")
+    found = RELATIVE.explanation(STEP, Verdict("ok", verdict.values, held), "", profile="aitw")
     assert found.answer_label == label
     assert found.overlays["screenshot"].answer == (Point(50, 50, "px") if has_place else None)
 
@@ -290,7 +290,7 @@ def test_what_scores_hold_is_the_action_and_can_be_read_back(
 )  # fmt: skip
 def test_scores_that_hold_something_else_are_no_action(held: dict[str, Any]) -> None:
     verdict = Verdict("ok", (False, False, False), {"form": "agentcpm", **held})
-    found = RELATIVE.explain(STEP, verdict, profile="aitw")
+    found = RELATIVE.explanation(STEP, verdict, "", profile="aitw")
     assert found.overlays["screenshot"].answer is None
     assert found.answer_label not in ("TAP", "SWIPE", "WAIT")
 

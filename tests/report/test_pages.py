@@ -226,7 +226,7 @@ def test_a_point_is_inside_or_somewhere_beside(
     step = Step("s", "e", 0, 1, "", (720, 1600), {}, (), (), Action("tap", (box,)), {}, {})
     text = json.dumps({"action_type": 0, "coordinate": [x, y]})
     verdict = PIXELS.profiles["omnigui-paper"].judge(step, text)
-    said = PIXELS.explain(step, verdict, profile="omnigui-paper").sentence
+    said = PIXELS.explanation(step, verdict, text, profile="omnigui-paper").sentence
     assert ("is inside" in said) == verdict.values[1]
     assert ("left of" in said, "right of" in said) in (
         [(True, False)] if x < left - 1 else [(False, True)] if x > left + width + 1 else

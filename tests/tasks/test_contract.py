@@ -12,6 +12,7 @@ import pytest
 from omnidata.actions import Action, Point, Screen, Space, centre
 from omnidata.dialects import CannotSayError, UnreadError
 from omnidata.run.evaluate import evaluate
+from omnidata.tasks import in_dialect
 from omnidata.tasks.asking import Asking
 from omnidata.tasks.benchmark import (
     Benchmark,
@@ -24,14 +25,13 @@ from omnidata.tasks.benchmark import (
     Values,
 )
 from omnidata.tasks.coordinates import resizing
-from omnidata.tasks.dialect_option import in_dialect
 from omnidata.tasks.totals import Column, EpisodeTotals
 from omnidata.types import Completion, Step, Target, Task
 from tests.run.scripted import Scripted
 from tests.trees import write_lines
 
 SCREEN = (200, 400)
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"episode": "a", "do": "tap", "at": [20, 40]},
     {"episode": "a", "do": "back"},
     {"episode": "b", "do": "tap", "at": [150, 300]},
@@ -78,11 +78,10 @@ class TapOrBack(Speech):
 
 
 def parsed(action: Action, step: Step, receipt: Receipt) -> ParsedAnswer[Action]:
-    sent = resizing(receipt, step.screen, where=step.sample_id)
-    start = (
-        [Point(*sent.to_screen((p.x, p.y)), "px") for p in action.start] if sent else action.start
-    )  # type: ignore[union-attr]
-    on_screen = Action(action.kind, tuple(start))
+    points = [centre(region) for region in action.start]
+    if sent := resizing(receipt, step.screen, where=step.sample_id):
+        points = [Point(*sent.to_screen((point.x, point.y)), "px") for point in points]
+    on_screen = Action(action.kind, tuple(points))
     return ParsedAnswer(on_screen, {"do": action.kind}, written=(action,))
 
 
@@ -174,7 +173,7 @@ def test_an_answer_is_explained_by_what_was_parsed(rows: Path) -> None:
 
 
 def test_a_dialects_answer_is_judged_as_actions(rows: Path) -> None:
-    task: Task = in_dialect(cast("Task", buttons()), "qwen2.5", "")
+    task: Task = in_dialect(cast("Task", buttons()), "qwen2.5")
     step = task.load(rows).steps[0]
     target = task.target(step)
     assert target

@@ -217,7 +217,8 @@ def test_an_answer_that_names_a_mark_is_judged_at_its_element(data: Path) -> Non
     unread = task.profiles[task.default_profile].judge(step, json.dumps(click("tag_9")))
     assert unread.outcome == "unparsed"
     verdict = task.profiles[task.default_profile].judge(step, target.text)
-    overlays = task.explain(step, verdict, profile=task.default_profile).overlays["screenshot"]
+    told = task.explanation(step, verdict, target.text, profile=task.default_profile)
+    overlays = told.overlays["screenshot"]
     assert overlays.answer
     assert (overlays.answer.x, overlays.answer.y) == pytest.approx((45, 100))
     plain, _ = asked(data)

@@ -181,7 +181,8 @@ def test_a_mark_is_right_where_its_element_is_the_experts(data: Path) -> None:
     assert exact(task, step, "pyautogui.rightClick(tag_2)") is False
     assert not exact(task, step, "pyautogui.click(tag_4)")
     verdict = task.profiles["osworld-step"].judge(step, target.text)
-    answer = task.explain(step, verdict, profile="osworld-step").overlays["screenshot"].answer
+    drawn = task.explanation(step, verdict, target.text, profile="osworld-step").overlays
+    answer = drawn["screenshot"].answer
     assert answer
     assert (answer.x, answer.y) == (170, 50)
 

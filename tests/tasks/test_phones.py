@@ -382,7 +382,7 @@ def test_where_the_place_of_a_text_is_wrong_the_sentence_does_not_blame_the_text
     (step,) = task.load(data).steps
     answer = {"action_type": "type", "text": "7:30", "coordinate": at}
     verdict = task.profiles["uground-ac"].judge(step, json.dumps(answer))
-    assert why in task.explain(step, verdict, profile="uground-ac").sentence
+    assert why in task.explanation(step, verdict, json.dumps(answer), profile="uground-ac").sentence
 
 
 @pytest.mark.parametrize(

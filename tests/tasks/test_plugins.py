@@ -72,8 +72,10 @@ def test_what_was_judged_is_explained_where_it_explains_nothing_itself(
     step = task.load(rows).steps[0]
     judge = task.profiles["words-exact"].judge
     found = [
-        task.explain(step, verdict, profile="words-exact")
-        for verdict in (None, judge(step, "melon"), judge(step, "fig"), judge(step, ""))
+        task.explanation(
+            step, None if text is None else judge(step, text), text or "", profile="words-exact"
+        )
+        for text in (None, "melon", "fig", "")
     ]
     assert [each.mark for each in found] == [None, "right", "wrong", "unread"]
     assert [each.answer_label for each in found] == ["", "melon", "fig", "(unparsed)"]
@@ -123,7 +125,7 @@ def test_what_is_no_task_is_named_with_its_distribution_and_all_that_it_lacks(si
         UsageError, match=r"omnidata-words 1\.2.*is not a task: it lacks "
     ) as caught:
         get_task("words")
-    later = {"explain", "explanation", "history_action"}
+    later = {"explanation", "history_action"}
     parts = sorted({name for name in vars(Task) if not name.startswith("_")} - later)
     assert sorted(caught.value.what.rpartition("lacks ")[2].split(", ")) == parts
 

@@ -118,7 +118,7 @@ def test_pixels_are_those_of_the_picture_that_was_sent_also_where_the_row_states
         verdict = judge(step, seen, receipt)
         assert verdict.values[1] is True
         assert judge(step, answer(*INSIDE), receipt).values[1] is False
-        drawn = task.explain(step, verdict, profile="omnigui-paper", receipt=receipt)
+        drawn = task.explanation(step, verdict, seen, profile="omnigui-paper", receipt=receipt)
         point = drawn.overlays["screenshot"].answer
         assert point and [point.x, point.y] == pytest.approx(INSIDE)
 

@@ -31,6 +31,7 @@ from omnidata.tasks.agentstudio.rows import AXES, PLATFORMS, target_box
 from omnidata.tasks.benchmark import (
     Benchmark,
     Card,
+    History,
     Note,
     Paper,
     ParsedAnswer,
@@ -217,7 +218,7 @@ class GroundUi(Benchmark):
     def group(self, step: Step) -> Step:
         return loader.assign_group(step)
 
-    def prompt(self, step: Step, predicted: Sequence[Action | None] | None = None) -> Conversation:
+    def prompt(self, step: Step, history: History) -> Conversation:
         """Return the screenshot, then the instruction (Appendix C.3)."""
         question = text_message(prompt_text("groundui", instruction=step.instruction))
         return (*image_messages(step, "screenshot"), question)
