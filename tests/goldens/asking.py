@@ -26,6 +26,7 @@ from omnidata.run.judging import Judge
 from omnidata.run.scoring import get_profile, score
 from omnidata.table import Column
 from omnidata.tasks.base import Benchmark
+from omnidata.tasks.coordinates import replace_places
 from omnidata.training.rewards import Reward
 from omnidata.types import (
     OUTCOMES,
@@ -96,9 +97,9 @@ class Asking:
         """Return the prompt of a step."""
         return self._task.prompt(step, predicted)
 
-    def action(self, text: str) -> Action | None:
+    def action(self, step: Step, text: str) -> Action | None:
         """Return an answer as the action that later prompts show."""
-        return self._task.read(text)
+        return self._task.history_action(step, text)
 
     def histories(self) -> Histories:
         """Return an empty memory of answers, as a run fills it."""
@@ -123,10 +124,14 @@ class Asking:
 
     def tap_answer(self, step: Step, point: Point) -> str | None:
         """Return the answer that taps at a point; None if no answer of the benchmark does."""
-        try:
-            return self._task.express([Action("tap", (point,))], step)
-        except (CannotSayError, NotImplementedError):
-            return None
+        if not hasattr(self._task, "benchmark"):
+            try:
+                return self._task.express([Action("tap", (point,))], step)
+            except (CannotSayError, NotImplementedError):
+                return None
+        target = self._task.target(step, space=point.space)
+        one = target is not None and len(target.points) == 1
+        return replace_places(target, [(point.x, point.y)]) if target and one else None
 
     # Verdicts.
 
@@ -153,13 +158,15 @@ class Asking:
 
     def explanation(self, step: Step, answer: Prediction, rule: str) -> dict[str, Any] | str:
         """Return all that a step's page says of an answer, as JSON."""
-        profile = self._task.profiles[rule]
+        profile, text = self._task.profiles[rule], answer.output or ""
         try:
             if answer.delivery == "ok":
-                verdict = profile.judge(step, answer.output or "", answer.receipt)
+                verdict = profile.judge(step, text, answer.receipt)
             else:
                 verdict = profile.failed(step, answer.delivery)
-            found = self._task.explain(step, verdict, profile=rule, receipt=answer.receipt)
+            found = self._task.explanation(
+                step, verdict, text, profile=rule, receipt=answer.receipt
+            )
         except OmnidataError as error:
             return type(error).__name__
         parts = {name: getattr(found, name) for name in _EXPLAINED}

@@ -172,7 +172,7 @@ def prompts(asking: Asking, source: LoadedDataset, options: Mapping[str, str]) -
             target = asking.target(step)
             said = said[: step.step_index]
             past = list(said)
-            said.append(asking.action(target.text) if target else None)
+            said.append(asking.action(step, target.text) if target else None)
         shown = _shown(asking.conversation(step, past))
         found[step.sample_id] = _hash(shown)
         if number == 0:
