@@ -416,13 +416,15 @@ class Benchmark(ABC):
             DataError: the data have nothing readable of this benchmark.
         """
 
-    def group(self, step: Step) -> Step:
+    def group(self, step: Step) -> Step | None:
         """Return the step with its episode and group, also for rows of a Parquet repository.
+
+        By default None: the step and the columns of the repository say it.
 
         Raises:
             UnusableRowError: the step lacks a part that every step of the benchmark has.
         """
-        return step
+        return None
 
     def load(self, data: Path, *, check_media: bool = True, strict: bool = False) -> LoadedDataset:
         """Read the dataset's annotations, from its own files or a Parquet repository of the task.

@@ -150,7 +150,7 @@ class OldNames:
             return self.benchmark.files.fingerprint(data)
         return self.benchmark.load(data, check_media=False).fingerprint
 
-    def named(self, step: Step) -> Step:
+    def named(self, step: Step) -> Step | None:
         return self.benchmark.group(step)
 
     def together(self, steps: Sequence[Step], note: Callable[[Any], None]) -> Sequence[Step]:
