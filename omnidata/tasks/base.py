@@ -22,7 +22,7 @@ from omnidata.tasks.baselines import answer_policy, check_baseline
 from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.derivation import Derivation
 from omnidata.tasks.diagnosis import REACH
-from omnidata.tasks.explaining import Rule, by_action, explain_action, read_again
+from omnidata.tasks.explaining import RuleWords, by_action, explain_action, read_again
 from omnidata.tasks.given_options import resolve
 from omnidata.tasks.loading import fingerprint_all, read_steps
 from omnidata.tasks.log_rows import Difference, step_difference
@@ -709,7 +709,7 @@ class Benchmark:
         """Explain a verdict from the step's action, `read` and the values."""
         rules = self.profiles[profile]
         reach = getattr(rules, "reach", REACH)
-        rule = Rule(borderline="", reach=reach)
+        rule = RuleWords(borderline="", reach=reach)
         return by_action(
             step,
             verdict,

@@ -28,8 +28,7 @@ from omnidata.loaders.load import load_data
 from omnidata.tasks.baselines import answer_policy
 from omnidata.tasks.coordinates import answer_space
 from omnidata.tasks.diagnosis import REACH
-from omnidata.tasks.explaining import Rule as RuleWords
-from omnidata.tasks.explaining import by_action, explain_action
+from omnidata.tasks.explaining import RuleWords, by_action, explain_action
 from omnidata.tasks.given_options import resolve
 from omnidata.tasks.loading import fingerprint_all, read_steps
 from omnidata.tasks.log_rows import Difference, step_difference
@@ -221,7 +220,7 @@ class Speech(ABC):
     asked: ClassVar[Asked]
     label_sense: ClassVar[Sense] = "content"
 
-    def asked_of(self, step: Step) -> Asked | None:
+    def question_kind(self, step: Step) -> Asked | None:
         """Return what one step asks for; None keeps the benchmark's own words."""
         return self.asked
 
@@ -273,7 +272,7 @@ class Wordings:
         """Return the language of an app whose episodes state none."""
         return None
 
-    def spoken(self, step: Step) -> Sequence[str]:
+    def spoken_texts(self, step: Step) -> Sequence[str]:
         """Return the texts that `omnidata voice` speaks."""
         return (step.instruction,)
 
@@ -329,11 +328,11 @@ class History:
         if self.source == "none":
             return ()
         past = self.predicted if self.source == "predicted" else step.history
-        first = self.omitted(len(past))
+        first = self.first_shown(len(past))
         return (*[None] * first, *past[first:]) if first else past
 
-    def omitted(self, count: int) -> int:
-        """Return how many of so many actions are beyond the window."""
+    def first_shown(self, count: int) -> int:
+        """Return the index of the first of so many actions that is within the window."""
         return 0 if self.window is None else max(0, count - self.window)
 
 

@@ -276,7 +276,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RuleWords:
     """What a profile's rule is called where it decides against the eye.
 
     Attributes:
@@ -406,7 +406,7 @@ def _of_actions(step: Step, said: Action | None, receipt: Mapping[str, Any] | No
 
 
 def explain_action(
-    step: Step, wanted: Action, said: Action, overlays: Overlays, *, right: bool, rule: Rule
+    step: Step, wanted: Action, said: Action, overlays: Overlays, *, right: bool, rule: RuleWords
 ) -> str:
     """Explain an action by its primitive, text, places and details."""
     kind = said.kind
@@ -423,7 +423,7 @@ def explain_action(
     return _explain_details(wanted, said, right=right, rule=rule)
 
 
-def _explain_details(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
+def _explain_details(wanted: Action, said: Action, *, right: bool, rule: RuleWords) -> str:
     for noun, target, answer in _details(wanted, said):
         if target.casefold() == answer.casefold():
             continue
@@ -454,7 +454,7 @@ def _keys(action: Action) -> str:
     return ("+" if action.kind in ("hotkey", "hold", "release") else " ").join(action.keys)
 
 
-def explain_text(wanted: Action, said: Action, *, right: bool, rule: Rule) -> str:
+def explain_text(wanted: Action, said: Action, *, right: bool, rule: RuleWords) -> str:
     """Explain a text to type."""
     if said.text is None:
         return "the answer has no text to type"
@@ -470,7 +470,7 @@ def explain_place(
     regions: tuple[Region, ...],
     *,
     right: bool,
-    rule: Rule,
+    rule: RuleWords,
 ) -> str:
     """Why one place of an answer is right or wrong.
 
@@ -497,7 +497,7 @@ def explain_place(
     return f"{sentence}, {'yet' if right else 'but'} {rule.borderline}"
 
 
-def _explain_swipe(step: Step, overlays: Overlays, *, right: bool, rule: Rule) -> str:
+def _explain_swipe(step: Step, overlays: Overlays, *, right: bool, rule: RuleWords) -> str:
     start, regions = overlays.answer, overlays.target
     begins = explain_place(step, "the start", start, regions, right=right, rule=rule)
     starts = start and regions and is_inside(start, regions, step.screen, reach=rule.reach)

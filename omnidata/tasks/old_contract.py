@@ -212,7 +212,7 @@ class OldNames:
         return self.benchmark.wordings.language_of(app)
 
     def spoken(self, step: Step) -> Sequence[str]:
-        return self.benchmark.wordings.spoken(step)
+        return self.benchmark.wordings.spoken_texts(step)
 
     def instructions(self, step: Step, episode_row: Mapping[str, Any]) -> Sequence[str]:
         return self.benchmark.wordings.instructions(step, episode_row)
@@ -230,7 +230,7 @@ class OldNames:
         return self.history(predicted).actions(step)
 
     def forgotten(self, count: int) -> int:
-        return self.history(None).omitted(count)
+        return self.history(None).first_shown(count)
 
     @property
     def speech(self) -> Any | None:
@@ -245,7 +245,7 @@ class OldNames:
         return self.benchmark.speech.label_sense if self.benchmark.speech else "content"
 
     def asked_of(self, step: Step) -> Asked | None:
-        return self.benchmark.speech.asked_of(step) if self.benchmark.speech else None
+        return self.benchmark.speech.question_kind(step) if self.benchmark.speech else None
 
     def goal(self, step: Step) -> str:
         return self.benchmark.speech.goal(step) if self.benchmark.speech else step.instruction

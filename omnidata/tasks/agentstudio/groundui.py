@@ -42,8 +42,7 @@ from omnidata.tasks.benchmark import (
 )
 from omnidata.tasks.coordinates import Side, in_pixels, pair_on_screen, place
 from omnidata.tasks.diagnosis import place_cause
-from omnidata.tasks.explaining import SCREENSHOT, explain, explain_place
-from omnidata.tasks.explaining import Rule as RuleWords
+from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
 from omnidata.tasks.pointing import PointSpeech, answer_at, json_pair
 from omnidata.tasks.points import read_point
 from omnidata.tasks.totals import RowTotals

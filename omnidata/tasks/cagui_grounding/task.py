@@ -22,7 +22,7 @@ from omnidata.tasks.coordinates import (
     resizing,
 )
 from omnidata.tasks.diagnosis import place_cause
-from omnidata.tasks.explaining import SCREENSHOT, Rule, explain, explain_place, quote
+from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place, quote
 from omnidata.tasks.points import read_point
 from omnidata.tasks.profiles import RowProfile
 from omnidata.tasks.published import Published, read_published
@@ -64,7 +64,7 @@ _QUESTIONS: Final[Mapping[str, str]] = {
 _FARTHEST: Final = 1e9
 _SHOWN: Final = 1000
 """Characters of a text that lines of scores have."""
-_RULE: Final = Rule(borderline="the profile compares in pixels")
+_RULE: Final = RuleWords(borderline="the profile compares in pixels")
 
 
 def read_released(text: str) -> Pair | None:

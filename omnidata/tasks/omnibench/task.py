@@ -38,7 +38,7 @@ from omnidata.tasks import overview
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Side, answer_space, pair_on_screen, place, resizing
 from omnidata.tasks.diagnosis import diagnose
-from omnidata.tasks.explaining import SCREENSHOT, Rule, explain, explain_place
+from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
 from omnidata.tasks.json_answers import Pair, ParseFailure
 from omnidata.tasks.omnibench import load as loader
 from omnidata.tasks.omnibench.actions import (
@@ -580,7 +580,7 @@ class OmniBench(Benchmark):
         def sentence(parsed: Mapping[str, Any], right: bool) -> str:
             differs = _unlike(wanted, parsed, right=right)
             return differs or explain_place(
-                step, "the point", point, regions, right=right, rule=Rule()
+                step, "the point", point, regions, right=right, rule=RuleWords()
             )
 
         return explain(

@@ -39,7 +39,7 @@ from omnidata.loaders.instructions import MIN_BYTES, Language, find_voice, voice
 from omnidata.metrics.intervals import Ints, Mask
 from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import place
-from omnidata.tasks.explaining import Rule, by_action, explain_action
+from omnidata.tasks.explaining import RuleWords, by_action, explain_action
 from omnidata.tasks.json_answers import LABELS, Answer, Pair, ParseFailure
 from omnidata.tasks.log_rows import Difference
 from omnidata.tasks.omnigui import load as loader
@@ -600,8 +600,8 @@ def _mean(points: Sequence[Point]) -> tuple[Point, ...]:
 _FARTHEST = 1e9
 
 # How the sentences of pages tell of each profile's rules.
-_PAPER: Final = Rule(unlike="", reach=POINT_RADIUS)
-_RELEASE: Final = Rule(
+_PAPER: Final = RuleWords(unlike="", reach=POINT_RADIUS)
+_RELEASE: Final = RuleWords(
     borderline="the released evaluator truncates both to whole thousandths of the screen first",
     same_text="one text holds the other",
     unlike="",

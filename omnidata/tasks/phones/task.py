@@ -32,7 +32,7 @@ from omnidata.tasks.base import Benchmark
 from omnidata.tasks.coordinates import Resizing, Side, place, resizing
 from omnidata.tasks.explaining import (
     Reader,
-    Rule,
+    RuleWords,
     by_action,
     explain_place,
     explain_text,
@@ -674,13 +674,13 @@ def _sentence(
     if said.kind == "type" and (right or said.text != wanted.text):
         if right and said.text != wanted.text:
             return f"the profile accepts {quote(said.text)} for {quote(wanted.text)}"
-        return explain_text(wanted, said, right=right, rule=Rule())
+        return explain_text(wanted, said, right=right, rule=RuleWords())
     # Of a text that is typed at a place and is the right one, the place decides.
     if said.kind not in ("tap", "long_press") and not (said.kind == "type" and wanted.start):
         return f"both are {label}" + ("" if right else ", and the profile distinguishes them")
     point, regions = overlays.answer, overlays.target
     if point is None or not regions or min(step.screen) < 1:
-        return explain_place(step, "the point", point, regions, right=right, rule=Rule())
+        return explain_place(step, "the point", point, regions, right=right, rule=RuleWords())
     sentence = f"the point {format_point(point)} is {gap(point, regions, step.screen)}"
     near = is_inside(point, regions, step.screen, reach=reach)
     if right:

@@ -28,8 +28,7 @@ from omnidata.tasks.benchmark import (
 )
 from omnidata.tasks.coordinates import in_pixels, place
 from omnidata.tasks.diagnosis import place_cause
-from omnidata.tasks.explaining import SCREENSHOT, explain, explain_place
-from omnidata.tasks.explaining import Rule as RuleWords
+from omnidata.tasks.explaining import SCREENSHOT, RuleWords, explain, explain_place
 from omnidata.tasks.pointing import (
     Place,
     PointRecord,
