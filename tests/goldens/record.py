@@ -450,7 +450,7 @@ def differences(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
         for number, (was, now) in enumerate(rows):
             if _read(was) != _read(now):
                 row = about[number] if number < len(about) else number
-                head = f"  {record['kind']} {json.dumps(record['as'])} {row!r:.300}"
+                head = f"  {record['kind']} {json.dumps(record.get('as'))} {row!r:.300}"
                 found.append(f"{head}\n- {was:.400}\n+ {now:.400}")
     return found
 
